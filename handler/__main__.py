@@ -1,0 +1,5 @@
+import sys
+
+from handler.cli import main
+
+sys.exit(main())

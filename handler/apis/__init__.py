@@ -1,0 +1,41 @@
+"""The Kafka APIs, one file each, named by key. `APIS` is the one list; ApiVersions is made from it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis import (
+    a00_produce,
+    a01_fetch,
+    a02_list_offsets,
+    a03_metadata,
+    a18_api_versions,
+    a19_create_topics,
+    a20_delete_topics,
+    a22_init_producer_id,
+    a23_offset_for_leader_epoch,
+    a37_create_partitions,
+    a60_describe_cluster,
+    a75_describe_topic_partitions,
+)
+from handler.apis.api import Api
+
+APIS: Final[tuple[Api, ...]] = (
+    a00_produce.API,
+    a01_fetch.API,
+    a02_list_offsets.API,
+    a03_metadata.API,
+    a18_api_versions.API,
+    a19_create_topics.API,
+    a20_delete_topics.API,
+    a22_init_producer_id.API,
+    a23_offset_for_leader_epoch.API,
+    a37_create_partitions.API,
+    a60_describe_cluster.API,
+    a75_describe_topic_partitions.API,
+)
+
+BY_KEY: Final[dict[int, Api]] = {api.key: api for api in APIS}
+assert len(BY_KEY) == len(APIS), "two APIs have one key"
+
+a18_api_versions.advertise(APIS)

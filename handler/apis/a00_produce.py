@@ -1,0 +1,128 @@
+"""Produce (0), versions 3 to 13.
+
+One record batch per partition, appended as it is. acks=1 and acks=all mean the same: Pulsar has
+acknowledged. acks=0 gets no answer. Version 0 is told as the lowest, as Kafka 4 does, for clients
+that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused.
+
+v7 zstd · v8 record errors (KIP-467) · v9 flexible · v10 KIP-951 · v13 topic ids
+Not implemented: transactions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.topics import resolve
+from handler.partition.producers import Verdict
+from handler.telemetry import metrics
+from handler.wire.records import (
+    CODEC_MASK,
+    TRANSACTIONAL,
+    ZSTD,
+    BatchHeader,
+    BatchInvalid,
+    BatchMalformed,
+    read_produced,
+)
+
+ZSTD_SINCE: Final = 7
+# message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
+MAX_AHEAD_MS: Final = 3_600_000
+
+
+class _Gathering:
+    """The answer of one request while its partitions are in work."""
+
+    __slots__ = ("_left", "_result", "_topics")
+
+    def __init__(self, result: asyncio.Future[Answer | None] | None) -> None:
+        self._result = result  # None for acks=0
+        self._topics: list[dict[str, Any]] = []
+        self._left = 1  # held until every partition is begun
+
+    def topic(self, requested: Any) -> list[dict[str, Any]]:
+        partitions: list[dict[str, Any]] = []
+        self._topics.append(
+            {
+                "name": getattr(requested, "name", ""),
+                "topic_id": getattr(requested, "topic_id", None),
+                "partition_responses": partitions,
+            }
+        )
+        return partitions
+
+    def partition(self, answers: list[dict[str, Any]], index: int, log_start: Callable[[], int]) -> Callable[[Verdict], None]:
+        answer: dict[str, Any] = {"index": index}
+        answers.append(answer)
+        self._left += 1
+
+        def done(verdict: Verdict) -> None:
+            answer["error_code"] = verdict.error
+            answer["base_offset"] = verdict.base_offset
+            answer["log_append_time"] = verdict.timestamp
+            answer["log_start_offset"] = log_start() if verdict.error is ErrorCode.none else -1
+            self.one_less()
+
+        return done
+
+    def one_less(self) -> None:
+        self._left -= 1
+        if self._left == 0 and self._result is not None and not self._result.done():
+            self._result.set_result({"responses": self._topics, "throttle_time": 0})
+
+
+def _checked(services: Services, version: int, records: bytes | None) -> BatchHeader | Verdict:
+    if records is None:
+        return Verdict(ErrorCode.invalid_record, -1)
+    try:
+        header = read_produced(records)
+    except BatchMalformed:
+        return Verdict(ErrorCode.corrupt_message, -1)
+    except BatchInvalid:
+        return Verdict(ErrorCode.invalid_record, -1)
+    if header.attributes & CODEC_MASK == ZSTD and version < ZSTD_SINCE:
+        return Verdict(ErrorCode.unsupported_compression_type, -1)
+    if header.attributes & TRANSACTIONAL:
+        return Verdict(ErrorCode.invalid_txn_state, -1)
+    if header.max_timestamp > services.wall_clock() + MAX_AHEAD_MS:
+        return Verdict(ErrorCode.invalid_timestamp, -1)
+    return header
+
+
+def handle(services: Services, call: Call) -> Result:
+    request = call.request
+    silent = request.acks == 0
+    result: asyncio.Future[Answer | None] | None = None if silent else asyncio.get_running_loop().create_future()
+    gathering = _Gathering(result)
+    deadline = services.clock() + max(request.timeout.total_seconds(), 0.001)
+    for topic in request.topic_data:
+        answers = gathering.topic(topic)
+        name = resolve(services, topic)
+        for requested in topic.partition_data:
+            if isinstance(name, ErrorCode):
+                gathering.partition(answers, requested.index, _no_log_start)(Verdict(name, -1))
+                continue
+            header = _checked(services, call.version, requested.records)
+            if isinstance(header, Verdict):
+                gathering.partition(answers, requested.index, _no_log_start)(header)
+            elif request.acks not in (-1, 0, 1):
+                gathering.partition(answers, requested.index, _no_log_start)(Verdict(ErrorCode.invalid_required_acks, -1))
+            else:
+                partition = services.partition(name, requested.index)
+                metrics.PRODUCED_BYTES.inc(header.size)
+                done = gathering.partition(answers, requested.index, lambda at=partition: at.log_start)  # type: ignore[misc]
+                partition.append(header, requested.records, deadline, done)
+    gathering.one_less()
+    return result
+
+
+def _no_log_start() -> int:
+    return -1
+
+
+API: Final = Api(0, "Produce", 3, 13, handle, advertised_lowest=0)

@@ -1,0 +1,195 @@
+"""Fetch (1), versions 4 to 18.
+
+Answered at once when there is enough, else when there is or when max_wait is over. The first
+partition with data gives at least one batch, however large (KIP-74); a fetch within a batch gets
+the whole batch. Leader epoch is always 0. An offset outside the log is OFFSET_OUT_OF_RANGE.
+
+v5 log start · v7 sessions (KIP-227) · v9 leader epoch (KIP-320) · v12 flexible · v13 topic ids (KIP-516)
+v15 replica state, ignored: nobody replicates from here
+Not implemented: transactions (every record is committed), follower fetching, rack ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.fetch_sessions import FetchedPartition, FetchPlan, rotate
+from handler.partition.cache import Run
+from handler.partition.partition import Partition
+from handler.telemetry import metrics
+from handler.topics.names import InvalidTopicName, TopicName
+
+READ_COMMITTED: Final = 1
+# Old data may take longer to arrive than a consumer's max_wait (500 ms); Kafka too answers a read
+# from disk when it is done and not before. Well below a client's request timeout of 30 s.
+CATCH_UP_SECONDS: Final = 10.0
+
+
+class _Fetch:
+    """One request until it is answered."""
+
+    __slots__ = ("_call", "_deadline", "_places", "_plan", "_result", "_services", "_timer", "_waiting_since")
+
+    def __init__(self, services: Services, call: Call, plan: FetchPlan) -> None:
+        self._services = services
+        self._call = call
+        self._plan = plan
+        self._places = [self._place(wanted) for wanted in plan.partitions]
+        self._result: asyncio.Future[Answer | None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting_since = services.clock()
+        self._deadline = self._waiting_since + max(0.0, call.request.max_wait.total_seconds())
+
+    def _place(self, wanted: FetchedPartition) -> Partition | ErrorCode:
+        catalog = self._services.catalog
+        name: TopicName | None
+        if isinstance(wanted.topic, str):
+            try:
+                name = catalog.names.parse(wanted.topic)
+            except InvalidTopicName:
+                return ErrorCode.invalid_topic_exception
+        else:
+            name = catalog.name_of(wanted.topic)
+            if name is None:
+                return ErrorCode.unknown_topic_id
+        if wanted.leader_epoch > 0:
+            return ErrorCode.unknown_leader_epoch
+        return self._services.partition(name, wanted.index)
+
+    def begin(self) -> Result:
+        answer = self._try()
+        if answer is not None:
+            return answer
+        loop = asyncio.get_running_loop()
+        self._result = loop.create_future()
+        self._result.add_done_callback(lambda _: self._stop())
+        self._wait()
+        self._timer = loop.call_at(self._deadline, self._time_is_up)
+        return self._result
+
+    def _wait(self) -> None:
+        for place in self._places:
+            if isinstance(place, Partition):
+                place.watch(self._changed)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for place in self._places:
+            if isinstance(place, Partition):
+                place.unwatch(self._changed)
+
+    def _changed(self) -> None:
+        if self._result is None or self._result.done():
+            return
+        answer = self._try()
+        if answer is None:
+            self._wait()
+        else:
+            self._result.set_result(answer)
+
+    def _time_is_up(self) -> None:
+        if self._result is None or self._result.done():
+            return
+        runs, underway = self._read()
+        over = self._services.clock() - self._waiting_since > CATCH_UP_SECONDS
+        if underway and not over and not any(run is not None and run.size for run in runs):
+            self._timer = asyncio.get_running_loop().call_later(0.25, self._time_is_up)
+            return
+        self._result.set_result(self._answer(runs))
+
+    def _try(self) -> Answer | None:
+        """The answer if there is enough for one by now."""
+        runs, _ = self._read()
+        size = sum(run.size for run in runs if run is not None)
+        failed = any(run is not None and run.error is not ErrorCode.none for run in runs)
+        if failed or size >= self._call.request.min_bytes or self._deadline <= self._waiting_since or not runs:
+            return self._answer(runs)
+        return None
+
+    def _read(self) -> tuple[list[Run | None], bool]:
+        """What every partition has; and whether something is on its way."""
+        limit = min(getattr(self._call.request, "max_bytes", 2**31 - 1), self._services.config.fetch_max_bytes)
+        size = 0
+        underway = False
+        runs: list[Run | None] = []
+        for wanted, place in zip(self._plan.partitions, self._places, strict=True):
+            run = self._read_one(wanted, place, limit - size, first=size == 0)
+            underway = underway or run is None
+            size += 0 if run is None else run.size
+            runs.append(run)
+        return runs, underway
+
+    def _read_one(self, wanted: FetchedPartition, place: Partition | ErrorCode, left: int, first: bool) -> Run | None:
+        if isinstance(place, ErrorCode):
+            return Run([], 0, wanted.offset, place)
+        if place.ended is not None:
+            return Run([], 0, wanted.offset, place.ended)
+        if not place.is_open:
+            return None
+        return place.read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first)
+
+    # --- the answer
+
+    def _answer(self, runs: list[Run | None]) -> Answer:
+        topics: dict[Any, list[dict[str, Any]]] = {}
+        served = []
+        for wanted, place, run in zip(self._plan.partitions, self._places, runs, strict=True):
+            answer = self._partition_answer(wanted, place, run)
+            if run is not None and run.size:
+                served.append(wanted)
+                metrics.FETCHED_BYTES.inc(run.size)
+            if answer is not None:
+                topics.setdefault(wanted.topic, []).append(answer)
+        if self._plan.session is not None:
+            rotate(self._plan.session, served)
+        return {
+            "throttle_time": 0,
+            "error_code": ErrorCode.none,
+            "session_id": self._plan.session_id,
+            "responses": [_topic_answer(topic, partitions) for topic, partitions in topics.items()],
+        }
+
+    def _partition_answer(self, wanted: FetchedPartition, place: Partition | ErrorCode, run: Run | None) -> dict[str, Any] | None:
+        """The partition's part; None when an incremental answer leaves it out."""
+        error = ErrorCode.none if run is None else run.error
+        high_watermark, log_start = -1, -1
+        if isinstance(place, Partition) and place.is_open:
+            high_watermark, log_start = place.end_offset, place.log_start
+            place.refresh_log_start_if_stale()
+        changed = (high_watermark, log_start) != (wanted.told_high_watermark, wanted.told_log_start)
+        has_data = run is not None and run.size > 0
+        if self._plan.incremental and not (changed or has_data or error is not ErrorCode.none):
+            return None
+        # An error is told again until it is gone, so what was told before it does not count.
+        told = (high_watermark, log_start) if error is ErrorCode.none else (-2, -2)
+        wanted.told_high_watermark, wanted.told_log_start = told
+        committed = getattr(self._call.request, "isolation_level", 0) == READ_COMMITTED
+        return {
+            "partition_index": wanted.index,
+            "error_code": error,
+            "high_watermark": high_watermark,
+            "last_stable_offset": high_watermark,
+            "log_start_offset": log_start,
+            "aborted_transactions": () if committed else None,
+            "preferred_read_replica": -1,
+            "records": b"".join(run.parts) if run is not None else b"",
+        }
+
+
+def _topic_answer(topic: Any, partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"topic" if isinstance(topic, str) else "topic_id": topic, "partitions": partitions}
+
+
+def handle(services: Services, call: Call) -> Result:
+    plan = services.sessions.plan(call.request)
+    if plan.error is not ErrorCode.none:
+        return {"throttle_time": 0, "error_code": plan.error, "session_id": plan.session_id, "responses": ()}
+    return _Fetch(services, call, plan).begin()
+
+
+API: Final = Api(1, "Fetch", 4, 18, handle)

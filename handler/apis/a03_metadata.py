@@ -1,0 +1,114 @@
+"""Metadata (3), versions 0 to 13.
+
+One node: this sidecar, leader of everything. Topics are made on the way when the request and the
+configuration allow it. Without a list, all topics of the default namespace.
+
+v10 topic ids · v11 no cluster authorized operations · v12 by topic id (KIP-516) · v13 top-level error
+Not implemented: authorized operations (answered as not given).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.topics import find
+from handler.partition.errors import error_code
+from handler.pulsar.errors import PulsarError
+from handler.topics.catalog import Topic
+from handler.topics.names import InvalidTopicName
+
+EMPTY_MEANS_ALL_UP_TO: Final = 0  # in v0 an empty list asks for all, later null does
+OPERATIONS_NOT_GIVEN: Final = -(2**31)
+
+
+def describe_partitions(services: Services, topic: Topic) -> list[dict[str, Any]]:
+    node = services.config.node_id
+    return [
+        {
+            "error_code": ErrorCode.none,
+            "partition_index": index,
+            "leader_id": node,
+            "leader_epoch": 0,
+            "replica_nodes": (node,),
+            "isr_nodes": (node,),
+            "offline_replicas": (),
+        }
+        for index in range(topic.partitions)
+    ]
+
+
+def _found(services: Services, topic: Topic, name: str) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.none,
+        "name": name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.name.internal,
+        "partitions": describe_partitions(services, topic),
+        "topic_authorized_operations": OPERATIONS_NOT_GIVEN,
+    }
+
+
+def _missing(error: ErrorCode, name: str | None, topic_id: Any = None) -> dict[str, Any]:
+    return {
+        "error_code": error,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": False,
+        "partitions": (),
+        "topic_authorized_operations": OPERATIONS_NOT_GIVEN,
+    }
+
+
+async def _one(services: Services, call: Call, requested: Any) -> dict[str, Any]:
+    catalog = services.catalog
+    named: str | None = requested.name
+    if not named and getattr(requested, "topic_id", None) is not None:
+        try:
+            by_id = await catalog.find_by_id(requested.topic_id)
+            topic = await catalog.find(by_id) if by_id is not None else None
+        except PulsarError as error:
+            return _missing(error_code(error), None, requested.topic_id)
+        if topic is None or topic.topic_id != requested.topic_id:
+            return _missing(ErrorCode.unknown_topic_id, None, requested.topic_id)
+        return _found(services, topic, catalog.names.kafka(topic.name))
+    try:
+        name = catalog.names.parse(named or "")
+    except InvalidTopicName:
+        return _missing(ErrorCode.invalid_topic_exception, named or "")
+    allowed = services.config.auto_create_topics and getattr(call.request, "allow_auto_topic_creation", True)
+    found = await find(services, name, create_partitions=services.config.default_partitions if allowed else 0)
+    return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, found, named or "")
+
+
+async def _handle(services: Services, call: Call) -> Answer:
+    wanted = call.request.topics
+    host, port = services.node_address(call.client)
+    error = ErrorCode.none
+    topics: list[dict[str, Any]] = []
+    cluster_id: str | None = None
+    try:
+        cluster_id = await services.catalog.cluster_id()
+        if wanted is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not wanted):
+            names = services.catalog.names
+            topics = [_found(services, topic, names.kafka(topic.name)) for topic in await services.catalog.all()]
+        else:
+            topics = list(await asyncio.gather(*(_one(services, call, topic) for topic in wanted)))
+    except PulsarError as failure:
+        error = error_code(failure)
+        topics = [_missing(error, getattr(topic, "name", None) or "") for topic in wanted or ()]
+    return {
+        "throttle_time": 0,
+        "error_code": error,
+        "brokers": ({"node_id": services.config.node_id, "host": host, "port": port, "rack": None},),
+        "cluster_id": cluster_id,
+        "controller_id": services.config.node_id,
+        "topics": topics,
+        "cluster_authorized_operations": OPERATIONS_NOT_GIVEN,
+    }
+
+
+API: Final = Api(3, "Metadata", 0, 13, _handle)

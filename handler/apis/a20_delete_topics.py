@@ -1,0 +1,57 @@
+"""DeleteTopics (20), versions 1 to 6.
+
+The partitioned Pulsar topic goes with all its partitions, producers and subscriptions.
+v5 error messages · v6 by topic id
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Services
+from handler.partition.errors import error_code
+from handler.pulsar.errors import PulsarError
+from handler.topics.names import InvalidTopicName, TopicName
+
+
+async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
+    if named:
+        try:
+            return services.catalog.names.parse(named)
+        except InvalidTopicName:
+            return ErrorCode.invalid_topic_exception
+    if topic_id is None:
+        return ErrorCode.invalid_request
+    return await services.catalog.find_by_id(topic_id) or ErrorCode.unknown_topic_id
+
+
+async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | None) -> dict[str, Any]:
+    answer = {"name": named, "topic_id": topic_id, "error_code": ErrorCode.none, "error_message": None}
+    try:
+        name = await _name(services, named, topic_id)
+        if isinstance(name, ErrorCode):
+            return answer | {"error_code": name}
+        topic = await services.catalog.find(name, fresh=True)
+        services.partitions.forget_topic(name.pulsar)
+        await services.catalog.delete(name)
+        services.partitions.forget_topic(name.pulsar)  # what was opened again meanwhile
+    except PulsarError as error:
+        return answer | {"error_code": error_code(error), "error_message": str(error)}
+    return answer | {"name": named or services.catalog.names.kafka(name), "topic_id": topic.topic_id}
+
+
+async def _handle(services: Services, call: Call) -> Answer:
+    request = call.request
+    if hasattr(request, "topics"):
+        asked = [(topic.name, topic.topic_id) for topic in request.topics]
+    else:
+        asked = [(name, None) for name in request.topic_names]
+    results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in asked))
+    return {"throttle_time": 0, "responses": results}
+
+
+API: Final = Api(20, "DeleteTopics", 1, 6, _handle)

@@ -1,0 +1,51 @@
+"""OffsetForLeaderEpoch (23), versions 2 to 4.
+
+The log is one leadership, epoch 0, and is never truncated: its end is the end of epoch 0. An epoch
+from the future is unknown (KIP-320).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.topics import resolve
+from handler.partition.errors import error_code
+from handler.pulsar.errors import PulsarError
+from handler.topics.names import TopicName
+
+EPOCH: Final = 0
+
+
+async def _one(services: Services, name: TopicName | ErrorCode, asked: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = {"partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
+    if isinstance(name, ErrorCode):
+        return answer | {"error_code": name}
+    if asked.current_leader_epoch > EPOCH:
+        return answer | {"error_code": ErrorCode.unknown_leader_epoch}
+    try:
+        partition = services.partition(name, asked.partition)
+        error = await partition.opened()
+        if error is not ErrorCode.none:
+            return answer | {"error_code": error}
+        end = await partition.confirmed_end()
+    except PulsarError as failure:
+        return answer | {"error_code": error_code(failure)}
+    if asked.leader_epoch != EPOCH:
+        return answer | {"error_code": ErrorCode.none}
+    return answer | {"error_code": ErrorCode.none, "leader_epoch": EPOCH, "end_offset": end}
+
+
+async def _handle(services: Services, call: Call) -> Answer:
+    topics = []
+    for topic in call.request.topics:
+        name = resolve(services, topic)
+        partitions = await asyncio.gather(*(_one(services, name, asked) for asked in topic.partitions))
+        topics.append({"topic": topic.topic, "partitions": partitions})
+    return {"throttle_time": 0, "topics": topics}
+
+
+API: Final = Api(23, "OffsetForLeaderEpoch", 2, 4, _handle)

@@ -1,0 +1,70 @@
+"""What an API is to the server: a key, a range of versions, a handler.
+
+A handler gets the services and the call and returns the answer as a dict in the newest version's
+words (see `wire.schema`), None where the protocol has no answer, or an awaitable of either. It is
+called in the order of a connection's requests, so what it does before it returns is ordered too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from handler.apis.fetch_sessions import FetchSessions
+from handler.config import KafkaConfig
+from handler.partition.partition import Partition
+from handler.partition.table import PartitionTable
+from handler.topics.catalog import Catalog
+from handler.topics.names import TopicName
+
+Answer = dict[str, Any]
+Result = Answer | None | Awaitable[Answer | None]
+
+
+class Client(Protocol):
+    """The connection a call came through."""
+
+    peer: str
+    local_address: tuple[str, int]
+
+
+class Call(NamedTuple):
+    key: int
+    version: int
+    request: Any  # kio's dataclass of this version
+    client_id: str | None
+    client: Client
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """All that handlers work with."""
+
+    config: KafkaConfig
+    catalog: Catalog
+    partitions: PartitionTable
+    sessions: FetchSessions
+    clock: Callable[[], float]
+    wall_clock: Callable[[], int]  # milliseconds
+
+    def partition(self, name: TopicName, index: int) -> Partition:
+        return self.partitions.get(name.partition(index))
+
+    def node_address(self, client: Client) -> tuple[str, int]:
+        """Where clients find this node: as configured, else where this one has found it."""
+        return self.config.advertised_address or client.local_address
+
+
+Handler = Callable[[Services, Call], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    key: int
+    name: str
+    lowest: int
+    highest: int
+    handle: Handler
+    # The lowest version that ApiVersions tells, where that is not the lowest that is served.
+    advertised_lowest: int | None = None

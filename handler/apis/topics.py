@@ -1,0 +1,42 @@
+"""What several handlers do with topics: by name or by id, and the error when there is none."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Services
+from handler.partition.errors import error_code
+from handler.pulsar.errors import PulsarError
+from handler.topics.catalog import Topic
+from handler.topics.names import InvalidTopicName, TopicName
+
+ZERO_ID = uuid.UUID(int=0)
+
+
+def resolve(services: Services, requested: Any) -> TopicName | ErrorCode:
+    """The topic that a part of a request is about: by name, or by id in the versions that have ids."""
+    name = getattr(requested, "name", None) or getattr(requested, "topic", None)
+    if name:
+        try:
+            return services.catalog.names.parse(name)
+        except InvalidTopicName:
+            return ErrorCode.invalid_topic_exception
+    found = services.catalog.name_of(getattr(requested, "topic_id", None))
+    return ErrorCode.unknown_topic_id if found is None else found
+
+
+async def find(services: Services, name: TopicName, *, create_partitions: int = 0) -> Topic | ErrorCode:
+    """The topic, made when it is missing and `create_partitions` says so; else why not."""
+    try:
+        return await services.catalog.find(name)
+    except PulsarError as error:
+        code = error_code(error)
+        if code is not ErrorCode.unknown_topic_or_partition or not create_partitions:
+            return code
+    try:
+        return await services.catalog.create_if_missing(name, create_partitions)
+    except PulsarError as error:
+        return error_code(error)

@@ -1,0 +1,119 @@
+"""The running program: put together, started, drained, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+import uuid
+
+from prometheus_client import start_http_server
+
+from handler import doctor
+from handler.apis.api import Services
+from handler.apis.fetch_sessions import FetchSessions
+from handler.config import Config, metrics_address
+from handler.errors import ConfigError
+from handler.partition.partition import PartitionLimits
+from handler.partition.store import WRITER_PREFIX, PulsarLog
+from handler.partition.table import PartitionTable
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.server.budget import ByteBudget
+from handler.server.dispatch import Dispatcher
+from handler.server.listener import Listener
+from handler.topics.catalog import Catalog
+from handler.topics.names import TopicNames
+
+log = logging.getLogger(__name__)
+
+
+class Sidecar:
+    """`start`, then `drain`, then `close`. Needs a running loop."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.port = 0
+        limits = config.limits
+        loop = asyncio.get_running_loop()
+        self.client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
+        self.admin = PulsarAdmin(config.pulsar.admin_url)
+        writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
+        self.partitions = PartitionTable(
+            lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), writer_name, limits.cache_bytes,
+            PartitionLimits(
+                replay_entries=limits.replay_entries, replay_bytes=limits.replay_bytes,
+                read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
+            ),
+        )  # fmt: skip
+        self.services = Services(
+            config=config.kafka,
+            catalog=Catalog(self.admin, TopicNames(config.kafka.namespace), loop.time),
+            partitions=self.partitions,
+            sessions=FetchSessions(),
+            clock=loop.time,
+            wall_clock=lambda: time.time_ns() // 1_000_000,
+        )
+        self.listener = Listener(
+            Dispatcher(self.services), ByteBudget(limits.request_budget_bytes), max_request=limits.max_request_bytes,
+            max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
+        )  # fmt: skip
+
+    async def start(self) -> None:
+        await self._examine()
+        self.client.start()
+        self.partitions.start()
+        self.port = await self.listener.start(*self.config.kafka.listen_address)
+
+    async def _examine(self) -> None:
+        faults = []
+        for finding in await doctor.examine(self.client, self.admin, self.config.kafka.namespace):
+            match finding.severity:
+                case doctor.Severity.FAULT:
+                    faults.append(finding.text)
+                case doctor.Severity.WARNING:
+                    log.warning("%s", finding.text)
+        if faults:
+            raise ConfigError("Pulsar is not ready for Kafka clients:\n  " + "\n  ".join(faults))
+
+    async def drain(self) -> bool:
+        return await self.listener.drain(self.config.limits.drain_seconds)
+
+    async def close(self) -> None:
+        await self.partitions.close()
+        await self.client.close()
+        await self.admin.close()
+
+
+async def run(config: Config) -> int:
+    """Serve until SIGTERM or SIGINT; 0 after a clean drain. A second signal does not wait."""
+    stop = asyncio.Event()
+    force = asyncio.Event()
+
+    def asked_to_stop() -> None:
+        (force if stop.is_set() else stop).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop)
+    sidecar = Sidecar(config)
+    try:
+        await sidecar.start()
+        metrics_at = metrics_address(config)
+        if metrics_at is not None:
+            start_http_server(metrics_at[1], metrics_at[0])
+        host, _ = config.kafka.listen_address
+        log.info("Kafka clients are served on %s:%d, Pulsar is %s", host, sidecar.port, config.pulsar.url)
+        await stop.wait()
+        log.info("stopping: no new connections, requests in work are finished")
+        draining = asyncio.create_task(sidecar.drain())
+        forced = asyncio.create_task(force.wait())
+        await asyncio.wait({draining, forced}, return_when=asyncio.FIRST_COMPLETED)
+        clean = draining.done() and draining.result()
+        for task in (draining, forced):
+            task.cancel()
+        log.info("stopped" if clean else "stopped with requests in work")
+        return 0 if clean else 1
+    finally:
+        await sidecar.close()

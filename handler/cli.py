@@ -1,0 +1,92 @@
+"""The command `kafka-sidecar`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Coroutine
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from handler import __version__, doctor
+from handler.config import ENV_PREFIX, Config, load
+from handler.errors import ConfigError
+from handler.telemetry import logs
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kafka-sidecar",
+        description="Speaks Kafka to clients and Pulsar to an unmodified Pulsar 2.9+ cluster.",
+        epilog=f"Every setting can also be given as an environment variable: {ENV_PREFIX}PULSAR__URL, {ENV_PREFIX}KAFKA__LISTEN, …",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in (
+        ("serve", "serve Kafka clients until SIGTERM"),
+        ("doctor", "check what the Pulsar cluster is set to"),
+        ("check-config", "print the effective configuration"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        if name == "serve":
+            command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
+    return parser
+
+
+def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
+    if loop == "uvloop":
+        import uvloop  # costs memory that `doctor` need not spend
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(main)
+    return asyncio.run(main)
+
+
+async def _doctor(config: Config) -> int:
+    from handler.pulsar.admin import PulsarAdmin
+    from handler.pulsar.client import PulsarClient
+
+    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
+    admin = PulsarAdmin(config.pulsar.admin_url)
+    try:
+        findings = await doctor.examine(client, admin, config.kafka.namespace)
+    finally:
+        await client.close()
+        await admin.close()
+    for finding in findings:
+        print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
+    faults = sum(finding.severity is doctor.Severity.FAULT for finding in findings)
+    print(f"{faults} faults" if faults else "Pulsar is ready for Kafka clients.")
+    return 1 if faults else 0
+
+
+def _check_config(config: Config) -> int:
+    for section in fields(config):
+        print(f"[{section.name}]")
+        values = getattr(config, section.name)
+        for item in fields(values):
+            value = getattr(values, item.name)
+            shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+            print(f"{item.name} = {shown}")
+        print()
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        config = load(options.config)
+        if options.command == "check-config":
+            return _check_config(config)
+        logs.start(config.telemetry.log_level, config.telemetry.log_format)
+        if options.command == "doctor":
+            return _run(_doctor(config), "asyncio")
+        from handler.app import run
+
+        return _run(run(config), options.loop)
+    except ConfigError as error:
+        print(f"kafka-sidecar: {error}", file=sys.stderr)
+        return 2

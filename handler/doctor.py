@@ -1,0 +1,154 @@
+"""What a Pulsar cluster must be set to, checked at start and by `kafka-sidecar doctor`.
+
+A fault loses data or offsets and stops the start; a warning costs comfort. Each names the setting
+to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
+from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing
+
+INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
+TIMESTAMP: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
+
+
+class Severity(StrEnum):
+    GOOD = "ok"
+    WARNING = "warning"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    severity: Severity
+    check: str
+    text: str
+
+
+def judge_settings(settings: Mapping[str, str], policies: Mapping[str, Any], namespace: str) -> list[Finding]:
+    """Findings from a broker's settings and the namespace's policies. Pure."""
+    return [
+        *_interceptors(settings),
+        _exposure(settings),
+        _inactive_topics(settings, policies, namespace),
+        _retention(settings, policies, namespace),
+        _topic_policies(settings),
+        _read_delay(settings),
+    ]
+
+
+def _interceptors(settings: Mapping[str, str]) -> list[Finding]:
+    given = settings.get("brokerEntryMetadataInterceptors", "")
+    findings = []
+    for check, interceptor, why in (
+        ("index", INDEX, "without it entries have no offsets"),
+        ("timestamp", TIMESTAMP, "without it entries have no broker time"),
+    ):
+        if interceptor in given:
+            findings.append(Finding(Severity.GOOD, check, f"brokerEntryMetadataInterceptors has {interceptor.rsplit('.', 1)[1]}"))
+        else:
+            findings.append(Finding(Severity.FAULT, check, f"add {interceptor} to brokerEntryMetadataInterceptors on every broker: {why}"))
+    return findings
+
+
+def _exposure(settings: Mapping[str, str]) -> Finding:
+    if settings.get("exposingBrokerEntryMetadataToClientEnabled") == "true":
+        return Finding(Severity.GOOD, "exposure", "exposingBrokerEntryMetadataToClientEnabled is true")
+    return Finding(
+        Severity.FAULT, "exposure",
+        "set exposingBrokerEntryMetadataToClientEnabled=true on every broker: without it clients do not see the offsets",
+    )  # fmt: skip
+
+
+def _inactive_topics(settings: Mapping[str, str], policies: Mapping[str, Any], namespace: str) -> Finding:
+    inactive = policies.get("inactive_topic_policies")
+    if inactive is not None:
+        if not inactive.get("deleteWhileInactive", True):
+            return Finding(Severity.GOOD, "inactive topics", f"inactive topics of {namespace} are kept")
+    elif settings.get("brokerDeleteInactiveTopicsEnabled") == "false":
+        return Finding(Severity.GOOD, "inactive topics", "brokerDeleteInactiveTopicsEnabled is false")
+    return Finding(
+        Severity.FAULT, "inactive topics",
+        "set brokerDeleteInactiveTopicsEnabled=false on every broker (or the namespace's inactive-topic policy): "
+        "a partition nobody is connected to is deleted and begins again at offset 0",
+    )  # fmt: skip
+
+
+def _retention(settings: Mapping[str, str], policies: Mapping[str, Any], namespace: str) -> Finding:
+    own = policies.get("retention_policies")
+    if own is not None:
+        minutes, megabytes = int(own.get("retentionTimeInMinutes", 0)), int(own.get("retentionSizeInMB", 0))
+        place = f"the retention of {namespace}"
+    else:
+        minutes = int(settings.get("defaultRetentionTimeInMinutes", "0"))
+        megabytes = int(settings.get("defaultRetentionSizeInMB", "0"))
+        place = "defaultRetentionTimeInMinutes and defaultRetentionSizeInMB"
+    if minutes != 0 and megabytes != 0:
+        return Finding(Severity.GOOD, "retention", f"{place}: {minutes} minutes, {megabytes} MB (-1 is for ever)")
+    return Finding(
+        Severity.FAULT, "retention",
+        f"set {place} (pulsar-admin namespaces set-retention {namespace} --time 7d --size -1): "
+        "with 0 Pulsar deletes what has no subscription, and Kafka consumers are none",
+    )  # fmt: skip
+
+
+def _topic_policies(settings: Mapping[str, str]) -> Finding:
+    if settings.get("topicLevelPoliciesEnabled") == "true" and settings.get("systemTopicEnabled") == "true":
+        return Finding(Severity.GOOD, "topic policies", "topicLevelPoliciesEnabled and systemTopicEnabled are true")
+    return Finding(
+        Severity.WARNING, "topic policies",
+        "set topicLevelPoliciesEnabled=true and systemTopicEnabled=true: without them topic configs can't be changed",
+    )  # fmt: skip
+
+
+def _read_delay(settings: Mapping[str, str]) -> Finding:
+    delay = settings.get("managedLedgerNewEntriesCheckDelayInMillis", "10")
+    text = f"managedLedgerNewEntriesCheckDelayInMillis is {delay}"
+    if delay != "0":
+        text += ": records of other writers reach consumers so much later; 0 is quickest"
+    return Finding(Severity.GOOD, "read delay", text)
+
+
+def judge_protocol(version: int, server: str) -> Finding:
+    if version >= REQUIRED_PROTOCOL_VERSION:
+        return Finding(Severity.GOOD, "protocol", f"{server} speaks protocol {version}")
+    return Finding(
+        Severity.FAULT, "protocol",
+        f"upgrade Pulsar to 2.9 or later: {server} speaks protocol {version} and {REQUIRED_PROTOCOL_VERSION} is needed for offsets",
+    )  # fmt: skip
+
+
+async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> list[Finding]:
+    """Everything that can be found out. A cluster that does not answer is a fault, not an exception."""
+    findings = []
+    try:
+        findings.append(judge_protocol(*await client.protocol_version()))
+    except PulsarError as error:
+        return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}")]
+    try:
+        policies = await admin.namespace_policies(namespace)
+    except TopicMissing:
+        return [*findings, Finding(Severity.FAULT, "namespace", f"create the namespace {namespace} or set kafka.namespace: it does not exist")]
+    except NotPermitted:
+        policies = {}
+        findings.append(Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights"))
+    except PulsarError as error:
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}")]
+    try:
+        settings = await admin.broker_settings()
+    except NotPermitted:
+        return [
+            *findings,
+            Finding(Severity.WARNING, "broker settings", "the broker's settings may not be read with these rights, so they were not checked"),
+        ]
+    except PulsarError as error:
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}")]
+    return [*findings, *judge_settings(settings, policies, namespace)]

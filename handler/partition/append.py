@@ -1,0 +1,309 @@
+"""Appends: pipelined SENDs, verdicts from the fold, and what happens when a broker goes away.
+
+    append ── precheck ──▶ pending ── SEND ──▶ receipt ──▶ placed ── follows the fold? ──▶ verdict
+                 │             ▲                              │ no
+                 ▼             │ after a reconnect            ▼
+         refused or known      └── whatever reading to the    the tail reader brings it
+                                   end did not resolve
+
+Invariants: SENDs leave in the order of `append`; a pending append is resolved once, by the fold and
+by nothing else, unless its time runs out first; nothing is sent again before everything the broker
+holds has been read, so a second copy can only come from a write that was still under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.partition.entries import Content, appended
+from handler.partition.errors import error_code
+from handler.partition.fold import Fold
+from handler.partition.port import EntryLog, LogWriter
+from handler.partition.producers import ACCEPTED, Sequence, Verdict, follows
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader
+
+log = logging.getLogger(__name__)
+
+Done = Callable[[Verdict], None]
+
+# A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
+# know (2.9 to 2.11) and during bundle transfers.
+ANSWER_SECONDS: Final = 10.0
+FIRST_DELAY: Final = 0.05
+MAX_DELAY: Final = 1.0
+# MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
+METADATA_ALLOWANCE: Final = 256
+
+
+class Pending:
+    """An append that has no verdict yet."""
+
+    __slots__ = ("content", "deadline", "sent_at", "sequence", "waiters", "written")
+
+    def __init__(self, content: Content, sequence: Sequence | None, deadline: float, done: Done) -> None:
+        self.content = content
+        self.sequence = sequence
+        self.deadline = deadline
+        self.waiters = [done]
+        self.sent_at: float | None = None
+        self.written = False
+
+
+class Appender:
+    def __init__(
+        self, log_: EntryLog, writer_name: str, fold: Fold, on_folded_by_receipt: Callable[[Position, Content], Verdict],
+        read_to_end: Callable[[], object], settle: Callable[[], asyncio.Future[None] | asyncio.Task[None]],
+    ) -> None:  # fmt: skip
+        self._log = log_
+        self.writer_name = writer_name.encode()
+        self._fold = fold
+        self._fold_receipt = on_folded_by_receipt
+        self._read_to_end = read_to_end
+        self._settle = settle
+        self._loop = asyncio.get_running_loop()
+        self._next_sequence = 0
+        self._pending: dict[int, Pending] = {}  # by writer sequence, in order
+        self._by_producer: dict[int, deque[Pending]] = {}
+        self._placed: deque[tuple[Position, int]] = deque()
+        self._writer: LogWriter | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[PulsarError] | None = None
+        self.max_message_size = 5 * 1024 * 1024
+        self.used_at = 0.0
+
+    @property
+    def pending(self) -> int:
+        return len(self._pending)
+
+    # --- append
+
+    def append(self, header: BatchHeader, payload: bytes, deadline: float, done: Done) -> None:
+        """Append one checked batch; `done` gets the verdict, maybe before this returns."""
+        if len(payload) + METADATA_ALLOWANCE > self.max_message_size:
+            done(Verdict(ErrorCode.message_too_large, -1))
+            return
+        sequence: Sequence | None = None
+        if header.producer_id != NO_PRODUCER_ID:
+            sequence = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
+            known = self._precheck(sequence, done)
+            if known is None:
+                return
+            if not known.accepted:
+                done(known)
+                return
+        number = self._next_sequence
+        self._next_sequence += 1
+        pending = Pending(appended(payload, header, self.writer_name, number), sequence, deadline, done)
+        self._pending[number] = pending
+        if sequence is not None:
+            self._by_producer.setdefault(sequence.producer_id, deque()).append(pending)
+        self.used_at = self._loop.time()
+        if self._writer is not None:
+            self._send(number, pending, None)
+        elif self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    def _precheck(self, sequence: Sequence, done: Done) -> Verdict | None:
+        """The verdict as far as it is known already; None when `done` waits for an append in flight."""
+        in_flight = self._by_producer.get(sequence.producer_id)
+        if not in_flight:
+            return self._fold.producers.check(sequence)
+        for pending in in_flight:
+            if pending.sequence == sequence:
+                pending.waiters.append(done)
+                return None
+        last = in_flight[-1].sequence
+        assert last is not None
+        if sequence.epoch < last.epoch:
+            return Verdict(ErrorCode.invalid_producer_epoch, -1)
+        if sequence.epoch > last.epoch:
+            return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.out_of_order_sequence_number, -1)
+        if follows(last.last, sequence.first):
+            return ACCEPTED
+        # Not the next one: a batch the fold knows, or a sequence with a hole before it.
+        known = self._fold.producers.check(sequence)
+        return known if known.duplicate else Verdict(ErrorCode.out_of_order_sequence_number, -1)
+
+    def _send(self, number: int, pending: Pending, after: Position | None) -> None:
+        assert self._writer is not None
+        pending.sent_at = self._loop.time()
+        pending.written = True
+        self._writer.send(number, pending.content.offsets, pending.content.data, None if after is None else str(after))
+
+    # --- the writer's life
+
+    async def _run(self) -> None:
+        delay = FIRST_DELAY
+        try:
+            while self._pending:
+                self._ended = self._loop.create_future()
+                try:
+                    await self._open()
+                    delay = FIRST_DELAY
+                    reason = await self._ended
+                except PulsarError as error:
+                    reason = error
+                self._let_go()
+                if not reason.retriable:
+                    log.warning("appending failed for good: %s", reason)
+                    self._fail_all(error_code(reason))
+                    return
+                log.info("the writer was interrupted with %d appends in work: %s", len(self._pending), reason)
+                await asyncio.sleep(delay)
+                delay = min(delay * 2, MAX_DELAY)
+        finally:
+            self._let_go()
+            self._task = None
+
+    async def _open(self) -> None:
+        """A producer, and everything pending on its way: first learn what landed, then send the rest in order."""
+        writer = await self._log.writer(self)
+        self.max_message_size = writer.max_message_size
+        after: Position | None = None
+        try:
+            if any(pending.written for pending in self._pending.values()):
+                self._placed.clear()
+                await self._settle()
+                after = self._fold.last
+        except BaseException:
+            writer.close()
+            raise
+        if self._ended is not None and self._ended.done():
+            writer.close()
+            raise Unavailable("the producer ended while the log was read to its end")
+        self._writer = writer
+        self._renumber_overtaken()
+        for number, pending in list(self._pending.items()):
+            if pending.written and not pending.waiters:
+                self._forget(number, pending)  # its client was told that time ran out, and nobody waits
+            else:
+                self._send(number, pending, after if pending.written else None)
+
+    def _renumber_overtaken(self) -> None:
+        """Give new sequences to appends that a later one of ours has overtaken in the log.
+
+        They were refused or dropped by the broker and can't land any more, for one connection keeps
+        its order. Under their old sequence the fold (and a deduplicating broker) would take them for
+        second copies.
+        """
+        reached = self._fold.writer_sequence(self.writer_name)
+        for number, pending in list(self._pending.items()):
+            if pending.written and number <= reached:
+                del self._pending[number]
+                self._pending[self._next_sequence] = pending
+                pending.content = pending.content._replace(writer_sequence=self._next_sequence)
+                self._next_sequence += 1
+
+    def _let_go(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def tick(self, now: float, idle_seconds: float) -> None:
+        """Once a second: expire appends, give up on a silent broker, close an unused producer."""
+        silent = False
+        for number, pending in list(self._pending.items()):
+            if pending.waiters and pending.deadline <= now:
+                self._tell(pending, Verdict(ErrorCode.request_timed_out, -1))
+                if not pending.written:
+                    self._forget(number, pending)
+            silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS)
+        if silent and self._writer is not None:
+            self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
+        if not self._pending and self._writer is not None and now - self.used_at > idle_seconds:
+            self.close()
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self._let_go()
+
+    # --- from the producer
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        pending = self._pending.get(sequence)
+        if pending is None:
+            return
+        pending.sent_at = None
+        if ledger >= 2**63 or entry >= 2**63:
+            # Deduplication knew it and does not say where it stands: reading finds it.
+            self._read_to_end()
+            return
+        self._placed.append((Position(ledger, entry), sequence))
+        self.advance()
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        pending = self._pending.get(sequence)
+        if pending is None:
+            return
+        if code in (NOT_ALLOWED, TOPIC_TERMINATED):
+            too_large = "size" in message.lower()
+            self._resolve(sequence, Verdict(ErrorCode.message_too_large if too_large else ErrorCode.policy_violation, -1))
+            return
+        level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
+        log.log(level, "the broker could not append (error %d): %s", code, message)
+        self._let_go()
+        self.on_end(Unavailable(message))
+
+    def on_end(self, reason: PulsarError) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(reason)
+
+    # --- verdicts
+
+    def advance(self) -> None:
+        """Fold what has a receipt and follows what is folded already."""
+        placed = self._placed
+        fold = self._fold
+        while placed:
+            position, sequence = placed[0]
+            if fold.last is not None and position <= fold.last:
+                placed.popleft()  # it was read before its receipt came
+                continue
+            pending = self._pending.get(sequence)
+            if pending is None or not fold.follows(position.ledger, position.entry):
+                self._read_to_end()
+                return
+            placed.popleft()
+            self._resolve(sequence, self._fold_receipt(position, pending.content))
+
+    def on_read(self, content: Content, verdict: Verdict) -> None:
+        """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""
+        if content.writer == self.writer_name and content.writer_sequence in self._pending:
+            self._resolve(content.writer_sequence, verdict)
+
+    def _resolve(self, number: int, verdict: Verdict) -> None:
+        pending = self._pending[number]
+        self._forget(number, pending)
+        self._tell(pending, verdict)
+
+    def _forget(self, number: int, pending: Pending) -> None:
+        del self._pending[number]
+        if pending.sequence is not None:
+            in_flight = self._by_producer[pending.sequence.producer_id]
+            in_flight.remove(pending)
+            if not in_flight:
+                del self._by_producer[pending.sequence.producer_id]
+
+    def _tell(self, pending: Pending, verdict: Verdict) -> None:
+        waiters, pending.waiters = pending.waiters, []
+        for done in waiters:
+            done(verdict)
+
+    def _fail_all(self, code: ErrorCode) -> None:
+        for number in list(self._pending):
+            self._resolve(number, Verdict(code, -1))
+
+    def fail(self, code: ErrorCode) -> None:
+        """The partition stops: everything pending is answered with `code`."""
+        self.close()
+        self._fail_all(code)

@@ -1,0 +1,192 @@
+"""A reader over old data: starts a little before the wanted offset, streams ahead of the consumer,
+fills the shared cache and ends where the tail's entries begin. Consumers close to each other share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.errors import EntryUnreadable
+from handler.partition.cache import CachedEntry, PartitionCache
+from handler.partition.entries import read_entry
+from handler.partition.fold import Fold, IndexAlarm
+from handler.partition.port import EntryLog, LogReader
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable
+
+log = logging.getLogger(__name__)
+
+# Where the fold of a catch-up reader begins: enough to see the first copy of an append that raced
+# through two sidecars. Second copies of one sidecar say themselves how far to go back.
+ENTRIES_BEFORE: Final = 64
+PERMITS_AT_ONCE: Final = 64
+# Whoever asks for an offset not further ahead than this waits for the stream instead of a new reader.
+SHARED_DISTANCE: Final = 20_000
+RETRIES: Final = 3
+
+
+class CatchUpReader:
+    def __init__(
+        self, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, *,
+        reached_tail: Callable[[Position], bool], on_data: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._log = log_
+        self._cache = cache
+        self._read_ahead = read_ahead
+        self._reached_tail = reached_tail
+        self._on_data = on_data
+        self._fold = Fold()
+        self._reader: LogReader | None = None
+        self._ended: asyncio.Future[PulsarError | None] = asyncio.get_running_loop().create_future()
+        self._restart_at: Position | None = None
+        self._ahead: deque[tuple[int, int]] = deque()  # (next offset, size) of what nobody has taken yet
+        self._ahead_bytes = 0
+        self._permits = 0
+        self._started_at: Position | None = None
+        self.wanted = wanted
+        self.next_offset = wanted
+        self.done = False
+        self.error: ErrorCode = ErrorCode.none
+        self.touched_at = asyncio.get_running_loop().time()
+        self.task = asyncio.create_task(self._run())
+
+    # --- from the partition
+
+    def will_bring(self, offset: int) -> bool:
+        return not self.done and self.next_offset <= offset <= self.next_offset + SHARED_DISTANCE
+
+    def touch(self, offset: int, now: float) -> None:
+        """A consumer has come to `offset`: what lies before it no longer counts as read ahead."""
+        self.touched_at = now
+        self.wanted = max(self.wanted, offset)
+        while self._ahead and self._ahead[0][0] <= offset:
+            self._ahead_bytes -= self._ahead.popleft()[1]
+        self._grant()
+
+    def close(self) -> None:
+        self.task.cancel()
+        self._finish(ErrorCode.none)
+
+    # --- its life
+
+    async def _run(self) -> None:
+        try:
+            for attempt in range(RETRIES):
+                try:
+                    await self._read_once()
+                    return
+                except Unavailable as error:
+                    log.info("catch-up reader at offset %d: %s", self.next_offset, error)
+                    if attempt == RETRIES - 1:
+                        raise
+                    await asyncio.sleep(0.2 * (attempt + 1))
+        except PulsarError as error:
+            log.warning("catch-up reader at offset %d ended: %s", self.next_offset, error)
+            self._finish(ErrorCode.not_leader_or_follower)
+        except IndexAlarm:
+            log.exception("catch-up reader at offset %d", self.next_offset)
+            self._finish(ErrorCode.kafka_storage_error)
+        finally:
+            self._finish(ErrorCode.none)
+
+    async def _read_once(self) -> None:
+        """Stream from the wanted offset to the tail; once more from further back when an entry asks for it."""
+        start = self._restart_at
+        if start is None:
+            found = await self._log.find_index(self.next_offset)
+            if found is None:
+                # Behind the last index the broker could find, which may be a little old: try again later.
+                raise Unavailable(f"no entry holds offset {self.next_offset}")
+            start = Position(found.ledger, max(0, found.entry - ENTRIES_BEFORE))
+        while True:
+            self._fold = Fold()
+            self._restart_at = None
+            self._started_at = start
+            self._ended = asyncio.get_running_loop().create_future()
+            self._permits = 0
+            self._reader = await self._log.reader(start, self)
+            self._grant()
+            try:
+                reason = await self._ended
+            finally:
+                self._reader.close()
+                self._reader = None
+            if reason is not None:
+                raise reason
+            if self._restart_at is None:
+                return
+            start = self._restart_at
+
+    def _finish(self, error: ErrorCode) -> None:
+        if not self.done:
+            self.done = True
+            self.error = error
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+            self._on_data()
+
+    def _grant(self) -> None:
+        if self._reader is not None and self._permits <= PERMITS_AT_ONCE // 2 and self._ahead_bytes < self._read_ahead:
+            self._permits += PERMITS_AT_ONCE
+            self._reader.grant(PERMITS_AT_ONCE)
+
+    # --- from the reader
+
+    def on_entry(self, entry: RawEntry) -> None:
+        if self._ended.done():
+            return
+        position = entry.position
+        if self._fold.last is not None and position <= self._fold.last:
+            return  # a rewind of the dispatcher
+        try:
+            self._permits -= self._take(entry)
+        except IndexAlarm as alarm:
+            self._ended.set_exception(alarm)
+            return
+        self._on_data()
+        if self._restart_at is not None or self._reached_tail(position):
+            self._ended.set_result(None)
+            return
+        self._grant()
+
+    def _take(self, entry: RawEntry) -> int:
+        """Fold and cache one entry; returns the flow permits it cost."""
+        position = entry.position
+        if entry.index is None:
+            raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
+        try:
+            content = read_entry(entry)
+        except EntryUnreadable as error:
+            folded = self._fold.unreadable(position, entry.index)
+            if folded.next_offset > self.next_offset:
+                log.error("%s", error)
+                self._put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
+            return 1
+        if content.resent_after is not None and self._started_at is not None and content.resent_after < self._started_at:
+            self._restart_at = content.resent_after
+            return 1
+        folded = self._fold.by_reading(position, entry.index, content)
+        if folded.next_offset > self.next_offset:
+            if folded.base_offset > self.next_offset:
+                self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
+            accepted = folded.verdict.accepted
+            self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.none))
+        return 1 if content.writer is not None else content.offsets
+
+    def _put(self, entry: CachedEntry) -> None:
+        self._cache.put(entry)
+        self.next_offset = entry.next_offset
+        if entry.next_offset > self.wanted:
+            self._ahead.append((entry.next_offset, entry.size))
+            self._ahead_bytes += entry.size
+
+    def on_end(self, reason: PulsarError) -> None:
+        if not self._ended.done():
+            self._ended.set_result(reason)

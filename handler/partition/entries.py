@@ -1,0 +1,91 @@
+"""What a stored entry holds, decided entry by entry and never by topic.
+
+    kafka format   property entry.format=kafka: the payload is record batches; ours hold one, KoP's may
+                   hold several
+    native         anything else: a Pulsar message or batch, in any Pulsar compression
+
+Chunked and encrypted messages can't be given to Kafka clients yet. They are reported, never skipped.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from handler.errors import EntryUnreadable, ProtocolError
+from handler.partition.native import kafka_batch
+from handler.partition.producers import Sequence
+from handler.partition.store import FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, place_all, split_batches
+
+_OUR_WRITER = WRITER_PREFIX.encode()
+RESENT_PROPERTY = b"resent.after"
+
+
+class Content(NamedTuple):
+    """An entry understood: its batches and who wrote it. `data` has no offsets yet."""
+
+    data: bytes
+    batches: list[tuple[BatchHeader, int]]
+    offsets: int
+    writer: bytes | None  # a sidecar's writer name, None for everyone else
+    writer_sequence: int
+    resent_after: Position | None
+
+    @property
+    def max_timestamp(self) -> int:
+        return max(header.max_timestamp for header, _ in self.batches)
+
+    def sequences(self) -> list[tuple[Sequence, int]]:
+        """The batches that have a producer id, each with its offset within the entry."""
+        found = []
+        delta = 0
+        for header, _ in self.batches:
+            if header.producer_id != NO_PRODUCER_ID and header.base_sequence >= 0:
+                numbered = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
+                found.append((numbered, delta))
+            delta += header.offsets
+        return found
+
+    def placed(self, base_offset: int) -> bytes:
+        return place_all(self.data, self.batches, base_offset)
+
+
+def appended(payload: bytes, header: BatchHeader, writer: bytes, sequence: int) -> Content:
+    """The content of an entry that this process has just written."""
+    return Content(payload, [(header, 0)], header.offsets, writer, sequence, None)
+
+
+def read_entry(entry: RawEntry) -> Content:
+    """The content of a stored entry, or EntryUnreadable."""
+    try:
+        metadata = MessageMetadata.FromString(entry.metadata)
+        properties = {pair.key: pair.value for pair in metadata.properties}
+        if metadata.encryption_keys:
+            raise EntryUnreadable("the message is encrypted")
+        if metadata.num_chunks_from_msg > 1:
+            raise EntryUnreadable("the message is chunked")
+        if properties.get(FORMAT_PROPERTY) == KAFKA_FORMAT:
+            # A copy: the view would keep the whole network chunk alive for as long as this is cached.
+            data = bytes(entry.payload)
+        else:
+            data, _ = kafka_batch(metadata, entry.payload)
+        batches = list(split_batches(data))
+    except (DecodeError, ProtocolError, EntryUnreadable) as error:
+        raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
+    if not batches:
+        raise EntryUnreadable(f"entry {entry.position} holds no record batch")
+    ours = metadata.producer_name.startswith(_OUR_WRITER)
+    after = properties.get(RESENT_PROPERTY) if ours else None
+    return Content(
+        data, batches, sum(header.offsets for header, _ in batches),
+        metadata.producer_name if ours else None, metadata.sequence_id, None if after is None else _position(after),
+    )  # fmt: skip
+
+
+def _position(text: bytes) -> Position:
+    ledger, _, entry = text.decode().partition(":")
+    return Position(int(ledger), int(entry))

@@ -1,0 +1,136 @@
+"""The fold: entries in log order in, offsets and verdicts out. Pure; every sidecar that folds the
+same entries reaches the same state.
+
+An entry is folded from its receipt when its predecessor in the same ledger is already folded: then
+nothing can stand between them (entry ids in a ledger are dense, a failed add starts a new ledger),
+so its index is that one's plus its own count. All others are folded as they are read, with the
+index the broker gave them. Offsets grow and may have gaps; an index that comes back is an alarm.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from handler.errors import SidecarError
+from handler.partition.entries import Content
+from handler.partition.producers import ACCEPTED, ProducerTable, Verdict
+from handler.pulsar.entry import Position
+
+MAX_WRITERS: Final = 1_000
+# What a reader compares with what receipts said; a tail reader is never further behind than this.
+REMEMBERED_ENTRIES: Final = 4_096
+
+
+class IndexAlarm(SidecarError):
+    """The log contradicts itself, or what was said of it: the partition must not be served."""
+
+
+class Folded(NamedTuple):
+    position: Position
+    base_offset: int
+    next_offset: int
+    verdict: Verdict
+    gap_from: int | None  # where offsets are missing before this entry
+
+
+class Fold:
+    __slots__ = ("_recent", "_recent_order", "_writers", "first_offset", "last", "max_timestamp", "max_timestamp_base", "next_offset", "producers", "started")
+
+    def __init__(self) -> None:
+        self.next_offset = 0
+        self.started = False  # whether next_offset is known
+        self.first_offset = 0  # where folding began
+        self.last: Position | None = None
+        self.producers = ProducerTable()
+        self.max_timestamp = -1
+        self.max_timestamp_base = -1
+        self._writers: OrderedDict[bytes, int] = OrderedDict()
+        self._recent: dict[Position, int] = {}
+        self._recent_order: deque[Position] = deque()
+
+    def begin_empty(self, next_offset: int) -> None:
+        """An empty log: its end is known without an entry."""
+        self.next_offset = self.first_offset = next_offset
+        self.started = True
+
+    def follows(self, ledger: int, entry: int) -> bool:
+        """Whether the entry at this place comes right after the last folded one, with nothing between."""
+        last = self.last
+        return last is not None and last.ledger == ledger and last.entry + 1 == entry
+
+    def writer_sequence(self, writer: bytes) -> int:
+        """The last sequence of a writer that the log holds, −1 for none."""
+        return self._writers.get(writer, -1)
+
+    def check_again(self, position: Position, index: int) -> None:
+        """Compare an entry that was folded from its receipt with what the broker stored."""
+        known = self._recent.get(position)
+        if known is not None and known != index + 1:
+            raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {index + 1}")
+
+    def by_receipt(self, position: Position, content: Content) -> Folded:
+        return self._apply(position, self.next_offset + content.offsets - 1, content)
+
+    def by_reading(self, position: Position, index: int, content: Content) -> Folded:
+        return self._apply(position, index, content)
+
+    def unreadable(self, position: Position, index: int) -> Folded:
+        """An entry nobody can decode still takes its offsets: as many as lead up to it."""
+        base = min(self.next_offset, index) if self.started else index
+        self._advance(position, base, index)
+        return Folded(position, base, index + 1, Verdict(ErrorCode.corrupt_message, -1), None)
+
+    def _apply(self, position: Position, index: int, content: Content) -> Folded:
+        base = index - content.offsets + 1
+        gap_from = self.next_offset if self.started and base > self.next_offset else None
+        self._advance(position, base, index)
+        verdict = self._judge(base, content)
+        if verdict.accepted:
+            if content.max_timestamp > self.max_timestamp:
+                self.max_timestamp = content.max_timestamp
+                self.max_timestamp_base = base
+            verdict = Verdict(ErrorCode.none, base)
+        return Folded(position, base, index + 1, verdict, gap_from)
+
+    def _advance(self, position: Position, base: int, index: int) -> None:
+        if base < 0 or (self.started and base < self.next_offset):
+            raise IndexAlarm(f"entry {position} begins at offset {base}, but the log already reaches {self.next_offset}")
+        if self.last is not None and position <= self.last:
+            raise IndexAlarm(f"entry {position} comes after {self.last}")
+        if not self.started:
+            self.started = True
+            self.first_offset = base
+        self.next_offset = index + 1
+        self.last = position
+        self._recent[position] = index + 1
+        self._recent_order.append(position)
+        if len(self._recent_order) > REMEMBERED_ENTRIES:
+            del self._recent[self._recent_order.popleft()]
+
+    def _judge(self, base: int, content: Content) -> Verdict:
+        if content.writer is not None:
+            # A writer numbers its entries and never goes back, but for sending one again.
+            seen = self._writers.get(content.writer, -1)
+            if content.writer_sequence <= seen:
+                return self._second_copy(content)
+            self._writers[content.writer] = content.writer_sequence
+            self._writers.move_to_end(content.writer)
+            if len(self._writers) > MAX_WRITERS:
+                self._writers.popitem(last=False)
+        for sequence, delta in content.sequences():
+            # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
+            verdict = self.producers.check(sequence) if content.writer is not None else ACCEPTED
+            if not verdict.accepted:
+                return verdict
+            self.producers.record(sequence, base + delta)
+        return ACCEPTED
+
+    def _second_copy(self, content: Content) -> Verdict:
+        for sequence, _ in content.sequences():
+            verdict = self.producers.check(sequence)
+            if verdict.duplicate:
+                return verdict
+        return Verdict(ErrorCode.none, -1, duplicate=True)

@@ -1,0 +1,98 @@
+"""ListOffsets' searches that look into records: by time, and the greatest timestamp."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Final
+
+from aiokafka.errors import KafkaError
+from aiokafka.record.memory_records import MemoryRecords
+
+from handler.errors import EntryUnreadable
+from handler.partition.found import NOT_FOUND, Found
+from handler.partition.partition import Partition
+from handler.partition.single import ReadEntry, entries_from
+
+# A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
+# ahead by this much and its records are still found.
+CLOCK_SKEW_MS: Final = 5_000
+SCAN_PERMITS: Final = 256
+
+
+def _records(entry: ReadEntry) -> list[Found]:
+    """Offset and timestamp of every record of an entry."""
+    if entry.content is None:
+        return []
+    found = []
+    try:
+        batches = MemoryRecords(entry.content.placed(entry.base_offset))
+        while batches.has_next():
+            batch = batches.next_batch()
+            assert batch is not None
+            found += [Found(record.offset, record.timestamp) for record in batch]
+    except (KafkaError, ValueError, RuntimeError) as error:
+        raise EntryUnreadable(f"the records of entry {entry.position} can't be read: {error}") from error
+    return found
+
+
+async def by_time(partition: Partition, timestamp: int) -> Found:
+    """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
+    end = await partition.confirmed_end()
+    if await partition.confirmed_start() >= end:
+        return NOT_FOUND
+    start = await partition.entry_log.find_time(max(0, timestamp - CLOCK_SKEW_MS))
+    last = partition.last_position
+    if start is not None and last is not None and start > last:
+        return NOT_FOUND
+    async with aclosing(entries_from(partition.entry_log, start, SCAN_PERMITS)) as entries:
+        async for entry in entries:
+            if entry.content is not None and entry.content.max_timestamp >= timestamp:
+                for record in _records(entry):
+                    if record.timestamp >= timestamp:
+                        return record
+            if entry.next_offset >= end:
+                break
+    return NOT_FOUND
+
+
+async def greatest_timestamp(partition: Partition) -> Found:
+    """The record with the greatest timestamp (KIP-734), the first of several.
+
+    The fold knows it for what it has folded. What lies before is read once, from the log start on.
+    """
+    await partition.confirmed_end()
+    start = await partition.confirmed_start()
+    if start >= partition.end_offset:
+        return NOT_FOUND
+    best = partition.greatest_folded
+    if partition.first_folded > start or best.offset < start:
+        best = await _scan_greatest(partition, partition.end_offset)
+        partition.remember_greatest(best)
+    return await _exact(partition, best)
+
+
+async def _scan_greatest(partition: Partition, end: int) -> Found:
+    best = NOT_FOUND
+    async with aclosing(entries_from(partition.entry_log, None, SCAN_PERMITS)) as entries:
+        async for entry in entries:
+            if entry.content is not None and entry.content.max_timestamp > best.timestamp:
+                best = Found(entry.base_offset, entry.content.max_timestamp)
+            if entry.next_offset >= end:
+                break
+    return best
+
+
+async def _exact(partition: Partition, batch: Found) -> Found:
+    """The record within the batch that has its greatest timestamp."""
+    if batch is NOT_FOUND or batch.offset < 0:
+        return NOT_FOUND
+    position = await partition.entry_log.find_index(batch.offset)
+    if position is None:
+        return NOT_FOUND
+    async with aclosing(entries_from(partition.entry_log, position, 1)) as entries:
+        async for entry in entries:
+            for record in _records(entry):
+                if record.timestamp == batch.timestamp:
+                    return record
+            break
+    return NOT_FOUND

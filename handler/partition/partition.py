@@ -1,0 +1,404 @@
+"""A partition: the fold in the middle, the appender and the tail reader feeding it, answers from it.
+
+Calls may come before it is open; appends then wait in their order. It opens by reading back a
+bounded stretch of the log, so that a retry from before a restart is still recognised, and it ends
+when the log contradicts itself or is gone: the table then makes a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.errors import EntryUnreadable
+from handler.partition.append import Appender, Done
+from handler.partition.cache import CachedEntry, FetchCache, Run
+from handler.partition.catchup import CatchUpReader
+from handler.partition.entries import Content, read_entry
+from handler.partition.errors import error_code
+from handler.partition.fold import Fold, Folded, IndexAlarm
+from handler.partition.port import EntryLog
+from handler.partition.producers import Verdict
+from handler.partition.found import NOT_FOUND, Found
+from handler.partition.single import first_entry
+from handler.partition.tail import TailReader
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.telemetry import metrics
+from handler.wire.records import BatchHeader
+
+log = logging.getLogger(__name__)
+
+OPEN_SECONDS: Final = 30.0
+CONFIRM_SECONDS: Final = 15.0
+LOG_START_FRESH_SECONDS: Final = 1.0
+LOG_START_STALE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLimits:
+    replay_entries: int = 2_000
+    replay_bytes: int = 16 * 1024 * 1024
+    read_ahead: int = 4 * 1024 * 1024
+    idle_seconds: float = 60.0
+    catch_up_idle_seconds: float = 15.0
+    max_catch_up_readers: int = 8
+
+
+class Partition:
+    def __init__(self, name: str, log_: EntryLog, writer_name: str, cache: FetchCache, limits: PartitionLimits) -> None:
+        self.name = name
+        self.ended: ErrorCode | None = None
+        self.log_start = 0
+        self._log = log_
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._fold = Fold()
+        self._cache = cache.partition()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._waiting: list[tuple[BatchHeader, bytes, float, Done]] = []
+        self._watchers: set[Callable[[], None]] = set()
+        self._at_position: list[tuple[Position, asyncio.Future[None]]] = []
+        self._catch_ups: list[CatchUpReader] = []
+        self._first_position: Position | None = None
+        self._log_start_at = -1.0
+        self._log_start_task: asyncio.Task[int] | None = None
+        self._foreign_at = -1.0
+        self._older_greatest = NOT_FOUND
+        self._timestamps_from: int | None = None
+        self.used_at = self._loop.time()
+        self._start_at: Position | None = None
+        self._tail = TailReader(log_, self._tail_start, self._on_tail_entry, self._end_for)
+        self._appender = Appender(log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._settle)
+        self._opening = asyncio.create_task(self._open())
+
+    # --- opening and ending
+
+    async def _open(self) -> None:
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                stats = await self._log.stats()
+                last = stats.last
+                if last is None:
+                    # What was never written or is all trimmed: the end is what the ledger metadata says.
+                    self._fold.begin_empty((stats.index_property if stats.index_property is not None else -1) + 1)
+                    self.log_start = self._fold.next_offset
+                else:
+                    self._start_at = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
+                    self._first_position = None
+                await self._read_to_last(OPEN_SECONDS, at_least=last)
+                await self.refresh_log_start()
+        except TimeoutError:
+            self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
+        except PulsarError as error:
+            self._end_for(error)
+        else:
+            if self.ended is None:
+                self._opened.set_result(None)
+                waiting, self._waiting = self._waiting, []
+                for header, payload, deadline, done in waiting:
+                    self._appender.append(header, payload, deadline, done)
+                self._changed()
+
+    async def opened(self) -> ErrorCode:
+        """Wait until the partition can answer; the error when it can't."""
+        if self.ended is None and not self._opened.done():
+            await asyncio.shield(self._opened)
+        return self.ended or ErrorCode.none
+
+    @property
+    def is_open(self) -> bool:
+        return self.ended is None and self._opened.done()
+
+    def _end_for(self, error: PulsarError) -> None:
+        self._end(error_code(error), str(error))
+
+    def _end(self, code: ErrorCode, why: str) -> None:
+        """This object serves no more; whoever waits is told, and the next request opens a new one."""
+        if self.ended is not None:
+            return
+        self.ended = code
+        level = logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO
+        log.log(level, "partition %s: %s", self.name, why)
+        if not self._opened.done():
+            self._opened.set_result(None)
+        waiting, self._waiting = self._waiting, []
+        for _, _, _, done in waiting:
+            done(Verdict(code, -1))
+        self._appender.fail(code)
+        self._tail.stop()
+        for reader in self._catch_ups:
+            reader.close()
+        self._catch_ups.clear()
+        for _, waiter in self._at_position:
+            if not waiter.done():
+                waiter.set_exception(Unavailable(why))
+        self._at_position.clear()
+        self._cache.clear()
+        self._changed()
+
+    def close(self) -> None:
+        self._opening.cancel()
+        self._end(ErrorCode.not_leader_or_follower, "closed")
+
+    # --- appending
+
+    def append(self, header: BatchHeader, payload: bytes, deadline: float, done: Done) -> None:
+        if self.ended is not None:
+            done(Verdict(self.ended, -1))
+        elif self._opened.done():
+            self._appender.append(header, payload, deadline, done)
+        else:
+            self._waiting.append((header, payload, deadline, done))
+
+    def _fold_receipt(self, position: Position, content: Content) -> Verdict:
+        folded = self._fold.by_receipt(position, content)
+        self._keep(folded, content)
+        return folded.verdict
+
+    def _settle(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._read_to_last(CONFIRM_SECONDS))
+
+    # --- the tail
+
+    def _tail_start(self) -> Position | None:
+        return self._fold.last.after() if self._fold.last is not None else self._start_at
+
+    def _on_tail_entry(self, entry: RawEntry) -> int:
+        """Fold an entry that was read; returns the flow permits it cost."""
+        try:
+            return self._take(entry)
+        except IndexAlarm as alarm:
+            metrics.INDEX_ALARMS.inc()
+            self._end(ErrorCode.kafka_storage_error, f"ALARM: {alarm}")
+            return 0
+
+    def _take(self, entry: RawEntry) -> int:
+        position = entry.position
+        fold = self._fold
+        if entry.index is None:
+            raise IndexAlarm(
+                f"entry {position} came without an index: set brokerEntryMetadataInterceptors and "
+                "exposingBrokerEntryMetadataToClientEnabled=true on every broker"
+            )
+        if fold.last is not None and position <= fold.last:
+            fold.check_again(position, entry.index)
+            return 1
+        try:
+            content = read_entry(entry)
+        except EntryUnreadable as error:
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.error("partition %s: %s", self.name, error)
+            folded = fold.unreadable(position, entry.index)
+            self._foreign_at = self._loop.time()
+            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
+            self._reached(position)
+            return 1
+        folded = fold.by_reading(position, entry.index, content)
+        self._keep(folded, content)
+        if content.writer is None or content.writer != self._appender.writer_name:
+            self._foreign_at = self._loop.time()
+        else:
+            self._appender.on_read(content, folded.verdict)
+        self._appender.advance()
+        self._reached(position)
+        return 1 if content.writer is not None else content.offsets
+
+    def _keep(self, folded: Folded, content: Content) -> None:
+        if folded.gap_from is not None:
+            self._cache.put(CachedEntry.hole(folded.gap_from, folded.base_offset))
+        served = content if folded.verdict.accepted else None
+        self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
+        self._changed()
+
+    def _reached(self, position: Position) -> None:
+        if self._at_position:
+            for place, waiter in self._at_position:
+                if place <= position and not waiter.done():
+                    waiter.set_result(None)
+            self._at_position = [item for item in self._at_position if not item[1].done()]
+
+    async def _read_to_last(self, seconds: float, at_least: Position | None = None) -> None:
+        """Read up to what the broker holds now."""
+        last = await self._tail.last_position(seconds)
+        if last is None or (at_least is not None and at_least > last):
+            last = at_least
+        if last is None or (self._fold.last is not None and self._fold.last >= last):
+            return
+        if at_least is None and self._fold.last is None and self._fold.started and (await self._log.stats()).last is None:
+            return  # an emptied log may still name its last entry, which nobody can read any more
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._at_position.append((last, waiter))
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError as error:
+            raise Unavailable(f"entry {last} of {self.name} did not arrive within {seconds:.0f} s") from error
+
+    # --- reading
+
+    @property
+    def end_offset(self) -> int:
+        return self._fold.next_offset
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` once, when there is something new to read or the partition ended."""
+        self._watchers.add(changed)
+
+    def unwatch(self, changed: Callable[[], None]) -> None:
+        self._watchers.discard(changed)
+
+    def _changed(self) -> None:
+        if self._watchers:
+            watchers, self._watchers = self._watchers, set()
+            for changed in watchers:
+                changed()
+
+    def read(self, offset: int, max_bytes: int, at_least_one: bool) -> Run | None:
+        """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`)."""
+        now = self._loop.time()
+        self.used_at = now
+        self._tail.want()
+        if offset < self.log_start or offset > self._fold.next_offset:
+            return Run([], 0, offset, ErrorCode.offset_out_of_range)
+        if offset == self._fold.next_offset:
+            return Run([], 0, offset, ErrorCode.none)
+        run = self._cache.run(offset, max_bytes, at_least_one)
+        for reader in self._catch_ups:
+            if run is not None and reader.wanted <= run.next_offset:
+                reader.touch(run.next_offset, now)
+            elif reader.will_bring(offset):
+                reader.touch(offset, now)
+        if run is not None:
+            return run
+        return self._catch_up(offset)
+
+    def _catch_up(self, offset: int) -> Run | None:
+        """See to it that a reader brings `offset`."""
+        for reader in list(self._catch_ups):
+            if reader.done:
+                self._catch_ups.remove(reader)
+                if reader.error is not ErrorCode.none and reader.next_offset <= offset:
+                    return Run([], 0, offset, reader.error)
+            elif reader.will_bring(offset):
+                return None
+        if len(self._catch_ups) >= self._limits.max_catch_up_readers:
+            oldest = min(self._catch_ups, key=lambda reader: reader.touched_at)
+            self._catch_ups.remove(oldest)
+            oldest.close()
+        self._spawn_log_start()
+        self._catch_ups.append(
+            CatchUpReader(
+                self._log, self._cache, offset, self._limits.read_ahead,
+                reached_tail=self._is_folded, on_data=self._changed,
+            )
+        )  # fmt: skip
+        return None
+
+    def _is_folded(self, position: Position) -> bool:
+        return self._fold.last is not None and position >= self._fold.last
+
+    # --- both ends
+
+    async def confirmed_end(self) -> int:
+        """The log end, not older than anything the broker has acknowledged to anyone before this call."""
+        self.used_at = self._loop.time()
+        await self._read_to_last(CONFIRM_SECONDS)
+        return self._fold.next_offset
+
+    async def confirmed_start(self) -> int:
+        self.used_at = self._loop.time()
+        if self._loop.time() - self._log_start_at > LOG_START_FRESH_SECONDS:
+            return await asyncio.shield(self._spawn_log_start())
+        return self.log_start
+
+    def refresh_log_start_if_stale(self) -> None:
+        if self._loop.time() - self._log_start_at > LOG_START_STALE_SECONDS:
+            self._spawn_log_start()
+
+    def _spawn_log_start(self) -> asyncio.Task[int]:
+        if self._log_start_task is None or self._log_start_task.done():
+            self._log_start_task = asyncio.create_task(self.refresh_log_start())
+            self._log_start_task.add_done_callback(_log_failure)
+        return self._log_start_task
+
+    async def refresh_log_start(self) -> int:
+        """Learn where the log begins now. It moves only forward, a whole ledger at a time."""
+        begun = self._loop.time()
+        stats = await self._log.stats()
+        if stats.first is None:
+            # Everything is trimmed: what is left is the end, and only the end is known to be true.
+            await self._read_to_last(CONFIRM_SECONDS)
+            self._move_log_start(self._fold.next_offset)
+        elif stats.first != self._first_position:
+            first = await first_entry(self._log)
+            if first is not None:
+                self._move_log_start(first.base_offset)
+                self._first_position = stats.first
+        self._log_start_at = begun
+        return self.log_start
+
+    def _move_log_start(self, offset: int) -> None:
+        if offset > self.log_start:
+            self.log_start = offset
+            self._changed()
+
+    # --- searches
+
+    @property
+    def entry_log(self) -> EntryLog:
+        return self._log
+
+    @property
+    def last_position(self) -> Position | None:
+        return self._fold.last
+
+    @property
+    def first_folded(self) -> int:
+        """Where folding began, or the log start if all before it has been looked at for timestamps."""
+        return self._timestamps_from if self._timestamps_from is not None else self._fold.first_offset
+
+    @property
+    def greatest_folded(self) -> Found:
+        """The greatest timestamp so far, and the base offset of its batch."""
+        folded = Found(self._fold.max_timestamp_base, self._fold.max_timestamp)
+        return folded if folded.timestamp > self._older_greatest.timestamp else self._older_greatest
+
+    def remember_greatest(self, found: Found) -> None:
+        """What a scan from the log start has found."""
+        self._older_greatest = found
+        self._timestamps_from = self.log_start
+
+    # --- housekeeping
+
+    def tick(self, now: float) -> None:
+        """Once a second: expire appends, close what nobody uses."""
+        for item in [item for item in self._waiting if item[2] <= now]:
+            self._waiting.remove(item)
+            item[3](Verdict(ErrorCode.request_timed_out, -1))
+        if not self.is_open:
+            return
+        limits = self._limits
+        self._appender.tick(now, limits.idle_seconds)
+        for reader in list(self._catch_ups):
+            if reader.done or now - reader.touched_at > limits.catch_up_idle_seconds:
+                self._catch_ups.remove(reader)
+                reader.close()
+        quiet = now - max(self._tail.wanted_at, self._foreign_at) > limits.idle_seconds
+        if quiet and not self._watchers and not self._at_position and not self._appender.pending:
+            self._tail.stop()
+
+    def idle(self, now: float) -> bool:
+        used = max(self.used_at, self._appender.used_at)
+        busy = self._appender.pending or self._watchers or self._waiting or not self._opening.done()
+        return not busy and now - used > self._limits.idle_seconds * 5
+
+
+def _log_failure(task: asyncio.Task[int]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.info("the log start could not be refreshed: %s", task.exception())

@@ -1,0 +1,82 @@
+"""Short readers for one question: the first entry, or entries from a place on until enough is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Final, NamedTuple
+
+from handler.errors import EntryUnreadable
+from handler.partition.entries import Content, read_entry
+from handler.partition.port import EntryLog
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable
+
+ENTRY_SECONDS: Final = 10.0
+PERMITS: Final = 32
+
+
+class ReadEntry(NamedTuple):
+    position: Position
+    base_offset: int
+    next_offset: int
+    broker_timestamp: int | None
+    content: Content | None  # None where it can't be read
+
+
+class _Queue:
+    """Events of a reader as a queue; bounded by the permits granted."""
+
+    def __init__(self) -> None:
+        self.entries: asyncio.Queue[RawEntry | PulsarError] = asyncio.Queue()
+
+    def on_entry(self, entry: RawEntry) -> None:
+        self.entries.put_nowait(entry)
+
+    def on_end(self, reason: PulsarError) -> None:
+        self.entries.put_nowait(reason)
+
+
+async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncIterator[ReadEntry]:
+    """Entries from `start` on. Ends when none comes for a while; raises what ends the reader."""
+    events = _Queue()
+    reader = await log_.reader(start, events)
+    try:
+        reader.grant(permits)
+        taken = 0
+        while True:
+            try:
+                async with asyncio.timeout(ENTRY_SECONDS):
+                    entry = await events.entries.get()
+            except TimeoutError:
+                return
+            if isinstance(entry, PulsarError):
+                raise entry
+            found = _understood(entry)
+            taken += 1 if found.content is None or found.content.writer is not None else found.content.offsets
+            yield found
+            if taken >= permits // 2:
+                reader.grant(taken)
+                taken = 0
+    finally:
+        reader.close()
+
+
+def _understood(entry: RawEntry) -> ReadEntry:
+    if entry.index is None:
+        raise Unavailable(f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor")
+    try:
+        content = read_entry(entry)
+    except EntryUnreadable:
+        return ReadEntry(entry.position, entry.index, entry.index + 1, entry.broker_timestamp, None)
+    base = entry.index - content.offsets + 1
+    return ReadEntry(entry.position, base, entry.index + 1, entry.broker_timestamp, content)
+
+
+async def first_entry(log_: EntryLog) -> ReadEntry | None:
+    """The earliest entry there is; None when none comes."""
+    async with aclosing(entries_from(log_, None, permits=1)) as entries:
+        async for entry in entries:
+            return entry
+    return None

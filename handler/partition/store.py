@@ -1,0 +1,81 @@
+"""The entry log over Pulsar: the one place where a partition meets the Pulsar client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents, WriterEvents
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from handler.pulsar.errors import Refused
+
+# The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
+WRITER_PREFIX: Final = "kafka-sidecar-"
+# KoP's marker of entries whose payload is Kafka record batches; kept, so that both read each other's.
+FORMAT_PROPERTY: Final = b"entry.format"
+KAFKA_FORMAT: Final = b"kafka"
+
+
+class PulsarLog(EntryLog):
+    """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
+
+    _broker_finds_index = True
+
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, writer_name: str) -> None:
+        self.topic = topic
+        self._client = client
+        self._admin = admin
+        self._writer_name = writer_name
+
+    async def writer(self, events: WriterEvents) -> LogWriter:
+        return await self._client.producer(
+            self.topic, self._writer_name, events, properties={FORMAT_PROPERTY: KAFKA_FORMAT}
+        )
+
+    async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+        return await self._client.reader(self.topic, start, events)
+
+    async def stats(self) -> LogStats:
+        return await self._admin.log_stats(self.topic)
+
+    async def find_time(self, timestamp: int) -> Position | None:
+        return await self._admin.find_time(self.topic, timestamp)
+
+    async def find_index(self, index: int) -> Position | None:
+        if type(self)._broker_finds_index:
+            try:
+                return await self._admin.find_index(self.topic, index)
+            except Refused:
+                type(self)._broker_finds_index = False
+        return await self._search_index(index)
+
+    async def _search_index(self, index: int) -> Position | None:
+        """By halves: the first ledger whose last entry reaches `index`, then the entry in it."""
+        ledgers = (await self.stats()).ledgers
+        ledger = await self._first_reaching(index, ledgers)
+        if ledger is None:
+            return None
+        low, high = 0, ledger.entries - 1
+        while low < high:
+            middle = (low + high) // 2
+            found = await self._admin.index_of(self.topic, Position(ledger.ledger, middle))
+            if found is not None and found >= index:
+                high = middle
+            else:
+                low = middle + 1
+        return Position(ledger.ledger, low)
+
+    async def _first_reaching(self, index: int, ledgers: tuple[LedgerInfo, ...]) -> LedgerInfo | None:
+        low, high = 0, len(ledgers)
+        while low < high:
+            middle = (low + high) // 2
+            ledger = ledgers[middle]
+            found = await self._admin.index_of(self.topic, Position(ledger.ledger, ledger.entries - 1))
+            if found is not None and found >= index:
+                high = middle
+            else:
+                low = middle + 1
+        return ledgers[low] if low < len(ledgers) else None
+
+

@@ -1,0 +1,70 @@
+"""All partitions this process has to do with, opened on first use and closed when nobody uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from handler.partition.cache import FetchCache
+from handler.partition.partition import Partition, PartitionLimits
+from handler.partition.port import EntryLog
+from handler.telemetry import metrics
+
+TICK_SECONDS: Final = 1.0
+
+
+class PartitionTable:
+    def __init__(self, open_log: Callable[[str], EntryLog], writer_name: str, cache_bytes: int, limits: PartitionLimits) -> None:
+        self._open_log = open_log
+        self._writer_name = writer_name
+        self._limits = limits
+        self._partitions: dict[str, Partition] = {}
+        self._ticker: asyncio.Task[None] | None = None
+        self.cache = FetchCache(cache_bytes)
+
+    def start(self) -> None:
+        self._ticker = asyncio.create_task(self._tick())
+
+    def get(self, pulsar_topic: str) -> Partition:
+        """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""
+        partition = self._partitions.get(pulsar_topic)
+        if partition is None or partition.ended is not None:
+            partition = Partition(pulsar_topic, self._open_log(pulsar_topic), self._writer_name, self.cache, self._limits)
+            self._partitions[pulsar_topic] = partition
+        return partition
+
+    def forget(self, pulsar_topic: str) -> None:
+        """The topic is gone or about to go."""
+        partition = self._partitions.pop(pulsar_topic, None)
+        if partition is not None:
+            partition.close()
+
+    def forget_topic(self, pulsar_topic: str) -> None:
+        prefix = pulsar_topic + "-partition-"
+        for name in [name for name in self._partitions if name.startswith(prefix)]:
+            self.forget(name)
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            now = loop.time()
+            for name, partition in list(self._partitions.items()):
+                if partition.ended is not None:
+                    del self._partitions[name]
+                elif partition.idle(now):
+                    self.forget(name)
+                else:
+                    partition.tick(now)
+            metrics.PARTITIONS.set(len(self._partitions))
+            metrics.CACHE_BYTES.set(self.cache.used)
+
+    async def close(self) -> None:
+        if self._ticker is not None:
+            self._ticker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._ticker
+        for name in list(self._partitions):
+            self.forget(name)

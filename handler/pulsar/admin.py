@@ -1,0 +1,181 @@
+"""Pulsar's admin REST, as far as it is used. 307 is followed with method and body kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+
+TIMEOUT_SECONDS: Final = 30.0
+MAX_REDIRECTS: Final = 5
+
+
+class AlreadyExists(PulsarError):
+    """What was to be created is there."""
+
+
+def _path(topic: str) -> str:
+    """`persistent://tenant/namespace/name` as the path that admin URLs have."""
+    domain, _, rest = topic.partition("://")
+    tenant, namespace, name = rest.split("/", 2)
+    return f"/admin/v2/{domain}/{quote(tenant, safe='')}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+class PulsarAdmin:
+    def __init__(self, url: str, max_connections: int = 16) -> None:
+        self._urls = url.split(",")
+        self._next = 0
+        self._http = httpx.AsyncClient(
+            timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def call(self, method: str, path: str, *, json: object = None, params: dict[str, str] | None = None) -> httpx.Response:
+        """One call, redirects followed; raises the exception that fits the status."""
+        base = self._urls[self._next % len(self._urls)]
+        url = httpx.URL(base + path, params=params) if params else httpx.URL(base + path)
+        for _ in range(MAX_REDIRECTS):
+            try:
+                response = await self._http.request(method, url, json=json)
+            except (httpx.TransportError, OSError) as error:
+                self._next += 1
+                raise Unavailable(f"{method} {url}: {error or type(error).__name__}") from error
+            if response.status_code not in (302, 307):
+                return _checked(method, url, response)
+            url = url.join(response.headers["location"])
+        raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
+
+    async def get(self, path: str, **params: str) -> Any:
+        return (await self.call("GET", path, params=params)).json()
+
+    # --- topics
+
+    async def partitioned_topics(self, namespace: str) -> list[str]:
+        found: list[str] = await self.get(f"/admin/v2/persistent/{namespace}/partitioned")
+        return found
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions `topic` has; TopicMissing when there is no such partitioned topic."""
+        count = int((await self.get(_path(topic) + "/partitions"))["partitions"])
+        if count == 0:  # 2.9 answers 0 where later versions answer 404
+            raise TopicMissing(f"{topic} is not a partitioned topic")
+        return count
+
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        await self.call("PUT", _path(topic) + "/partitions", json=partitions)
+
+    async def grow_topic(self, topic: str, partitions: int) -> None:
+        await self.call("POST", _path(topic) + "/partitions", json=partitions)
+
+    async def create_missing_partitions(self, topic: str) -> None:
+        await self.call("POST", _path(topic) + "/createMissedPartitions")
+
+    async def delete_topic(self, topic: str) -> None:
+        # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
+        await self.call("DELETE", _path(topic) + "/partitions", params={"force": "true"})
+
+    async def created_at(self, partition: str) -> str:
+        """When the log of a partition was created, as the metadata store says it."""
+        info = await self.get(_path(partition) + "/internal-info")
+        return str(info["creationDate"])
+
+    async def log_stats(self, partition: str) -> LogStats:
+        internal, info = await asyncio.gather(
+            self.get(_path(partition) + "/internalStats"), self.get(_path(partition) + "/internal-info")
+        )
+        return _log_stats(internal, info)
+
+    async def find_index(self, partition: str, index: int) -> Position | None:
+        """The entry that holds `index` (PIP-415), None beyond the end. Refused where the broker is too old for it."""
+        try:
+            found = (await self.get(_path(partition) + "/getMessageIdByIndex", index=str(index)))
+        except TopicMissing as error:
+            if "for index" in str(error):
+                return None
+            raise Refused("this broker has no getMessageIdByIndex") from error
+        return _position(found)
+
+    async def find_time(self, partition: str, timestamp: int) -> Position | None:
+        """The first entry whose broker timestamp is at or after `timestamp` milliseconds."""
+        try:
+            return _position(await self.get(f"{_path(partition)}/messageid/{timestamp}"))
+        except TopicMissing:
+            return None
+
+    async def index_of(self, partition: str, position: Position) -> int | None:
+        """The index of one entry. Its whole payload travels; for searches by halves on old brokers."""
+        path = f"{_path(partition)}/ledger/{position.ledger}/entry/{position.entry}"
+        value = (await self.call("GET", path)).headers.get("X-Pulsar-Broker-Entry-METADATA-index")
+        return None if value is None else int(value)
+
+    async def unload(self, topic: str) -> None:
+        await self.call("PUT", _path(topic) + "/unload")
+
+    # --- cluster and namespace
+
+    async def clusters(self) -> list[str]:
+        found: list[str] = await self.get("/admin/v2/clusters")
+        return found
+
+    async def broker_settings(self) -> dict[str, str]:
+        found: dict[str, str] = await self.get("/admin/v2/brokers/configuration/runtime")
+        return found
+
+    async def namespace_policies(self, namespace: str) -> dict[str, Any]:
+        found: dict[str, Any] = await self.get(f"/admin/v2/namespaces/{namespace}")
+        return found
+
+    async def create_namespace(self, namespace: str) -> None:
+        await self.call("PUT", f"/admin/v2/namespaces/{namespace}")
+
+
+def _checked(method: str, url: httpx.URL, response: httpx.Response) -> httpx.Response:
+    status = response.status_code
+    if status < 300:
+        return response
+    text = f"{method} {url.path}: {status} {_reason(response)}"
+    if status == 404:
+        raise TopicMissing(text)
+    if status in (401, 403):
+        raise NotPermitted(text)
+    if status == 409:
+        raise AlreadyExists(text)
+    if status >= 500 or status == 429:
+        raise Unavailable(text)
+    raise Refused(text)
+
+
+def _reason(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["reason"])
+    except (ValueError, KeyError, TypeError):
+        return response.text[:200]
+
+
+def _position(found: dict[str, Any]) -> Position | None:
+    ledger, entry = int(found["ledgerId"]), int(found["entryId"])
+    return None if ledger < 0 or entry < 0 else Position(ledger, entry)
+
+
+def _log_stats(internal: dict[str, Any], info: dict[str, Any]) -> LogStats:
+    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. The list is not
+    # sorted when some of it is offloaded.
+    known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
+    ledgers = []
+    for place, ledger in enumerate(known):
+        open_one = place == len(known) - 1
+        entries = int(internal["currentLedgerEntries"]) if open_one else int(ledger["entries"])
+        size = int(internal["currentLedgerSize"]) if open_one else int(ledger["size"])
+        if entries > 0:
+            ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size))
+    ledger_text, _, entry_text = str(internal["lastConfirmedEntry"]).partition(":")
+    confirmed = Position(int(ledger_text), int(entry_text)) if int(entry_text) >= 0 else None
+    index = (info.get("properties") or {}).get("index")
+    return LogStats(tuple(ledgers), None if index is None else int(index), confirmed)

@@ -1,0 +1,184 @@
+"""Lookup, and the pool of connections.
+
+Producers and readers do not share a connection: a broker that has too many SENDs of a connection
+in work stops reading it, and a reader's Flow or a lookup behind them would wait as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Final, Literal
+
+from handler.pulsar.connection import Connection
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import Unavailable, from_code
+from handler.pulsar.producer import SHARED, Producer, ProducerEvents
+from handler.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
+from handler.pulsar.reader import Reader, ReaderEvents
+
+log = logging.getLogger(__name__)
+
+MAX_REDIRECTS: Final = 20  # Pulsar's maxLookupRedirects
+LOOKUP_ATTEMPTS: Final = 6
+IDLE_SECONDS: Final = 60.0
+
+_REDIRECT: Final = 0
+_FAILED: Final = 2
+
+Purpose = Literal["write", "read"]
+
+
+class PulsarClient:
+    def __init__(self, service_url: str, listener_name: str | None = None) -> None:
+        self._service_urls = service_url.removeprefix("pulsar://").split(",")
+        self._listener_name = listener_name
+        self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
+        self._opening: dict[tuple[str, str | None, Purpose], asyncio.Task[Connection]] = {}
+        self._next_service = 0
+        self._sweeper: asyncio.Task[None] | None = None
+
+    # --- connections
+
+    def start(self) -> None:
+        self._sweeper = asyncio.create_task(self._close_idle())
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+        for task in self._opening.values():
+            task.cancel()
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    async def _connection(self, url: str, purpose: Purpose, proxy_to: str | None = None) -> Connection:
+        key = (url, proxy_to, purpose)
+        connection = self._connections.get(key)
+        if connection is not None and connection.alive:
+            connection.last_used = asyncio.get_running_loop().time()
+            return connection
+        task = self._opening.get(key)
+        if task is None:
+            task = asyncio.create_task(self._open(key))
+            self._opening[key] = task
+        return await asyncio.shield(task)
+
+    async def _open(self, key: tuple[str, str | None, Purpose]) -> Connection:
+        try:
+            connection = await Connection.open(key[0], self._forget, key[1])
+            connection.last_used = asyncio.get_running_loop().time()
+            self._connections[key] = connection
+            return connection
+        finally:
+            self._opening.pop(key, None)
+
+    def _forget(self, lost: Connection) -> None:
+        for key, connection in list(self._connections.items()):
+            if connection is lost:
+                del self._connections[key]
+
+    async def _close_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(IDLE_SECONDS / 4)
+            for connection in list(self._connections.values()):
+                if connection.idle and loop.time() - connection.last_used > IDLE_SECONDS:
+                    connection.close()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def _service_connection(self) -> Connection:
+        """Any broker of the service URL: the next one when one does not answer."""
+        failure: Unavailable | None = None
+        for _ in self._service_urls:
+            address = self._service_urls[self._next_service % len(self._service_urls)]
+            try:
+                return await self._connection(f"pulsar://{address}", "read")
+            except Unavailable as error:
+                self._next_service += 1
+                failure = error
+        assert failure is not None
+        raise failure
+
+    # --- lookup
+
+    async def _owner(self, topic: str, purpose: Purpose) -> Connection:
+        """A connection to the broker that serves `topic`."""
+        delay = 0.1
+        for attempt in range(LOOKUP_ATTEMPTS):
+            try:
+                return await self._look_up(topic, purpose)
+            except Unavailable as error:
+                if attempt == LOOKUP_ATTEMPTS - 1:
+                    raise
+                log.debug("lookup of %s: %s", topic, error)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, 1.0)
+        raise AssertionError("unreachable")
+
+    async def _look_up(self, topic: str, purpose: Purpose) -> Connection:
+        asked = await self._service_connection()
+        authoritative = False
+        for _ in range(MAX_REDIRECTS):
+            answer = await self._ask(asked, topic, authoritative)
+            if answer.response == _FAILED:
+                raise from_code(answer.error, answer.message)
+            url = answer.broker_service_url
+            through_service = answer.proxy_through_service_url
+            if answer.response != _REDIRECT:
+                if through_service:
+                    return await self._connection(asked.url, purpose, url.removeprefix("pulsar://"))
+                return await self._connection(url, purpose)
+            authoritative = answer.authoritative
+            asked = await self._connection(asked.url, "read", url.removeprefix("pulsar://")) if through_service else await self._connection(url, "read")
+        raise Unavailable(f"lookup of {topic} was redirected {MAX_REDIRECTS} times")
+
+    async def _ask(self, connection: Connection, topic: str, authoritative: bool) -> CommandLookupTopicResponse:
+        command = BaseCommand(type=BaseCommand.Type.LOOKUP)
+        command.lookup_topic.topic = topic
+        command.lookup_topic.request_id = request_id = connection.new_id()
+        command.lookup_topic.authoritative = authoritative
+        if self._listener_name is not None:
+            command.lookup_topic.advertised_listener_name = self._listener_name
+        return (await connection.request(request_id, command)).lookup_topic_response
+
+    # --- what is opened on a topic
+
+    async def producer(
+        self, topic: str, name: str, events: ProducerEvents, *,
+        properties: dict[bytes, bytes] | None = None, access_mode: int = SHARED, topic_epoch: int | None = None,
+        wait_seconds: float | None = None,
+    ) -> Producer:  # fmt: skip
+        connection = await self._owner(topic, "write")
+        return await Producer.open(
+            connection, topic, name, events, properties=properties or {}, access_mode=access_mode,
+            topic_epoch=topic_epoch, wait_seconds=wait_seconds,
+        )  # fmt: skip
+
+    async def reader(self, topic: str, start: Position | None, events: ReaderEvents) -> Reader:
+        return await Reader.open(await self._owner(topic, "read"), topic, start, events)
+
+    async def failover(self, topic: str, subscription: str, events: ReaderEvents, metadata: dict[bytes, bytes]) -> Reader:
+        return await Reader.join(await self._owner(topic, "read"), topic, subscription, events, metadata)
+
+    async def protocol_version(self) -> tuple[int, str]:
+        """Protocol version and server version of a broker, for the doctor."""
+        connection = await self._service_connection()
+        return connection.protocol_version, connection.server_version
+
+    async def partition_count(self, topic: str) -> int:
+        """Partitions of a topic; 0 when it has none. Asked never to create it (PIP-344)."""
+        connection = await self._service_connection()
+        command = BaseCommand(type=BaseCommand.Type.PARTITIONED_METADATA)
+        command.partition_metadata.topic = topic
+        command.partition_metadata.request_id = request_id = connection.new_id()
+        command.partition_metadata.metadata_auto_creation_enabled = False
+        answer = (await connection.request(request_id, command)).partition_metadata_response
+        if answer.response != 0:
+            raise from_code(answer.error, answer.message)
+        return answer.partitions

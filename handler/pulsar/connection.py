@@ -1,0 +1,287 @@
+"""One connection to a broker: handshake, requests and answers, keepalive, and who gets which frame.
+
+Producers and consumers register themselves by the id they chose; frames for an id nobody has are
+dropped, for after a close some are always still under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from google.protobuf.message import DecodeError
+
+from handler import __version__
+from handler.errors import ProtocolError
+from handler.pulsar.entry import RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable, from_code
+from handler.pulsar.frames import decode_entry, encode_command, split_command
+from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from handler.wire.framing import FrameBuffer
+
+log = logging.getLogger(__name__)
+
+# 18 is the first version with PIP-90's broker entry metadata; 19 is what 2.9 to 4.x all speak.
+PROTOCOL_VERSION: Final = 19
+REQUIRED_PROTOCOL_VERSION: Final = 18
+
+CONNECT_SECONDS: Final = 10.0
+REQUEST_SECONDS: Final = 30.0  # Pulsar's own operationTimeoutMs
+KEEPALIVE_SECONDS: Final = 30.0  # Pulsar's keepAliveIntervalSeconds, both ways
+
+# maxMessageSize is a static broker setting; a frame may be that plus 10 KiB. Until CONNECTED says
+# more, nothing larger than Pulsar's default can arrive.
+_DEFAULT_MAX_MESSAGE: Final = 5 * 1024 * 1024
+_FRAME_MARGIN: Final = 64 * 1024
+
+Type = BaseCommand.Type
+
+
+class ProducerSink(Protocol):
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
+    def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
+    def on_end(self, reason: PulsarError) -> None: ...
+
+
+class ConsumerSink(Protocol):
+    def on_entry(self, entry: RawEntry) -> None: ...
+    def on_active(self, active: bool) -> None: ...
+    def on_end(self, reason: PulsarError) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, url: str, on_lost: Callable[[Connection], None]) -> None:
+        self.url = url
+        self.max_message_size = _DEFAULT_MAX_MESSAGE
+        self.protocol_version = 0
+        self.server_version = ""
+        self.producers: dict[int, ProducerSink] = {}
+        self.consumers: dict[int, ConsumerSink] = {}
+        self.last_used = 0.0
+        self.pending_sends = 0
+        self._loop = asyncio.get_running_loop()
+        self._on_lost = on_lost
+        self._frames = FrameBuffer(_DEFAULT_MAX_MESSAGE + _FRAME_MARGIN)
+        self._transport: asyncio.Transport | None = None
+        self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
+        self._next_id = 0
+        self._connected: asyncio.Future[BaseCommand] = self._loop.create_future()
+        self._lost: PulsarError | None = None
+        self._heard = True
+        self._keepalive: asyncio.TimerHandle | None = None
+
+    # --- life
+
+    @classmethod
+    async def open(cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None = None) -> Connection:
+        """A connection that has shaken hands, or Unavailable."""
+        parts = urlsplit(url)
+        loop = asyncio.get_running_loop()
+        connection = cls(url, on_lost)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await loop.create_connection(lambda: connection, parts.hostname, parts.port or 6650)
+                await connection._handshake(proxy_to)
+        except (TimeoutError, OSError) as error:
+            connection.abort(Unavailable(f"can't connect to {url}: {error or 'no answer'}"))
+            raise Unavailable(f"can't connect to {url}: {error or 'no answer'}") from error
+        return connection
+
+    async def _handshake(self, proxy_to: str | None) -> None:
+        command = BaseCommand(type=Type.CONNECT)
+        command.connect.client_version = f"kafka-sidecar {__version__}"
+        command.connect.protocol_version = PROTOCOL_VERSION
+        command.connect.auth_method_name = "none"
+        if proxy_to is not None:
+            command.connect.proxy_to_broker_url = proxy_to
+        # Only what is meant: a flag is a promise about frames this client can handle.
+        flags = command.connect.feature_flags
+        flags.supports_auth_refresh = True
+        flags.supports_broker_entry_metadata = True
+        flags.supports_get_partitioned_metadata_without_auto_creation = True
+        self.write_command(command)
+        answer = (await self._connected).connected
+        self.server_version = answer.server_version
+        self.protocol_version = answer.protocol_version
+        if answer.HasField("max_message_size") and answer.max_message_size > 0:
+            self.max_message_size = answer.max_message_size
+        self._frames.limit = self.max_message_size + _FRAME_MARGIN
+        self._keepalive = self._loop.call_later(KEEPALIVE_SECONDS, self._keep_alive)
+
+    @property
+    def alive(self) -> bool:
+        return self._lost is None
+
+    @property
+    def idle(self) -> bool:
+        return not (self.producers or self.consumers or self._requests)
+
+    def close(self) -> None:
+        self.abort(Unavailable("closed by the sidecar"))
+
+    def abort(self, reason: PulsarError) -> None:
+        """End the connection and tell everyone on it, once."""
+        if self._lost is not None:
+            return
+        self._lost = reason
+        if self._keepalive is not None:
+            self._keepalive.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        if not self._connected.done():
+            self._connected.set_exception(reason)
+            with contextlib.suppress(PulsarError):
+                self._connected.result()  # nobody may be waiting; the reason is in the log of who is
+        for waiting in self._requests.values():
+            if not waiting.done():
+                waiting.set_exception(reason)
+        self._requests.clear()
+        sinks: list[ProducerSink | ConsumerSink] = [*self.producers.values(), *self.consumers.values()]
+        self.producers.clear()
+        self.consumers.clear()
+        self._on_lost(self)
+        for sink in sinks:
+            sink.on_end(reason)
+
+    def _keep_alive(self) -> None:
+        """PING when the broker was silent for an interval, give up after a second one."""
+        if not self._heard:
+            self.abort(Unavailable(f"{self.url} did not answer a ping within {KEEPALIVE_SECONDS:.0f} s"))
+            return
+        self._heard = False
+        self.write_command(BaseCommand(type=Type.PING, ping={}))
+        self._keepalive = self._loop.call_later(KEEPALIVE_SECONDS, self._keep_alive)
+
+    # --- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._lost is not None:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.abort(Unavailable(f"the connection to {self.url} was lost: {exc or 'closed by the broker'}"))
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        try:
+            for frame in self._frames.feed(data):
+                self._handle(*split_command(frame))
+        except (ProtocolError, DecodeError) as error:
+            log.error("closing the connection to %s: %s", self.url, error)
+            self.abort(Unavailable(f"{self.url} sent a broken frame: {error}"))
+
+    # --- writing
+
+    def new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    def write(self, frame: bytes) -> None:
+        if self._lost is None and self._transport is not None:
+            self._transport.write(frame)
+
+    def write_command(self, command: BaseCommand) -> None:
+        self.write(encode_command(command))
+
+    async def request(self, request_id: int, command: BaseCommand, seconds: float = REQUEST_SECONDS) -> BaseCommand:
+        """Send a command and wait for the answer with its request id."""
+        if self._lost is not None:
+            raise self._lost
+        answer: asyncio.Future[BaseCommand] = self._loop.create_future()
+        self._requests[request_id] = answer
+        self.write_command(command)
+        return await self._await_answer(request_id, answer, seconds)
+
+    async def second_answer(self, request_id: int, seconds: float | None) -> BaseCommand:
+        """Wait for one more answer to a request: a WaitForExclusive producer gets two (PIP-68)."""
+        if self._lost is not None:
+            raise self._lost
+        answer: asyncio.Future[BaseCommand] = self._loop.create_future()
+        self._requests[request_id] = answer
+        return await self._await_answer(request_id, answer, seconds)
+
+    async def _await_answer(
+        self, request_id: int, answer: asyncio.Future[BaseCommand], seconds: float | None
+    ) -> BaseCommand:
+        try:
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError as error:
+            raise Unavailable(f"{self.url} did not answer within {seconds:.0f} s") from error
+        finally:
+            self._requests.pop(request_id, None)
+
+    # --- reading
+
+    def _handle(self, command: BaseCommand, rest: memoryview) -> None:
+        match command.type:
+            case Type.SEND_RECEIPT:
+                receipt = command.send_receipt
+                if (producer := self.producers.get(receipt.producer_id)) is not None:
+                    message_id = receipt.message_id
+                    producer.on_receipt(receipt.sequence_id, message_id.ledger_id, message_id.entry_id)
+            case Type.MESSAGE:
+                if (consumer := self.consumers.get(command.message.consumer_id)) is not None:
+                    message_id = command.message.message_id
+                    consumer.on_entry(decode_entry(message_id.ledger_id, message_id.entry_id, rest))
+            case Type.PING:
+                self.write_command(BaseCommand(type=Type.PONG, pong={}))
+            case Type.PONG:
+                pass
+            case Type.CONNECTED:
+                if not self._connected.done():
+                    self._connected.set_result(command)
+            case Type.SEND_ERROR:
+                failure = command.send_error
+                if (producer := self.producers.get(failure.producer_id)) is not None:
+                    producer.on_send_error(failure.sequence_id, failure.error, failure.message)
+            case Type.CLOSE_PRODUCER:
+                if (producer := self.producers.pop(command.close_producer.producer_id, None)) is not None:
+                    producer.on_end(Unavailable("the broker closed the producer"))
+            case Type.CLOSE_CONSUMER:
+                if (consumer := self.consumers.pop(command.close_consumer.consumer_id, None)) is not None:
+                    consumer.on_end(Unavailable("the broker closed the consumer"))
+            case Type.ACTIVE_CONSUMER_CHANGE:
+                change = command.active_consumer_change
+                if (consumer := self.consumers.get(change.consumer_id)) is not None:
+                    consumer.on_active(change.is_active)
+            case Type.PRODUCER_SUCCESS:
+                self._answer(command.producer_success.request_id, command)
+            case Type.SUCCESS:
+                self._answer(command.success.request_id, command)
+            case Type.LOOKUP_RESPONSE:
+                self._answer(command.lookup_topic_response.request_id, command)
+            case Type.GET_LAST_MESSAGE_ID_RESPONSE:
+                self._answer(command.get_last_message_id_response.request_id, command)
+            case Type.PARTITIONED_METADATA_RESPONSE:
+                self._answer(command.partition_metadata_response.request_id, command)
+            case Type.ERROR:
+                self._fail(command)
+            case Type.AUTH_CHALLENGE:
+                # "PulsarAuthRefresh" may come at any time; without credentials the answer is an empty one.
+                answer = BaseCommand(type=Type.AUTH_RESPONSE)
+                answer.auth_response.response.auth_method_name = command.auth_challenge.challenge.auth_method_name
+                answer.auth_response.response.auth_data = b""
+                answer.auth_response.protocol_version = PROTOCOL_VERSION
+                self.write_command(answer)
+            case _:
+                log.debug("ignored a command of type %s from %s", command.type, self.url)
+
+    def _answer(self, request_id: int, command: BaseCommand) -> None:
+        waiting = self._requests.get(request_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(command)
+
+    def _fail(self, command: BaseCommand) -> None:
+        failure = from_code(command.error.error, command.error.message)
+        waiting = self._requests.get(command.error.request_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(failure)
+        elif not self._connected.done():
+            self._connected.set_exception(failure)

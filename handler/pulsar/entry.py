@@ -1,0 +1,71 @@
+"""The values that cross the entry line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    """Where an entry stands. Ordered as the log is ordered."""
+
+    ledger: int
+    entry: int
+
+    def after(self) -> Position:
+        """Where the next entry may stand. A reader that starts here also finds the next ledger's first."""
+        return Position(self.ledger, self.entry + 1)
+
+    def __str__(self) -> str:
+        return f"{self.ledger}:{self.entry}"
+
+
+class RawEntry(NamedTuple):
+    """One stored entry, as a broker hands it out."""
+
+    position: Position
+    index: int | None  # of the LAST message in the entry (PIP-70); None where the broker adds none
+    broker_timestamp: int | None
+    metadata: bytes
+    payload: memoryview
+
+
+class LedgerInfo(NamedTuple):
+    ledger: int
+    entries: int
+    size: int
+
+
+class LogStats(NamedTuple):
+    """What the broker's managed ledger says of a partition."""
+
+    ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
+    index_property: int | None  # properties.index of the last managed-ledger metadata write
+    last_confirmed: Position | None
+
+    @property
+    def entries(self) -> int:
+        return sum(ledger.entries for ledger in self.ledgers)
+
+    @property
+    def first(self) -> Position | None:
+        return Position(self.ledgers[0].ledger, 0) if self.ledgers else None
+
+    @property
+    def last(self) -> Position | None:
+        return Position(self.ledgers[-1].ledger, self.ledgers[-1].entries - 1) if self.ledgers else None
+
+    def before(self, position: Position, entries: int, size: int) -> Position:
+        """A position at most `entries` entries and about `size` bytes before `position`."""
+        at = position
+        for ledger in reversed([info for info in self.ledgers if info.ledger <= position.ledger]):
+            last = at.entry if ledger.ledger == position.ledger else ledger.entries - 1
+            average = max(1, ledger.size // max(1, ledger.entries))
+            take = min(entries, max(1, size // average), last + 1)
+            at = Position(ledger.ledger, last + 1 - take) if take else at
+            if take < last + 1:
+                return at
+            entries -= take
+            size -= take * average
+            if entries <= 0 or size <= 0:
+                return at
+        return at

@@ -1,0 +1,64 @@
+"""What can go wrong between the sidecar and Pulsar, sorted by what the caller can do about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.errors import SidecarError
+
+
+class PulsarError(SidecarError):
+    """Pulsar refused or failed; `retriable` says whether trying again can help."""
+
+    retriable = False
+
+
+class Unavailable(PulsarError):
+    """Look up again and try again: a lost connection, an unload, a broker that is not ready."""
+
+    retriable = True
+
+
+class TopicMissing(PulsarError):
+    """The topic does not exist (any more)."""
+
+
+class NotPermitted(PulsarError):
+    """Authentication or authorization failed."""
+
+
+class Refused(PulsarError):
+    """The broker says no for good: policy, size, a terminated topic."""
+
+
+class Fenced(PulsarError):
+    """Another producer has taken the topic exclusively."""
+
+
+# PulsarApi.proto, enum ServerError.
+UNKNOWN_ERROR: Final = 0
+METADATA_ERROR: Final = 1
+PERSISTENCE_ERROR: Final = 2
+CHECKSUM_ERROR: Final = 9
+TOPIC_TERMINATED: Final = 15
+NOT_ALLOWED: Final = 22
+
+_KINDS: Final[dict[int, type[PulsarError]]] = {
+    3: NotPermitted,  # AuthenticationError
+    4: NotPermitted,  # AuthorizationError
+    10: Refused,  # UnsupportedVersionError
+    11: TopicMissing,  # TopicNotFound
+    15: Refused,  # TopicTerminatedError
+    17: Refused,  # InvalidTopicName
+    18: Refused,  # IncompatibleSchema
+    22: Refused,  # NotAllowedError
+    25: Fenced,  # ProducerFenced
+}
+
+
+def from_code(code: int, message: str) -> PulsarError:
+    """The exception for a ServerError code. Whatever is not known to be final is worth a retry."""
+    # 2.9 to 4.x answer a missing topic in several ways; only the text tells it from a passing fault.
+    if "TopicNotFound" in message or "Topic not found" in message or "does not exist" in message or "not found" in message.lower() and "topic" in message.lower():
+        return TopicMissing(message)
+    return _KINDS.get(code, Unavailable)(message)

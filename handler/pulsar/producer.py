@@ -1,0 +1,134 @@
+"""A producer on one Pulsar topic: pipelined SENDs, receipts in order, no retries of its own.
+
+What to do when it ends is the partition's decision (`handler.partition.append`): only the fold
+knows what has landed.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Protocol
+
+from handler.pulsar.connection import Connection
+from handler.pulsar.errors import Fenced, PulsarError, Unavailable
+from handler.pulsar.frames import encode_send
+from handler.pulsar.pulsar_api_pb2 import BaseCommand, MessageMetadata
+
+Type = BaseCommand.Type
+
+# PulsarApi.proto, enum ProducerAccessMode. The third and fourth need Pulsar 2.8 and 2.11 (PIP-68, PIP-161).
+SHARED: Final = 0
+EXCLUSIVE: Final = 1
+WAIT_FOR_EXCLUSIVE: Final = 2
+EXCLUSIVE_WITH_FENCING: Final = 3
+
+
+class ProducerEvents(Protocol):
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
+    def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
+    def on_end(self, reason: PulsarError) -> None: ...
+
+
+class Producer:
+    __slots__ = ("_command", "_connection", "_events", "_id", "_metadata", "_open", "name", "topic", "topic_epoch")
+
+    def __init__(self, connection: Connection, topic: str, name: str, events: ProducerEvents, properties: dict[bytes, bytes]) -> None:
+        self.topic = topic
+        self.name = name
+        self.topic_epoch: int | None = None
+        self._connection = connection
+        self._events = events
+        self._open = True
+        self._id = connection.new_id()
+        # Two templates, filled in per SEND: building them anew costs more than the SEND itself.
+        self._command = BaseCommand(type=Type.SEND)
+        self._command.send.producer_id = self._id
+        self._metadata = MessageMetadata(producer_name=name.encode())
+        for key, value in properties.items():
+            self._metadata.properties.add(key=key, value=value)
+
+    @classmethod
+    async def open(
+        cls, connection: Connection, topic: str, name: str, events: ProducerEvents, *,
+        properties: dict[bytes, bytes], access_mode: int = SHARED, topic_epoch: int | None = None,
+        wait_seconds: float | None = None,
+    ) -> Producer:  # fmt: skip
+        producer = cls(connection, topic, name, events, properties)
+        connection.producers[producer._id] = producer
+        command = BaseCommand(type=Type.PRODUCER)
+        command.producer.topic = topic
+        command.producer.producer_id = producer._id
+        command.producer.request_id = request_id = connection.new_id()
+        command.producer.producer_name = name
+        command.producer.user_provided_producer_name = True
+        command.producer.producer_access_mode = access_mode
+        if topic_epoch is not None:
+            command.producer.topic_epoch = topic_epoch
+        try:
+            answer = (await connection.request(request_id, command)).producer_success
+            if not answer.producer_ready:
+                answer = (await connection.second_answer(request_id, wait_seconds)).producer_success
+        except BaseException:
+            producer.close()
+            raise
+        producer.name = answer.producer_name
+        producer.topic_epoch = answer.topic_epoch if answer.HasField("topic_epoch") else None
+        if topic_epoch is not None and producer.topic_epoch is not None and producer.topic_epoch < topic_epoch:
+            producer.close()
+            raise Fenced(f"{topic} has epoch {producer.topic_epoch}, older than {topic_epoch}")
+        return producer
+
+    @property
+    def max_message_size(self) -> int:
+        return self._connection.max_message_size
+
+    def send(self, sequence: int, count: int, payload: bytes, after: str | None = None) -> None:
+        """Write one entry that takes `count` indexes. `after` marks it as a second try (see ADR 4)."""
+        if not self._open:
+            raise Unavailable(f"the producer on {self.topic} is closed")
+        send = self._command.send
+        send.sequence_id = sequence
+        send.num_messages = count
+        metadata = self._metadata
+        metadata.sequence_id = sequence
+        metadata.publish_time = time.time_ns() // 1_000_000
+        if after is None:
+            encoded = metadata.SerializeToString()
+        else:
+            marked = MessageMetadata()
+            marked.CopyFrom(metadata)
+            marked.properties.add(key=b"resent.after", value=after.encode())
+            encoded = marked.SerializeToString()
+        self._connection.pending_sends += 1
+        self._connection.write(encode_send(self._command.SerializeToString(), encoded, payload))
+
+    def close(self) -> None:
+        """Tell the broker; nobody waits for its answer."""
+        if self._open:
+            self._open = False
+            if self._connection.producers.pop(self._id, None) is not None:
+                command = BaseCommand(type=Type.CLOSE_PRODUCER)
+                command.close_producer.producer_id = self._id
+                command.close_producer.request_id = self._connection.new_id()
+                self._connection.write_command(command)
+
+    def abort_connection(self, reason: PulsarError) -> None:
+        """A SEND was never answered: the connection can't be trusted any more."""
+        self._connection.abort(reason)
+
+    # --- from the connection
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        self._connection.pending_sends -= 1
+        if self._open:
+            self._events.on_receipt(sequence, ledger, entry)
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        self._connection.pending_sends -= 1
+        if self._open:
+            self._events.on_send_error(sequence, code, message)
+
+    def on_end(self, reason: PulsarError) -> None:
+        if self._open:
+            self._open = False
+            self._events.on_end(reason)

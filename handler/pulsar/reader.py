@@ -1,0 +1,132 @@
+"""Consumers: non-durable readers from a position, and Failover subscriptions for elections."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final, Protocol
+
+from handler.pulsar.connection import Connection
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.pulsar_api_pb2 import BaseCommand
+
+Type = BaseCommand.Type
+
+# PulsarApi.proto, enum SubType.
+_EXCLUSIVE: Final = 0
+_FAILOVER: Final = 2
+# Position −1:−1 as the protocol writes it: unsigned.
+_EARLIEST: Final = 2**64 - 1
+
+
+class ReaderEvents(Protocol):
+    def on_entry(self, entry: RawEntry) -> None: ...
+    def on_end(self, reason: PulsarError) -> None: ...
+
+
+class Reader:
+    """Entries from a position on, as many as were granted.
+
+    The broker's start position is inclusive. A flow permit counts a message; an entry written by
+    the sidecar is one, a native batch as many as it holds.
+    """
+
+    __slots__ = ("_connection", "_events", "_id", "_open", "topic")
+
+    def __init__(self, connection: Connection, topic: str, events: ReaderEvents) -> None:
+        self.topic = topic
+        self._connection = connection
+        self._events = events
+        self._open = True
+        self._id = connection.new_id()
+
+    @classmethod
+    async def open(cls, connection: Connection, topic: str, start: Position | None, events: ReaderEvents) -> Reader:
+        """A reader from `start` on, or from the earliest entry there is. Nothing comes before `grant`."""
+        reader = cls(connection, topic, events)
+        command = reader._subscribe(f"kafka-sidecar-reader-{uuid.uuid4().hex[:12]}", _EXCLUSIVE)
+        subscribe = command.subscribe
+        subscribe.durable = False
+        subscribe.start_message_id.ledger_id = _EARLIEST if start is None else start.ledger
+        subscribe.start_message_id.entry_id = _EARLIEST if start is None else start.entry
+        # A position whose ledger is gone falls back to this: earliest, never a silent jump to the end.
+        subscribe.initial_position = 1
+        await reader._begin(command)
+        return reader
+
+    @classmethod
+    async def join(
+        cls, connection: Connection, topic: str, subscription: str, events: ReaderEvents, metadata: dict[bytes, bytes]
+    ) -> Reader:
+        """A Failover consumer: its events may have `on_active(bool)`, told whenever the election changes."""
+        reader = cls(connection, topic, events)
+        command = reader._subscribe(subscription, _FAILOVER)
+        command.subscribe.durable = False
+        for key, value in metadata.items():
+            command.subscribe.metadata.add(key=key, value=value)
+        await reader._begin(command)
+        return reader
+
+    def _subscribe(self, subscription: str, sub_type: int) -> BaseCommand:
+        command = BaseCommand(type=Type.SUBSCRIBE)
+        subscribe = command.subscribe
+        subscribe.topic = self.topic
+        subscribe.subscription = subscription
+        subscribe.sub_type = sub_type
+        subscribe.consumer_id = self._id
+        subscribe.request_id = self._connection.new_id()
+        subscribe.force_topic_creation = False
+        return command
+
+    async def _begin(self, command: BaseCommand) -> None:
+        self._connection.consumers[self._id] = self
+        try:
+            await self._connection.request(command.subscribe.request_id, command)
+        except BaseException:
+            self.close()
+            raise
+        if not self._open:
+            raise Unavailable(f"the reader on {self.topic} ended as it began")
+
+    def grant(self, permits: int) -> None:
+        if self._open and permits > 0:  # a Flow of 0 is a protocol error
+            command = BaseCommand(type=Type.FLOW)
+            command.flow.consumer_id = self._id
+            command.flow.message_permits = permits
+            self._connection.write_command(command)
+
+    async def last_position(self) -> Position | None:
+        """The last entry the broker would dispatch; None when there is none."""
+        command = BaseCommand(type=Type.GET_LAST_MESSAGE_ID)
+        command.get_last_message_id.consumer_id = self._id
+        command.get_last_message_id.request_id = request_id = self._connection.new_id()
+        answer = await self._connection.request(request_id, command)
+        last = answer.get_last_message_id_response.last_message_id
+        if last.ledger_id >= 2**63 or last.entry_id >= 2**63:
+            return None
+        return Position(last.ledger_id, last.entry_id)
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            if self._connection.consumers.pop(self._id, None) is not None:
+                command = BaseCommand(type=Type.CLOSE_CONSUMER)
+                command.close_consumer.consumer_id = self._id
+                command.close_consumer.request_id = self._connection.new_id()
+                self._connection.write_command(command)
+
+    # --- from the connection
+
+    def on_entry(self, entry: RawEntry) -> None:
+        if self._open:
+            self._events.on_entry(entry)
+
+    def on_active(self, active: bool) -> None:
+        told = getattr(self._events, "on_active", None)
+        if self._open and told is not None:
+            told(active)
+
+    def on_end(self, reason: PulsarError) -> None:
+        if self._open:
+            self._open = False
+            self._events.on_end(reason)

@@ -1,0 +1,1 @@
+"""The Kafka server: sockets, framing, order of answers, budgets, draining."""

@@ -1,0 +1,57 @@
+"""The bytes that requests without an answer may hold, for the whole process."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from handler.telemetry import metrics
+
+
+class ByteBudget:
+    """Reservations are granted in order of asking; one larger than the whole budget is granted alone."""
+
+    __slots__ = ("_queue", "limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._queue: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def _fits(self, size: int) -> bool:
+        return self.used == 0 or self.used + size <= self.limit
+
+    def reserve(self, size: int, granted: Callable[[], None]) -> bool:
+        """True when granted at once; else `granted` is called when it is its turn."""
+        if not self._queue and self._fits(size):
+            self._take(size)
+            return True
+        self._queue.append((size, granted))
+        return False
+
+    def take(self, size: int) -> None:
+        """Count bytes that are here already: a small request that came whole in one read."""
+        self._take(size)
+
+    @property
+    def exhausted(self) -> bool:
+        return self.used >= self.limit
+
+    def release(self, size: int) -> None:
+        self._take(-size)
+        while self._queue and self._fits(self._queue[0][0]):
+            waiting, granted = self._queue.popleft()
+            self._take(waiting)
+            granted()
+
+    def withdraw(self, granted: Callable[[], None]) -> bool:
+        """Leave the queue; False when it was granted already."""
+        for item in self._queue:
+            if item[1] == granted:
+                self._queue.remove(item)
+                return True
+        return False
+
+    def _take(self, size: int) -> None:
+        self.used += size
+        metrics.REQUEST_BYTES.set(self.used)

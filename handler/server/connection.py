@@ -1,0 +1,251 @@
+"""One Kafka client's connection.
+
+Requests are begun in the order they come, many may be in work, and answers leave in the order of
+the requests. Reading stops while the client takes no answers, while too many of its requests are
+in work, and while the process has no bytes to spare. States: serving → draining (no new requests,
+what is begun is answered) → closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+from handler.errors import ProtocolError
+from handler.server.budget import ByteBudget
+from handler.server.limits import RateLimitedLog
+from handler.telemetry import metrics
+from handler.wire.framing import FrameBuffer
+
+log = logging.getLogger(__name__)
+_refused = RateLimitedLog(log, per_second=1.0, burst=10)
+
+MAX_IN_WORK: Final = 128
+RESUME_IN_WORK: Final = 64
+
+
+class Handled(Protocol):
+    """What dispatch made of a frame: how to encode the answer, and the answer or a promise of it."""
+
+    @property
+    def api(self) -> str: ...
+    @property
+    def answer(self) -> dict[str, Any] | None | Awaitable[dict[str, Any] | None]: ...
+    def encode(self, answer: Mapping[str, Any]) -> bytes | bytearray: ...
+
+
+Dispatch = Callable[["KafkaConnection", memoryview], Handled]
+
+
+class _Slot:
+    """A place in the order of answers."""
+
+    __slots__ = ("begun", "frame", "handled", "ready", "size", "task")
+
+    def __init__(self, handled: Handled, size: int, begun: float) -> None:
+        self.handled = handled
+        self.size = size
+        self.begun = begun
+        self.ready = False
+        self.frame: bytes | bytearray | None = None  # stays None where no answer is to be sent
+        self.task: asyncio.Future[Any] | None = None
+
+
+class KafkaConnection(asyncio.Protocol):
+    def __init__(
+        self, dispatch: Dispatch, budget: ByteBudget, max_request: int, on_lost: Callable[[KafkaConnection], None]
+    ) -> None:
+        self._dispatch = dispatch
+        self._budget = budget
+        self._on_lost = on_lost
+        self._frames = FrameBuffer(max_request)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._slots: deque[_Slot] = deque()
+        self._backlog: deque[memoryview] = deque()  # frames of one read that wait for earlier requests
+        self._reserved = 0  # for the frame that is still arriving
+        self._waiting_for_budget = False
+        self._client_is_slow = False
+        self._draining = False
+        self._paused = False
+        self.peer = ""
+        self.local_address: tuple[str, int] = ("", 0)
+        self.last_active = self._loop.time()
+
+    # --- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        local = transport.get_extra_info("sockname") or ("", 0)
+        self.peer = f"{peer[0]}:{peer[1]}"
+        self.local_address = (str(local[0]), int(local[1]))
+        metrics.CONNECTIONS.inc()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        metrics.CONNECTIONS.dec()
+        self._transport = None
+        if self._waiting_for_budget and self._budget.withdraw(self._budget_granted):
+            self._reserved = 0
+        self._release(self._reserved)
+        self._reserved = 0
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.task is not None:
+                slot.task.cancel()  # a long poll ends with its client
+            self._release(slot.size)
+        self._backlog.clear()
+        self._on_lost(self)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        self.last_active = self._loop.time()
+        try:
+            frames = self._frames.feed(data)
+        except ProtocolError as error:
+            self._refuse("frame", error)
+            return
+        if frames and self._reserved:
+            self._release(self._reserved)  # the first frame takes its bytes over below
+            self._reserved = 0
+        self._backlog.extend(frames)
+        self._begin_backlog()
+        announced = self._frames.announced
+        if announced and not self._reserved and not self._waiting_for_budget and self._transport is not None:
+            self._reserved = announced
+            self._waiting_for_budget = not self._budget.reserve(announced, self._budget_granted)
+        self._regulate()
+
+    def pause_writing(self) -> None:
+        self._client_is_slow = True
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        self._client_is_slow = False
+        self._begin_backlog()
+        self._regulate()
+
+    # --- reading
+
+    def _budget_granted(self) -> None:
+        self._waiting_for_budget = False
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read on or not, from everything that has a say in it."""
+        if self._transport is None:
+            return
+        pause = (
+            self._waiting_for_budget or self._client_is_slow or self._draining or bool(self._backlog)
+            or len(self._slots) >= MAX_IN_WORK
+        )  # fmt: skip
+        if pause and not self._paused:
+            self._transport.pause_reading()
+        elif not pause and self._paused:
+            self._transport.resume_reading()
+        self._paused = pause
+
+    def _begin_backlog(self) -> None:
+        while self._backlog and len(self._slots) < MAX_IN_WORK and not self._client_is_slow and not self._draining:
+            if self._transport is None:
+                return
+            self._begin(self._backlog.popleft())
+
+    def _begin(self, frame: memoryview) -> None:
+        size = len(frame)
+        try:
+            handled = self._dispatch(self, frame)
+        except ProtocolError as error:
+            self._refuse("request", error)
+            return
+        except Exception:
+            log.exception("a request of %s ended in an error of the sidecar; its connection is closed", self.peer)
+            self.abort()
+            return
+        self._budget.take(size)
+        slot = _Slot(handled, size, self._loop.time())
+        self._slots.append(slot)
+        answer = handled.answer
+        if answer is None or isinstance(answer, dict):
+            self._finish(slot, answer)
+        else:
+            task = asyncio.ensure_future(answer)
+            slot.task = task
+            task.add_done_callback(lambda done: self._task_done(slot, done))
+
+    def _refuse(self, cause: str, error: ProtocolError) -> None:
+        metrics.REFUSED.labels(cause).inc()
+        _refused.warning("closing the connection of %s: %s", self.peer, error)
+        self.abort()
+
+    # --- answering
+
+    def _task_done(self, slot: _Slot, task: asyncio.Future[Any]) -> None:
+        if task.cancelled():
+            return
+        failure = task.exception()
+        if failure is not None:
+            log.error("a %s request of %s ended in an error of the sidecar", slot.handled.api, self.peer, exc_info=failure)
+            self.abort()
+            return
+        self._finish(slot, task.result())
+
+    def _finish(self, slot: _Slot, answer: Mapping[str, Any] | None) -> None:
+        slot.ready = True
+        if answer is not None:
+            try:
+                slot.frame = slot.handled.encode(answer)
+            except Exception:
+                log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
+                self.abort()
+                return
+        self._flush()
+
+    def _flush(self) -> None:
+        slots = self._slots
+        frames = []
+        while slots and slots[0].ready:
+            slot = slots.popleft()
+            api = slot.handled.api
+            metrics.REQUESTS.labels(api).inc()
+            metrics.REQUEST_SECONDS.labels(api).observe(self._loop.time() - slot.begun)
+            self._release(slot.size)
+            if slot.frame is not None:
+                frames.append(slot.frame)
+        if frames and self._transport is not None:
+            self._transport.write(frames[0]) if len(frames) == 1 else self._transport.writelines(frames)
+        if self._draining and not slots:
+            self.close()
+            return
+        if (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK:
+            self._begin_backlog()
+            self._regulate()
+
+    def _release(self, size: int) -> None:
+        if size:
+            self._budget.release(size)
+
+    # --- ending
+
+    def drain(self) -> None:
+        """Take no more requests; close when what is begun is answered."""
+        self._draining = True
+        self._backlog.clear()
+        self._regulate()
+        if not self._slots:
+            self.close()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._backlog.clear()
+        if self._transport is not None:
+            self._transport.abort()

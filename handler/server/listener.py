@@ -1,0 +1,89 @@
+"""The listening socket and everyone connected through it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Final
+
+from handler.errors import ConfigError
+from handler.server.budget import ByteBudget
+from handler.server.connection import Dispatch, KafkaConnection
+
+log = logging.getLogger(__name__)
+
+BACKLOG: Final = 1_024
+
+
+class Listener:
+    def __init__(self, dispatch: Dispatch, budget: ByteBudget, *, max_request: int, max_connections: int, idle_seconds: float) -> None:
+        self._dispatch = dispatch
+        self._budget = budget
+        self._max_request = max_request
+        self._max_connections = max_connections
+        self._idle_seconds = idle_seconds
+        self._connections: set[KafkaConnection] = set()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._empty = asyncio.Event()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port, for when 0 was asked for."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
+        except OSError as error:
+            raise ConfigError(f"can't listen on {host}:{port} ({error.strerror}): set listen to a free address") from error
+        self._sweeper = asyncio.create_task(self._close_idle())
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def _accept(self) -> asyncio.Protocol:
+        if len(self._connections) >= self._max_connections:
+            log.warning("refused a connection: max_connections (%d) are open", self._max_connections)
+            return _Refusal()
+        connection = KafkaConnection(self._dispatch, self._budget, self._max_request, self._lost)
+        self._connections.add(connection)
+        return connection
+
+    def _lost(self, connection: KafkaConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    async def _close_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(30.0, self._idle_seconds / 2))
+            now = loop.time()
+            for connection in list(self._connections):
+                if now - connection.last_active > self._idle_seconds:
+                    connection.close()
+
+    async def drain(self, seconds: float) -> bool:
+        """Stop accepting, let everyone finish; True when all did in time."""
+        if self._server is not None:
+            self._server.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+        self._empty.clear()
+        for connection in list(self._connections):
+            connection.drain()
+        if not self._connections:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            for connection in list(self._connections):
+                connection.abort()
+            return False
+        return True
+
+
+class _Refusal(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()

@@ -1,0 +1,20 @@
+"""Every metric, in one place."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+REQUESTS = Counter("kafka_sidecar_requests_total", "Kafka requests answered, by API.", ["api"])
+REQUEST_SECONDS = Histogram(
+    "kafka_sidecar_request_seconds", "From a request's last byte to its answer, by API.", ["api"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)  # fmt: skip
+CONNECTIONS = Gauge("kafka_sidecar_connections", "Kafka connections open now.")
+REFUSED = Counter("kafka_sidecar_refused_total", "Connections closed for what they sent, by cause.", ["cause"])
+REQUEST_BYTES = Gauge("kafka_sidecar_request_bytes", "Bytes of requests that have no answer yet.")
+PRODUCED_BYTES = Counter("kafka_sidecar_produced_bytes_total", "Bytes of record batches appended.")
+FETCHED_BYTES = Counter("kafka_sidecar_fetched_bytes_total", "Bytes of record batches fetched.")
+PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
+CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")
+INDEX_ALARMS = Counter("kafka_sidecar_index_alarms_total", "Times a log contradicted itself. Any is a reason to call someone.")
+UNREADABLE_ENTRIES = Counter("kafka_sidecar_unreadable_entries_total", "Entries that could not be read as Kafka records.")

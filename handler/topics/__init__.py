@@ -1,0 +1,1 @@
+"""Topics: their names on both sides, their ids, and what exists."""

@@ -1,0 +1,127 @@
+"""What topics there are: partition counts and ids, remembered for a short while."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.errors import PulsarError
+from handler.topics.names import TopicName, TopicNames
+
+log = logging.getLogger(__name__)
+
+# Metadata is asked for often and changes seldom. Partitions that others add show up after this long.
+FRESH_SECONDS: Final = 5.0
+MAX_TOPICS: Final = 20_000
+CONCURRENT_LOOKUPS: Final = 16
+
+# The id is a function of the name and of when its first partition was created: every sidecar derives
+# the same one, and a topic that is deleted and made again has another.
+_ID_SPACE: Final = uuid.UUID("6b9f4c0e-3f0e-5d5b-9a53-0f2c9a0c7e11")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: TopicName
+    partitions: int
+    topic_id: uuid.UUID
+    learnt_at: float
+
+
+class Catalog:
+    def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float]) -> None:
+        self.names = names
+        self._admin = admin
+        self._clock = clock
+        self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
+        self._by_id: dict[uuid.UUID, TopicName] = {}
+        self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
+        self._cluster_id: str | None = None
+
+    async def cluster_id(self) -> str:
+        if self._cluster_id is None:
+            clusters = [name for name in await self._admin.clusters() if name != "global"]
+            self._cluster_id = clusters[0] if clusters else "pulsar"
+        return self._cluster_id
+
+    def known(self, name: TopicName) -> Topic | None:
+        return self._topics.get(name)
+
+    def name_of(self, topic_id: uuid.UUID | None) -> TopicName | None:
+        """The topic of an id that this process has told or could have told a client."""
+        return None if topic_id is None else self._by_id.get(topic_id)
+
+    async def find(self, name: TopicName, *, fresh: bool = False) -> Topic:
+        """A topic as it is now, or TopicMissing."""
+        topic = self._topics.get(name)
+        if topic is not None and not fresh and self._clock() - topic.learnt_at < FRESH_SECONDS:
+            return topic
+        async with self._lookups:
+            try:
+                partitions, created = await asyncio.gather(
+                    self._admin.partitions(name.pulsar), self._admin.created_at(name.partition(0))
+                )
+            except PulsarError:
+                self.forget(name)
+                raise
+        topic = Topic(name, partitions, uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}"), self._clock())
+        self._remember(topic)
+        return topic
+
+    async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
+        """As `name_of`, but looks through the namespace when the id is new here."""
+        name = self.name_of(topic_id)
+        if name is None:
+            await self.all()
+            name = self.name_of(topic_id)
+        return name
+
+    async def all(self) -> list[Topic]:
+        """Every topic of the default namespace, in the order of names."""
+        listed = await self._admin.partitioned_topics(self.names.default_namespace)
+        names = sorted(name for name in map(self.names.from_pulsar, listed) if name is not None)
+        found = await asyncio.gather(*(self.find(name) for name in names), return_exceptions=True)
+        for name, topic in zip(names, found, strict=True):
+            if isinstance(topic, BaseException):
+                log.info("topic %s is listed and can't be described: %s", name.pulsar, topic)
+        return [topic for topic in found if isinstance(topic, Topic)]
+
+    async def create(self, name: TopicName, partitions: int) -> Topic:
+        await self._admin.create_topic(name.pulsar, partitions)
+        return await self.find(name, fresh=True)
+
+    async def create_if_missing(self, name: TopicName, partitions: int) -> Topic:
+        try:
+            return await self.create(name, partitions)
+        except AlreadyExists:
+            return await self.find(name, fresh=True)
+
+    async def delete(self, name: TopicName) -> None:
+        self.forget(name)
+        await self._admin.delete_topic(name.pulsar)
+
+    async def grow(self, name: TopicName, partitions: int) -> None:
+        await self._admin.grow_topic(name.pulsar, partitions)
+        self.forget(name)
+
+    def forget(self, name: TopicName) -> None:
+        topic = self._topics.pop(name, None)
+        if topic is not None:
+            self._by_id.pop(topic.topic_id, None)
+
+    def _remember(self, topic: Topic) -> None:
+        before = self._topics.get(topic.name)
+        if before is not None and before.topic_id != topic.topic_id:
+            self.forget(topic.name)
+        self._topics[topic.name] = topic
+        self._topics.move_to_end(topic.name)
+        self._by_id[topic.topic_id] = topic.name
+        if len(self._topics) > MAX_TOPICS:
+            _, oldest = self._topics.popitem(last=False)
+            self._by_id.pop(oldest.topic_id, None)

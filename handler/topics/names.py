@@ -1,0 +1,112 @@
+"""Kafka's topic names and Pulsar's.
+
+    t                         the configured tenant and namespace
+    tenant/ns/t               that namespace
+    persistent://tenant/ns/t  the same, in full
+
+All forms of one topic are one `TopicName`. Anything else is INVALID_TOPIC: `ns/t` says no tenant,
+non-persistent topics have no offsets, `t-partition-3` is a partition and not a topic.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from handler.errors import SidecarError
+
+# Kafka's Topic.validate: these characters, and no more than 249 of them.
+MAX_LENGTH: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
+_PARTITION: Final = re.compile(r".*-partition-\d+")
+
+INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+# Pulsar's own topics in a user's namespace (SystemTopicNames); they are not for Kafka clients.
+PULSAR_SYSTEM: Final = (
+    "__change_events",
+    "__transaction_buffer_snapshot",
+    "__transaction_pending_ack",
+    "transaction_coordinator_assign",
+    "__transaction_log_",
+)
+
+
+class InvalidTopicName(SidecarError):
+    """Kafka's INVALID_TOPIC_EXCEPTION, with a sentence that says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicName:
+    tenant: str
+    namespace: str
+    local: str
+
+    @property
+    def namespace_path(self) -> str:
+        return f"{self.tenant}/{self.namespace}"
+
+    @property
+    def pulsar(self) -> str:
+        """The partitioned topic."""
+        return f"persistent://{self.tenant}/{self.namespace}/{self.local}"
+
+    def partition(self, index: int) -> str:
+        return f"persistent://{self.tenant}/{self.namespace}/{self.local}-partition-{index}"
+
+    @property
+    def internal(self) -> bool:
+        return self.local in INTERNAL
+
+    @property
+    def hidden(self) -> bool:
+        return self.local.startswith(PULSAR_SYSTEM)
+
+
+class TopicNames:
+    """The two-way translation for one default namespace. The only place that knows it."""
+
+    def __init__(self, default_namespace: str) -> None:
+        self._tenant, _, self._namespace = default_namespace.partition("/")
+
+    @property
+    def default_namespace(self) -> str:
+        return f"{self._tenant}/{self._namespace}"
+
+    def parse(self, name: str) -> TopicName:
+        """The one name behind what a Kafka client said."""
+        if not name:
+            raise InvalidTopicName("the topic name is empty")
+        rest = name
+        if "://" in name:
+            domain, _, rest = name.partition("://")
+            if domain != "persistent":
+                raise InvalidTopicName(f"{name}: only persistent topics have offsets")
+        parts = rest.split("/")
+        if len(parts) == 1 and rest is name:
+            parts = [self._tenant, self._namespace, *parts]
+        if len(parts) != 3:
+            raise InvalidTopicName(f"{name}: write t, tenant/namespace/t or persistent://tenant/namespace/t")
+        tenant, namespace, local = parts
+        if not (_LEGAL_PART.fullmatch(tenant) and _LEGAL_PART.fullmatch(namespace)):
+            raise InvalidTopicName(f"{name}: the tenant or namespace has characters that Pulsar does not allow")
+        if not _LEGAL.fullmatch(local) or local in (".", "..") or len(local) > MAX_LENGTH:
+            raise InvalidTopicName(f"{name}: a topic name has 1 to {MAX_LENGTH} of the characters a-z A-Z 0-9 . _ -")
+        if _PARTITION.fullmatch(local):
+            raise InvalidTopicName(f"{name}: this names one partition of a topic")
+        return TopicName(tenant, namespace, local)
+
+    def kafka(self, name: TopicName) -> str:
+        """How a Kafka client that asked for no particular form sees it."""
+        if name.tenant == self._tenant and name.namespace == self._namespace:
+            return name.local
+        return name.pulsar
+
+    def from_pulsar(self, topic: str) -> TopicName | None:
+        """A topic as the admin API lists it; None for what Kafka clients have no name for."""
+        try:
+            name = self.parse(topic)
+        except InvalidTopicName:
+            return None
+        return None if name.hidden else name

@@ -1,0 +1,56 @@
+"""Length-prefixed frames: Kafka and Pulsar both put a big-endian u32 before every frame."""
+
+from __future__ import annotations
+
+from handler.errors import FrameTooLarge
+
+
+class FrameBuffer:
+    """Collects stream chunks into whole frames.
+
+    A frame larger than the limit is refused from its four length bytes alone, so no peer can make
+    the process take memory it did not agree to. Chunks of an unfinished frame are kept as they
+    came and joined once: feeding byte by byte costs no more than feeding it whole.
+    """
+
+    __slots__ = ("_held", "_needed", "_parts", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._needed = 4
+
+    @property
+    def announced(self) -> int:
+        """The size of the frame that has begun and not ended, once its length is known; else 0."""
+        return self._needed if self._needed > 4 else 0
+
+    def feed(self, data: bytes) -> list[memoryview]:
+        """The frames that `data` completes, without their length prefix."""
+        if self._parts:
+            self._parts.append(data)
+            self._held += len(data)
+            if self._held < self._needed:
+                return []
+            data = b"".join(self._parts)
+            self._parts = []
+        view = memoryview(data)
+        end = len(data)
+        at = 0
+        frames: list[memoryview] = []
+        self._needed = 4
+        while end - at >= 4:
+            size = int.from_bytes(view[at : at + 4], "big", signed=True)
+            if size < 0 or size > self.limit:
+                raise FrameTooLarge(f"a frame of {size} bytes is over the limit of {self.limit}")
+            if end - at - 4 < size:
+                self._needed = 4 + size
+                break
+            frames.append(view[at + 4 : at + 4 + size])
+            at += 4 + size
+        self._held = end - at
+        if at < end:
+            # A copy, so that the frames handed out do not keep the whole chunk alive, nor it them.
+            self._parts = [bytes(view[at:])] if at else [data]
+        return frames

@@ -1,0 +1,186 @@
+"""Kafka record batches of magic 2, looked at from outside: headers are read, records are not.
+
+    0  base offset       i64      23 last offset delta   i32      51 producer epoch i16
+    8  batch length      i32      27 base timestamp      i64      53 base sequence  i32
+    12 leader epoch      i32      35 greatest timestamp  i64      57 record count   i32
+    16 magic             i8       43 producer id         i64      61 records
+    17 crc32c            u32
+    21 attributes        i16
+
+The checksum covers everything from the attributes on, so base offset and leader epoch can be
+written anew without touching the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from handler.errors import ProtocolError
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = HEADER.size
+_LENGTH_AT: Final = 8
+_OVERHEAD: Final = 12  # base offset and length, which the length does not count
+_CHECKED_FROM: Final = 21
+_MAGIC_AT: Final = 16
+
+CODEC_MASK: Final = 0x07
+ZSTD: Final = 4
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+NO_PRODUCER_ID: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_SEQUENCE: Final = -1
+MAX_SEQUENCE: Final = 2**31 - 1
+
+assert HEADER_SIZE == 61
+
+
+class BatchHeader(NamedTuple):
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        return self.length + _OVERHEAD
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets the batch takes; more than its records after compaction."""
+        return self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        return next_sequence(self.base_sequence, self.last_offset_delta)
+
+
+def next_sequence(sequence: int, by: int) -> int:
+    """`sequence` + `by`; after 2^31−1 comes 0 (DefaultRecordBatch.incrementSequence)."""
+    return sequence + by if sequence <= MAX_SEQUENCE - by else by - (MAX_SEQUENCE - sequence) - 1
+
+
+class BatchMalformed(ProtocolError):
+    """The bytes are not one whole batch of magic 2: Kafka's CORRUPT_MESSAGE."""
+
+
+class BatchInvalid(ProtocolError):
+    """A whole batch that a client must not send: Kafka's INVALID_RECORD."""
+
+
+def read_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
+    if len(data) - at < HEADER_SIZE:
+        raise BatchMalformed(f"a record batch of {len(data) - at} bytes is shorter than its header")
+    header = BatchHeader._make(HEADER.unpack_from(data, at))
+    if header.magic != 2:
+        raise BatchInvalid(f"record batches of magic {header.magic} are not supported, only magic 2")
+    if header.length < HEADER_SIZE - _OVERHEAD or header.size > len(data) - at:
+        raise BatchMalformed(f"a record batch says {header.length} bytes and has {len(data) - at - _OVERHEAD}")
+    return header
+
+
+def read_produced(data: bytes) -> BatchHeader:
+    """The header of what a client wants to append, checked as Kafka checks it without opening the records.
+
+    The rules are ProduceRequest.validateRecords (one batch, magic 2), DefaultRecordBatch.ensureValid
+    and LogValidator.validateBatch.
+    """
+    if len(data) > _MAGIC_AT and data[_MAGIC_AT] < 2:
+        raise BatchInvalid("record batches must be of magic 2: a producer of Kafka 0.11 or later")
+    header = read_header(data)
+    if header.size != len(data):
+        raise BatchInvalid("a produce request must hold exactly one record batch per partition")
+    if crc32c(memoryview(data)[_CHECKED_FROM:]) != header.crc:
+        raise BatchMalformed("the record batch has a wrong checksum")
+    if header.base_offset != 0:
+        raise BatchInvalid(f"the base offset of a produced batch must be 0, not {header.base_offset}")
+    if header.record_count <= 0 or header.record_count != header.offsets:
+        raise BatchInvalid(f"{header.record_count} records do not fill {header.offsets} offsets")
+    if header.attributes & CONTROL:
+        raise BatchInvalid("clients must not write control batches")
+    if header.attributes & LOG_APPEND_TIME:
+        raise BatchInvalid("clients must not send the timestamp type LogAppendTime")
+    if header.attributes & CODEC_MASK > ZSTD:
+        raise BatchInvalid(f"unknown compression codec {header.attributes & CODEC_MASK}")
+    if header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise BatchInvalid("a batch with a producer id needs a sequence and an epoch")
+    return header
+
+
+def split_batches(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, int]]:
+    """Headers and starts of the batches that follow each other in `data`, to its very end."""
+    at = 0
+    while at < len(data):
+        header = read_header(data, at)
+        if header.last_offset_delta < 0:
+            raise BatchMalformed("a record batch with a negative last offset")
+        yield header, at
+        at += header.size
+
+
+_OFFSET: Final = struct.Struct(">q")
+_I32: Final = struct.Struct(">i")
+# Leader epoch 0: the log is one leadership for ever, it is never truncated.
+_LEADER_EPOCH: Final = b"\0\0\0\0"
+
+
+def place(data: bytes | memoryview, base_offset: int) -> bytes:
+    """One batch, moved to `base_offset`."""
+    return b"".join((_OFFSET.pack(base_offset), data[_LENGTH_AT:12], _LEADER_EPOCH, data[_MAGIC_AT:]))
+
+
+def place_all(data: bytes | memoryview, batches: list[tuple[BatchHeader, int]], base_offset: int) -> bytes:
+    """Several batches of one entry, moved to follow each other from `base_offset` on."""
+    if len(batches) == 1:
+        return place(data, base_offset)
+    view = memoryview(data)
+    placed = []
+    for header, at in batches:
+        placed.append(place(view[at : at + header.size], base_offset))
+        base_offset += header.offsets
+    return b"".join(placed)
+
+
+def empty_batch(base_offset: int, offsets: int, timestamp: int = NO_TIMESTAMP) -> bytes:
+    """A batch that takes offsets and holds no record, as Kafka's compaction leaves one behind.
+
+    Consumers step over it to the offset after it; without it a consumer at a gap would stand still.
+    """
+    checked = struct.pack(
+        ">hiqqqhii", 0, offsets - 1, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0
+    )
+    return struct.pack(">qiibI", base_offset, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
+
+
+def with_append_time(data: bytes, timestamp: int) -> bytes:
+    """A placed batch with LogAppendTime (KIP-32): the flag set, the greatest timestamp the broker's."""
+    head = bytearray(data[:HEADER_SIZE])
+    attributes = int.from_bytes(head[21:23], "big") | LOG_APPEND_TIME
+    head[21:23] = attributes.to_bytes(2, "big")
+    head[35:43] = _OFFSET.pack(timestamp)
+    head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[_CHECKED_FROM:])).to_bytes(4, "big")
+    return bytes(head) + data[HEADER_SIZE:]
+
+
+def with_last_offset(data: bytes, last_offset_delta: int) -> bytes:
+    """A batch that takes offsets behind its last record too."""
+    head = bytearray(data[:HEADER_SIZE])
+    head[23:27] = _I32.pack(last_offset_delta)
+    head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[_CHECKED_FROM:])).to_bytes(4, "big")
+    return bytes(head) + data[HEADER_SIZE:]

@@ -1,0 +1,1 @@
+"""Tests and tools that need real servers: Pulsar, Kafka and Spark, all from jars."""

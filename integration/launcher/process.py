@@ -1,0 +1,101 @@
+"""A server process: started in a session of its own, logged to a file, ended for certain."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+# Java reflects into these packages from BookKeeper, RocksDB and Netty (Pulsar's bin/pulsar opens the same).
+JVM_OPENS: Final = tuple(
+    f"--add-opens={package}=ALL-UNNAMED"
+    for package in (
+        "java.base/java.io",
+        "java.base/java.util.zip",
+        "java.base/java.nio",
+        "java.base/java.lang",
+        "java.base/java.util",
+        "java.base/sun.net",
+        "java.base/sun.nio.ch",
+        "java.base/jdk.internal.misc",
+        "java.base/jdk.internal.platform",
+        "java.management/sun.management",
+        "jdk.management/com.sun.management.internal",
+    )
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def port_is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+        return False
+
+
+class ServerFailed(Exception):
+    """A server that did not come up; the text ends with the last lines of its log."""
+
+
+class Server:
+    """One child process. `stop` is polite first, `kill` is not; both wait for the end."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as out:
+            # A session of its own: Ctrl-C at a terminal reaches the launcher alone, which then stops its servers in order.
+            self._process = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                env={**os.environ, **(env or {})}, start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not self.running:
+                raise ServerFailed(f"{self.name} ended with code {self._process.returncode}:\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"{self.name} was not ready after {seconds:.0f} s:\n{self.log_tail()}")
+            time.sleep(0.1)
+
+    def log_tail(self, lines: int = 25) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def stop(self, seconds: float = 20) -> int:
+        self.signal(signal.SIGTERM)
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return self.kill()
+
+    def kill(self) -> int:
+        self.signal(signal.SIGKILL)
+        return self._process.wait(30)

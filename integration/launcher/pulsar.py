@@ -1,0 +1,199 @@
+"""A real Pulsar standalone of a given version, from Maven jars.
+
+Each instance has its own ports and its own data directory; `kill` and `start` on the same object
+bring it back on the same data, as a crashed broker would come back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+from integration.launcher.jars import Bundle, class_path
+from integration.launcher.process import JVM_OPENS, Server, free_port
+
+DEFAULT_VERSION: Final = "4.2.4"
+
+INTERCEPTORS: Final = ",".join(
+    "org.apache.pulsar.common.intercept." + name
+    for name in ("AppendIndexMetadataInterceptor", "AppendBrokerTimestampMetadataInterceptor")
+)
+
+# What the sidecar needs of a broker, and nothing else that differs from Pulsar's own defaults.
+SIDECAR_SETTINGS: Final[dict[str, str]] = {
+    "brokerEntryMetadataInterceptors": INTERCEPTORS,
+    "exposingBrokerEntryMetadataToClientEnabled": "true",
+    "systemTopicEnabled": "true",
+    "topicLevelPoliciesEnabled": "true",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "allowAutoTopicCreation": "false",
+    "defaultRetentionTimeInMinutes": "10080",
+    "defaultRetentionSizeInMB": "-1",
+}
+
+# Small enough for a laptop and for CI, and quick to start.
+_LAPTOP_SETTINGS: Final[dict[str, str]] = {
+    "bindAddress": "127.0.0.1",
+    "advertisedAddress": "127.0.0.1",
+    "clusterName": "standalone",
+    "managedLedgerDefaultEnsembleSize": "1",
+    "managedLedgerDefaultWriteQuorum": "1",
+    "managedLedgerDefaultAckQuorum": "1",
+    "managedLedgerCacheSizeMB": "64",
+    "loadBalancerEnabled": "false",
+    "loadBalancerOverrideBrokerNicSpeedGbps": "1",
+    "webSocketServiceEnabled": "false",
+    "functionsWorkerEnabled": "false",
+    "brokerShutdownTimeoutMs": "5000",
+    "allowLoopback": "true",
+    "journalSyncData": "false",
+    "journalWriteData": "true",
+    "journalMaxGroupWaitMSec": "1",
+    "numJournalCallbackThreads": "2",
+    "dbStorage_writeCacheMaxSizeMb": "64",
+    "dbStorage_readAheadCacheMaxSizeMb": "32",
+    "dbStorage_rocksDB_blockCacheSize": "16777216",
+    "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+    "gcWaitTime": "60000",
+    "diskUsageThreshold": "0.99",
+    "diskUsageWarnThreshold": "0.98",
+    "diskUsageLwmThreshold": "0.97",
+    "openFileLimit": "0",
+    "flushInterval": "1000",
+}
+
+JVM_FLAGS: Final = (
+    "-Xmx768m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4",
+    "-Dio.netty.tryReflectionSetAccessible=true", "-Djute.maxbuffer=10485760",
+    "-Dorg.apache.pulsar.shade.io.netty.tryReflectionSetAccessible=true",
+    *JVM_OPENS,
+)  # fmt: skip
+
+_LOG4J: Final = """<Configuration status="WARN"><Appenders><Console name="C" target="SYSTEM_OUT">
+<PatternLayout pattern="%d{HH:mm:ss.SSS} %-5level %logger{1} - %msg%n"/></Console></Appenders>
+<Loggers><Root level="info"><AppenderRef ref="C"/></Root></Loggers></Configuration>
+"""
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3])
+
+
+def bundle(version: str) -> Bundle:
+    # slf4j 1 up to Pulsar 3, slf4j 2 from 4 on.
+    binding = "log4j-slf4j2-impl" if version_tuple(version) >= (4,) else "log4j-slf4j-impl"
+    return Bundle(
+        name=f"pulsar-{version}",
+        boms=(f"org.apache.pulsar:pulsar:{version}",),
+        jars=(
+            f"org.apache.pulsar:pulsar-broker:{version}",
+            "org.apache.logging.log4j:log4j-core",
+            f"org.apache.logging.log4j:{binding}",
+        ),
+    )
+
+
+def write_settings(path: Path, settings: dict[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+def java(version: str, directory: Path, heap: tuple[str, ...] = JVM_FLAGS) -> list[str]:
+    """The start of a command line that runs a class of this Pulsar version."""
+    log4j = directory / "log4j2.xml"
+    log4j.write_text(_LOG4J)
+    return ["java", *heap, f"-Dlog4j2.configurationFile={log4j}", f"-Dlog4j.configurationFile={log4j}", "-cp", class_path(bundle(version))]
+
+
+def answers(url: str) -> bool:
+    with contextlib.suppress(OSError, urllib.error.URLError), urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310
+        return bool(response.status == 200)
+    return False
+
+
+class Standalone:
+    """One broker, one bookie, one metadata store, in one JVM."""
+
+    def __init__(
+        self, directory: Path, *, version: str = DEFAULT_VERSION, port: int = 0, web_port: int = 0,
+        settings: dict[str, str] | None = None, without: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.directory = directory
+        self.version = version
+        self.port = port or free_port()
+        self.web_port = web_port or free_port()
+        self._bookie_port = free_port()
+        self._zookeeper_port = free_port()
+        chosen = {**_LAPTOP_SETTINGS, **SIDECAR_SETTINGS, **(settings or {})}
+        self._settings = {key: value for key, value in chosen.items() if key not in without}
+        self._server: Server | None = None
+
+    @property
+    def url(self) -> str:
+        return f"pulsar://127.0.0.1:{self.port}"
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://127.0.0.1:{self.web_port}"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "pulsar.log"
+
+    @property
+    def pid(self) -> int:
+        assert self._server is not None
+        return self._server.pid
+
+    @property
+    def running(self) -> bool:
+        return self._server is not None and self._server.running
+
+    def start(self, seconds: float = 90) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        config = self.directory / "standalone.conf"
+        settings = {
+            **self._settings,
+            "brokerServicePort": str(self.port),
+            "webServicePort": str(self.web_port),
+            "bookiePort": str(self._bookie_port),
+            "httpServerPort": str(free_port()),
+            "prometheusStatsHttpPort": str(free_port()),
+        }
+        arguments = ["--config", str(config), "-nfw", "-nss", "-a", "127.0.0.1"]
+        arguments += ["--bookkeeper-port", str(self._bookie_port), "--bookkeeper-dir", str(self.directory / "bookkeeper")]
+        if version_tuple(self.version) < (2, 11):
+            settings["zookeeperServers"] = settings["configurationStoreServers"] = f"127.0.0.1:{self._zookeeper_port}"
+            arguments += ["--zookeeper-port", str(self._zookeeper_port), "--zookeeper-dir", str(self.directory / "zookeeper")]
+        else:
+            arguments += ["--metadata-dir", str(self.directory / "metadata")]
+        write_settings(config, settings)
+        command = [*java(self.version, self.directory), "org.apache.pulsar.PulsarStandaloneStarter", *arguments]
+        self._server = Server(f"Pulsar {self.version}", command, self.log, env={"PULSAR_LOG_CONF": "log4j2.xml"})
+        try:
+            self._server.wait_until(self._ready, seconds)
+        except BaseException:
+            self._server.kill()
+            raise
+
+    def _ready(self) -> bool:
+        return answers(f"{self.admin_url}/admin/v2/brokers/health") and answers(f"{self.admin_url}/admin/v2/namespaces/public/default")
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+
+    def kill(self) -> None:
+        if self._server is not None:
+            self._server.kill()
+
+    def signal(self, number: int) -> None:
+        assert self._server is not None
+        self._server.signal(number)
+
+
+def version_from_environment() -> str:
+    return os.environ.get("PULSAR_VERSION", DEFAULT_VERSION)
