@@ -74,7 +74,7 @@ def _topic(name: str, topic: Topic | ErrorCode, partitions: list[dict[str, Any]]
         "topic_id": topic.topic_id if isinstance(topic, Topic) else None,
         "is_internal": isinstance(topic, Topic) and topic.name.internal,
         "partitions": [
-            partition | {"eligible_leader_replicas": None, "last_known_elr": None} for partition in partitions
+            partition | {"eligible_leader_replicas": (), "last_known_elr": ()} for partition in partitions
         ],
         "topic_authorized_operations": OPERATIONS_NOT_GIVEN,
     }

@@ -39,4 +39,5 @@ async def find(services: Services, name: TopicName, *, create_partitions: int = 
     try:
         return await services.catalog.create_if_missing(name, create_partitions)
     except PulsarError as error:
-        return error_code(error)
+        # What a Kafka broker says while a new topic has no leader yet; clients ask again.
+        return ErrorCode.leader_not_available if error.retriable else error_code(error)

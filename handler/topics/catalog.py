@@ -41,6 +41,7 @@ class Catalog:
         self._clock = clock
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
+        self._creating: dict[TopicName, asyncio.Task[Topic]] = {}
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._cluster_id: str | None = None
 
@@ -97,6 +98,15 @@ class Catalog:
         return await self.find(name, fresh=True)
 
     async def create_if_missing(self, name: TopicName, partitions: int) -> Topic:
+        """Make a topic that many clients may ask for at once: they share one attempt."""
+        task = self._creating.get(name)
+        if task is None:
+            task = asyncio.create_task(self._create_or_find(name, partitions))
+            self._creating[name] = task
+            task.add_done_callback(lambda _: self._creating.pop(name, None))
+        return await asyncio.shield(task)
+
+    async def _create_or_find(self, name: TopicName, partitions: int) -> Topic:
         try:
             return await self.create(name, partitions)
         except AlreadyExists:

@@ -1,0 +1,76 @@
+"""Real servers for the tests: started once a session, each in a directory of its own.
+
+`PULSAR_URL` and `PULSAR_ADMIN_URL` point the same tests at any other cluster; what needs to stop or
+configure a broker then has nothing to do and says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from integration.launcher.pulsar import Standalone, version_from_environment
+from integration.launcher.sidecar import SidecarProcess
+
+_names = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Pulsar and a sidecar in front of it."""
+
+    pulsar_url: str
+    admin_url: str
+    sidecar: SidecarProcess
+    standalone: Standalone | None
+
+    @property
+    def kafka(self) -> str:
+        return self.sidecar.address
+
+
+def new_topic() -> str:
+    return f"t{next(_names)}-{os.getpid()}"
+
+
+@pytest.fixture
+def topic() -> str:
+    return new_topic()
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone | None]:
+    if "PULSAR_URL" in os.environ:
+        yield None
+        return
+    server = Standalone(tmp_path_factory.mktemp("pulsar"), version=version_from_environment())
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(standalone: Standalone | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    url = standalone.url if standalone else os.environ["PULSAR_URL"]
+    admin_url = standalone.admin_url if standalone else os.environ["PULSAR_ADMIN_URL"]
+    sidecar = SidecarProcess(tmp_path_factory.mktemp("sidecar"), url, admin_url)
+    sidecar.start()
+    yield Cluster(url, admin_url, sidecar, standalone)
+    assert sidecar.running, f"the sidecar died: {sidecar.log.read_text()[-2000:]}"
+    assert sidecar.stop() == 0
+    alarms = [line for line in sidecar.log.read_text().splitlines() if "ALARM" in line or "Traceback" in line]
+    assert not alarms
+
+
+def start_pair(directory: Path, **settings: str) -> tuple[Standalone, SidecarProcess]:
+    """A Pulsar of one's own to break, and a sidecar."""
+    standalone = Standalone(directory / "pulsar", settings=settings)
+    standalone.start()
+    sidecar = SidecarProcess(directory / "sidecar", standalone.url, standalone.admin_url)
+    sidecar.start()
+    return standalone, sidecar

@@ -1,0 +1,82 @@
+"""Short words for what the tests do with Kafka clients."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+QUIET = {"log_level": 0}
+
+
+@dataclass(frozen=True)
+class Acked:
+    partition: int
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True)
+class Record:
+    offset: int
+    value: bytes | None
+    key: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int
+
+
+def producer(address: str, **settings: Any) -> Producer:
+    return Producer({"bootstrap.servers": address, "enable.idempotence": True, **QUIET, **settings})
+
+
+class Acks:
+    """Collects delivery reports."""
+
+    def __init__(self) -> None:
+        self.acked: list[Acked] = []
+        self.failed: list[str] = []
+
+    def __call__(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+        else:
+            self.acked.append(Acked(message.partition(), message.offset(), message.value()))
+
+
+def produce(address: str, topic: str, values: list[bytes], partition: int = 0, seconds: float = 60, **settings: Any) -> list[Acked]:
+    acks = Acks()
+    client = producer(address, **settings)
+    for value in values:
+        client.produce(topic, value, partition=partition, callback=acks)
+        client.poll(0)
+    assert client.flush(seconds) == 0
+    assert not acks.failed
+    return acks.acked
+
+
+def consumer(address: str, **settings: Any) -> Consumer:
+    return Consumer({"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False, **QUIET, **settings})
+
+
+def read(address: str, topic: str, count: int, partition: int = 0, offset: int = 0, seconds: float = 30, **settings: Any) -> list[Record]:
+    """`count` records from `offset` on, or as many as come in time."""
+    client = consumer(address, **settings)
+    client.assign([TopicPartition(topic, partition, offset)])
+    found: list[Record] = []
+    deadline = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < deadline:
+        for message in client.consume(500, 0.5):
+            assert message.error() is None, message.error()
+            headers = tuple(message.headers() or ())
+            found.append(Record(message.offset(), message.value(), message.key(), headers, message.timestamp()[1]))
+    client.close()
+    return found
+
+
+def bounds(address: str, topic: str, partition: int = 0) -> tuple[int, int]:
+    client = consumer(address)
+    low, high = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+    client.close()
+    return int(low), int(high)

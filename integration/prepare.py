@@ -1,0 +1,18 @@
+"""Get every jar the tests need before the first test waits for one."""
+
+from __future__ import annotations
+
+from integration.launcher.jars import class_path
+from integration.launcher.kafka import TOOLS
+from integration.launcher.pulsar import bundle, version_from_environment
+from integration.launcher.spark import CONNECTOR
+from integration.versions import OLDER_VERSIONS
+
+
+def main() -> None:
+    for wanted in (bundle(version_from_environment()), TOOLS, CONNECTOR, *(bundle(version) for version in OLDER_VERSIONS)):
+        class_path(wanted)
+
+
+if __name__ == "__main__":
+    main()
