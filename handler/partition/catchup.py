@@ -1,5 +1,8 @@
-"""A reader over old data: starts a little before the wanted offset, streams ahead of the consumer,
-fills the shared cache and ends where the tail's entries begin. Consumers close to each other share it.
+"""A reader over old data: starts a little before the wanted offset, streams ahead of the consumer and
+ends where the tail's entries begin. Consumers close to each other share it.
+
+What it has read ahead it holds itself, so no other consumer's data can push it out before it is
+read; what was taken moves to the shared cache, for whoever follows.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from handler.errors import EntryUnreadable
-from handler.partition.cache import CachedEntry, PartitionCache
+from handler.partition.cache import CachedEntry, FetchCache, PartitionCache, Run
 from handler.partition.entries import read_entry
 from handler.partition.fold import Fold, IndexAlarm
 from handler.partition.port import EntryLog, LogReader
@@ -25,7 +28,8 @@ log = logging.getLogger(__name__)
 # Where the fold of a catch-up reader begins: enough to see the first copy of an append that raced
 # through two sidecars. Second copies of one sidecar say themselves how far to go back.
 ENTRIES_BEFORE: Final = 64
-PERMITS_AT_ONCE: Final = 64
+PERMITS_AT_ONCE: Final = 256
+FIRST_GUESS: Final = 64 * 1024  # bytes of an entry before one was seen
 # Whoever asks for an offset not further ahead than this waits for the stream instead of a new reader.
 SHARED_DISTANCE: Final = 20_000
 RETRIES: Final = 3
@@ -45,8 +49,9 @@ class CatchUpReader:
         self._reader: LogReader | None = None
         self._ended: asyncio.Future[PulsarError | None] = asyncio.get_running_loop().create_future()
         self._restart_at: Position | None = None
-        self._ahead: deque[tuple[int, int]] = deque()  # (next offset, size) of what nobody has taken yet
+        self._ahead: deque[CachedEntry] = deque()  # what nobody has taken yet
         self._ahead_bytes = 0
+        self._held = FetchCache(budget=2**62).partition()  # bounded by what is granted
         self._permits = 0
         self._started_at: Position | None = None
         self.wanted = wanted
@@ -65,9 +70,24 @@ class CatchUpReader:
         """A consumer has come to `offset`: what lies before it no longer counts as read ahead."""
         self.touched_at = now
         self.wanted = max(self.wanted, offset)
-        while self._ahead and self._ahead[0][0] <= offset:
-            self._ahead_bytes -= self._ahead.popleft()[1]
+        while self._ahead and self._ahead[0].next_offset <= offset:
+            taken = self._ahead.popleft()
+            self._ahead_bytes -= taken.size
+            self._held.drop(taken.base_offset)
+            self._cache.put(taken)
         self._grant()
+
+    def run(self, offset: int, max_bytes: int, at_least_one: bool) -> Run | None:
+        return self._held.run(offset, max_bytes, at_least_one)
+
+    def is_near(self, offset: int) -> bool:
+        """Whether a consumer at `offset` is one that this reader reads for."""
+        return self.wanted <= offset <= self.next_offset
+
+    @property
+    def drained(self) -> bool:
+        """Ended, and everything it brought was taken."""
+        return self.done and not self._ahead
 
     def close(self) -> None:
         self.task.cancel()
@@ -115,8 +135,7 @@ class CatchUpReader:
             try:
                 reason = await self._ended
             finally:
-                self._reader.close()
-                self._reader = None
+                self._let_go()
             if reason is not None:
                 raise reason
             if self._restart_at is None:
@@ -127,15 +146,23 @@ class CatchUpReader:
         if not self.done:
             self.done = True
             self.error = error
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
+            self._let_go()
             self._on_data()
 
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
     def _grant(self) -> None:
-        if self._reader is not None and self._permits <= PERMITS_AT_ONCE // 2 and self._ahead_bytes < self._read_ahead:
-            self._permits += PERMITS_AT_ONCE
-            self._reader.grant(PERMITS_AT_ONCE)
+        """Ask for more while there is room ahead, in steps that fit the size of these entries."""
+        if self._reader is None or self._ahead_bytes >= self._read_ahead:
+            return
+        average = self._ahead_bytes // len(self._ahead) if self._ahead else FIRST_GUESS
+        step = max(1, min(PERMITS_AT_ONCE, self._read_ahead // max(1, average)))
+        if self._permits <= step // 2:
+            self._permits += step
+            self._reader.grant(step)
 
     # --- from the reader
 
@@ -181,11 +208,10 @@ class CatchUpReader:
         return 1 if content.writer is not None else content.offsets
 
     def _put(self, entry: CachedEntry) -> None:
-        self._cache.put(entry)
         self.next_offset = entry.next_offset
-        if entry.next_offset > self.wanted:
-            self._ahead.append((entry.next_offset, entry.size))
-            self._ahead_bytes += entry.size
+        self._held.put(entry)
+        self._ahead.append(entry)
+        self._ahead_bytes += entry.size
 
     def on_end(self, reason: PulsarError) -> None:
         if not self._ended.done():

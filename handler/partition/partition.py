@@ -270,19 +270,17 @@ class Partition:
             return Run([], 0, offset, ErrorCode.none)
         run = self._cache.run(offset, max_bytes, at_least_one)
         for reader in self._catch_ups:
-            if run is not None and reader.wanted <= run.next_offset:
-                reader.touch(run.next_offset, now)
-            elif reader.will_bring(offset):
+            if reader.is_near(offset):
                 reader.touch(offset, now)
-        if run is not None:
-            return run
-        return self._catch_up(offset)
+                run = run or reader.run(offset, max_bytes, at_least_one)
+        return run if run is not None else self._catch_up(offset)
 
     def _catch_up(self, offset: int) -> Run | None:
         """See to it that a reader brings `offset`."""
         for reader in list(self._catch_ups):
             if reader.done:
-                self._catch_ups.remove(reader)
+                if reader.drained:
+                    self._catch_ups.remove(reader)
                 if reader.error is not ErrorCode.none and reader.next_offset <= offset:
                     return Run([], 0, offset, reader.error)
             elif reader.will_bring(offset):
@@ -386,7 +384,7 @@ class Partition:
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         for reader in list(self._catch_ups):
-            if reader.done or now - reader.touched_at > limits.catch_up_idle_seconds:
+            if reader.drained or now - reader.touched_at > limits.catch_up_idle_seconds:
                 self._catch_ups.remove(reader)
                 reader.close()
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > limits.idle_seconds

@@ -1,0 +1,83 @@
+"""Admin calls the tests make, and a TCP proxy that breaks connections on command."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import urllib.request
+from typing import Final
+
+
+def admin(method: str, url: str, body: bytes | None = None) -> bytes:
+    request = urllib.request.Request(url, data=body, method=method, headers={"content-type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+        return bytes(response.read())
+
+
+def unload(admin_url: str, topic: str, partition: int = 0) -> None:
+    admin("PUT", f"{admin_url}/admin/v2/persistent/public/default/{topic}-partition-{partition}/unload")
+
+
+_CHUNK: Final = 65536
+
+
+class FaultProxy:
+    """Between the sidecar and the broker: cuts, stalls, and cuts right after the next byte to the broker."""
+
+    def __init__(self, target_port: int, port: int) -> None:
+        self._target_port = target_port
+        self._server = socket.create_server(("127.0.0.1", port))
+        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._cut_after_send = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+                broker = socket.create_connection(("127.0.0.1", self._target_port))
+            except OSError:
+                return
+            pair = (client, broker)
+            self._pairs.add(pair)
+            threading.Thread(target=self._pump, args=(client, broker, pair, True), daemon=True).start()
+            threading.Thread(target=self._pump, args=(broker, client, pair, False), daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket], upward: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(_CHUNK):
+                self._flowing.wait()
+                sink.sendall(data)
+                if upward and len(data) > 500 and self._cut_after_send.is_set():
+                    self._cut_after_send.clear()
+                    break
+        self._close(pair)
+
+    def _close(self, pair: tuple[socket.socket, socket.socket]) -> None:
+        self._pairs.discard(pair)
+        for end in pair:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def cut(self) -> None:
+        for pair in list(self._pairs):
+            self._close(pair)
+
+    def cut_after_send(self) -> None:
+        """The next large frame reaches the broker, its receipt does not come back."""
+        self._cut_after_send.set()
+
+    def stall(self) -> None:
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        self._flowing.set()
+
+    def close(self) -> None:
+        self._server.close()
+        self.resume()
+        self.cut()

@@ -1,0 +1,93 @@
+"""Native Pulsar clients and Kafka clients on one topic at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pulsar
+import pytest
+
+from integration.conftest import Cluster
+from integration.kafka_clients import Acked, bounds, produce, read
+
+
+@pytest.fixture
+def native(cluster: Cluster) -> Iterator[pulsar.Client]:
+    client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    yield client
+    client.close()
+
+
+def _partition(topic: str, index: int = 0) -> str:
+    return f"persistent://public/default/{topic}-partition-{index}"
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize(
+    "compression",
+    [
+        pulsar.CompressionType.NONE,
+        pulsar.CompressionType.LZ4,
+        pulsar.CompressionType.ZLib,
+        pulsar.CompressionType.ZSTD,
+        pulsar.CompressionType.SNAPPY,
+    ],
+)
+def test_native_messages_are_records(
+    cluster: Cluster, native: pulsar.Client, topic: str, compression: pulsar.CompressionType, batched: bool
+) -> None:
+    bounds(cluster.kafka, topic)  # makes the topic
+    writer = native.create_producer(
+        _partition(topic), compression_type=compression, batching_enabled=batched, batching_max_publish_delay_ms=50
+    )
+    for number in range(20):
+        writer.send_async(
+            b"native %d" % number, None, partition_key=f"k{number}", properties={"p": str(number)}, event_timestamp=1_700_000_000_000 + number
+        )
+    writer.flush()
+    writer.close()
+    records = read(cluster.kafka, topic, 20)
+    assert [record.offset for record in records] == list(range(20))
+    assert [record.value for record in records] == [b"native %d" % number for number in range(20)]
+    assert [record.key for record in records] == [b"k%d" % number for number in range(20)]
+    assert [record.headers for record in records] == [(("p", b"%d" % number),) for number in range(20)]
+    assert [record.timestamp for record in records] == [1_700_000_000_000 + number for number in range(20)]
+
+
+def test_a_native_reader_sees_one_message_per_kafka_batch(cluster: Cluster, native: pulsar.Client, topic: str) -> None:
+    produce(cluster.kafka, topic, [b"from kafka"] * 10)
+    reader = native.create_reader(_partition(topic), pulsar.MessageId.earliest)
+    message = reader.read_next(10_000)
+    assert message.properties()["entry.format"] == "kafka"
+    assert message.data().count(b"from kafka") >= 1
+    reader.close()
+
+
+def test_offsets_stay_continuous_with_native_and_kafka_writers_at_once(cluster: Cluster, native: pulsar.Client, topic: str) -> None:
+    bounds(cluster.kafka, topic)
+    acked: list[list[Acked]] = []
+
+    def write_kafka(name: int) -> None:
+        acked.append(produce(cluster.kafka, topic, [b"kafka %d %d" % (name, number) for number in range(1000)], **{"linger.ms": name}))
+
+    def write_native() -> None:
+        writer = native.create_producer(_partition(topic), batching_enabled=True, batching_max_messages=7)
+        for number in range(1000):
+            writer.send_async(b"native %d" % number, None)
+        writer.flush()
+        writer.close()
+
+    threads = [threading.Thread(target=write_kafka, args=(name,)) for name in (0, 3)] + [threading.Thread(target=write_native)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    records = read(cluster.kafka, topic, 3000)
+    assert [record.offset for record in records] == list(range(3000))
+    by_offset = {record.offset: record.value for record in records}
+    told = [ack for acks in acked for ack in acks]
+    assert len(told) == 2000
+    assert all(by_offset[ack.offset] == ack.value for ack in told)
+    natives = [record.value for record in records if (record.value or b"").startswith(b"native")]
+    assert natives == [b"native %d" % number for number in range(1000)]

@@ -1,0 +1,262 @@
+"""A partition over the in-memory log: appends, faults, restarts, reading."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka.record.memory_records import MemoryRecords
+from kio.schema.errors import ErrorCode
+
+from handler.partition.cache import FetchCache
+from handler.partition.partition import Partition, PartitionLimits
+from handler.partition.producers import Verdict
+from handler.wire.records import read_produced
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+
+
+def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000) -> Partition:
+    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits())
+
+
+async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:
+    result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+    deadline = asyncio.get_running_loop().time() + seconds
+    partition.append(read_produced(data), data, deadline, lambda verdict: None if result.done() else result.set_result(verdict))
+    return await asyncio.wait_for(result, seconds + 2)
+
+
+async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) -> list[tuple[int, bytes | None]]:
+    """Everything from `offset` to the end as a consumer would gather it."""
+    assert await partition.opened() is ErrorCode.none
+    found: list[tuple[int, bytes | None]] = []
+    end = await partition.confirmed_end()
+    async with asyncio.timeout(seconds):
+        while offset < end:
+            run = partition.read(offset, 100_000, at_least_one=True)
+            if run is None or not run.parts:
+                assert run is None or run.error is ErrorCode.none, run.error
+                changed = asyncio.Event()
+                partition.watch(changed.set)
+                await changed.wait()
+                continue
+            records = MemoryRecords(b"".join(run.parts))
+            while records.has_next():
+                found += [(record.offset, record.value) for record in records.next_batch() if record.offset >= offset]
+            offset = run.next_offset
+    return found
+
+
+async def test_appends_get_the_offsets_of_the_log() -> None:
+    partition = open_partition(MemoryLog())
+    assert (await append(partition, batch(b"a", b"b", b"c"))).base_offset == 0
+    assert (await append(partition, batch(b"d"))).base_offset == 3
+    assert await read_all(partition) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
+    partition.close()
+
+
+async def test_a_foreign_entry_between_two_of_ours_is_read_before_the_second_is_answered() -> None:
+    log = MemoryLog()
+    ours = open_partition(log)
+    theirs = open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"1"))
+    await append(theirs, batch(b"2", b"3"))
+    assert (await append(ours, batch(b"4"))).base_offset == 3
+    assert [value for _, value in await read_all(theirs)] == [b"1", b"2", b"3", b"4"]
+    ours.close()
+    theirs.close()
+
+
+async def test_a_retry_is_answered_with_the_original_offset() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"x"))
+    data = batch(b"a", b"b", producer_id=7, epoch=0, sequence=0)
+    first = await append(partition, data)
+    again = await append(partition, data)
+    assert (first.base_offset, again.base_offset, again.error) == (1, 1, ErrorCode.none)
+    assert len(log.entries) == 2
+    partition.close()
+
+
+async def test_a_retry_after_a_restart_is_still_recognised() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    data = batch(b"a", b"b", producer_id=7, epoch=0, sequence=0)
+    await append(partition, data)
+    partition.close()
+    restarted = open_partition(log, "kafka-sidecar-second-life")
+    assert (await append(restarted, data)).base_offset == 0
+    assert len(log.entries) == 1
+    restarted.close()
+
+
+async def test_a_copy_that_raced_through_another_sidecar_is_not_served() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    assert await ours.opened() is ErrorCode.none
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 0.05  # neither has read the other's when it writes
+    data = batch(b"a", producer_id=7, epoch=0, sequence=0)
+    verdicts = await asyncio.gather(append(ours, data), append(theirs, data))
+    assert [verdict.base_offset for verdict in verdicts] == [0, 0]
+    assert [verdict.error for verdict in verdicts] == [ErrorCode.none, ErrorCode.none]
+    assert len(log.entries) == 2
+    for partition in (ours, theirs):
+        assert await read_all(partition) == [(0, b"a")]
+        partition.close()
+
+
+async def test_sequences_out_of_order_are_refused() -> None:
+    partition = open_partition(MemoryLog())
+    await append(partition, batch(b"a", producer_id=7, epoch=0, sequence=0))
+    refused = await append(partition, batch(b"c", producer_id=7, epoch=0, sequence=2))
+    assert refused.error is ErrorCode.out_of_order_sequence_number
+    old = await append(partition, batch(b"a", producer_id=7, epoch=1, sequence=0))
+    assert old.error is ErrorCode.none
+    fenced = await append(partition, batch(b"b", producer_id=7, epoch=0, sequence=1))
+    assert fenced.error is ErrorCode.invalid_producer_epoch
+    partition.close()
+
+
+async def test_what_landed_without_a_receipt_is_found_and_not_sent_again() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"first"))
+    log.swallow_receipts = True
+    verdict = asyncio.create_task(append(partition, batch(b"second"), 10))
+    await asyncio.sleep(0.05)
+    log.swallow_receipts = False
+    log.disconnect()
+    assert (await verdict).base_offset == 1
+    assert len(log.entries) == 2
+    partition.close()
+
+
+async def test_a_write_that_was_still_under_way_makes_a_second_copy_that_nobody_sees() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"first"))
+    log.refuse_sends = 1  # the broker says it failed ...
+    verdict = await append(partition, batch(b"second"), 10)
+    late = log.entries[-1]
+    assert (verdict.error, verdict.base_offset) == (ErrorCode.none, 1)
+    # ... and the very same entry lands once more.
+    from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+    log.append(MessageMetadata.FromString(late.metadata), 1, bytes(late.payload))
+    assert (await append(partition, batch(b"third"))).base_offset == 3
+    assert await read_all(partition) == [(0, b"first"), (1, b"second"), (3, b"third")]
+    partition.close()
+
+
+async def test_an_append_overtaken_by_a_later_one_is_not_taken_for_a_second_copy() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"first"))
+    log.refuse_sends = 1
+    refused, accepted = await asyncio.gather(append(partition, batch(b"refused"), 10), append(partition, batch(b"accepted"), 10))
+    assert refused.error is ErrorCode.none
+    assert accepted.error is ErrorCode.none
+    values = dict(await read_all(partition))
+    assert values[refused.base_offset] == b"refused"
+    assert values[accepted.base_offset] == b"accepted"
+    partition.close()
+
+
+async def test_an_append_that_can_not_be_sent_times_out() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"first"))
+    log.swallow_receipts = True
+    log.read_delay = 60
+    result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+    data = batch(b"second")
+    now = asyncio.get_running_loop().time()
+    partition.append(read_produced(data), data, now + 0.1, result.set_result)
+    await asyncio.sleep(0.15)
+    partition.tick(now + 0.2)
+    assert (await result).error is ErrorCode.request_timed_out
+    partition.close()
+
+
+async def test_old_data_is_read_back_after_a_restart_across_ledgers() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    for number in range(300):
+        if number % 50 == 0:
+            log.roll()
+        await append(partition, batch(b"%d" % number))
+    partition.close()
+    cold = Partition("t", log, "kafka-sidecar-cold", FetchCache(1_000_000), PartitionLimits(replay_entries=5))
+    assert await read_all(cold) == [(number, b"%d" % number) for number in range(300)]
+    assert await read_all(cold, 123) == [(number, b"%d" % number) for number in range(123, 300)]
+    cold.close()
+
+
+async def test_a_consumer_is_not_lost_when_the_cache_is_smaller_than_its_read_ahead() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    for number in range(200):
+        await append(partition, batch(b"%d" % number * 50))
+    partition.close()
+    cold = Partition("t", log, "kafka-sidecar-cold", FetchCache(5_000), PartitionLimits(replay_entries=5))
+    assert len(await read_all(cold, seconds=20)) == 200
+    cold.close()
+
+
+@pytest.mark.parametrize("trimmed", [1, 3])
+async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trimmed: int) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    for number in range(3):
+        await append(partition, batch(b"a", b"b"))
+        log.roll()
+    assert await partition.confirmed_start() == 0
+    log.trim(trimmed)
+    await partition.refresh_log_start()
+    assert partition.log_start == trimmed * 2
+    assert await partition.confirmed_end() == 6
+    run = partition.read(0, 1000, at_least_one=True)
+    assert run is not None
+    assert run.error is ErrorCode.offset_out_of_range
+    partition.close()
+
+
+async def test_an_emptied_log_answers_its_end_for_both_after_a_restart() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"a", b"b", b"c"))
+    partition.close()
+    log.trim(1)
+    restarted = open_partition(log)
+    assert await restarted.opened() is ErrorCode.none
+    assert (await restarted.confirmed_start(), await restarted.confirmed_end()) == (3, 3)
+    assert (await append(restarted, batch(b"d"))).base_offset == 3
+    restarted.close()
+
+
+async def test_an_index_that_comes_back_ends_the_partition() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"a", b"b"))
+    log.index = -1
+    log.roll()
+    verdict = await append(partition, batch(b"c"))
+    assert verdict.error is ErrorCode.kafka_storage_error
+    assert partition.ended is ErrorCode.kafka_storage_error
+
+
+async def test_offsets_missing_in_the_log_are_stepped_over() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"a"))
+    log.index += 5
+    log.roll()
+    assert (await append(partition, batch(b"b"))).base_offset == 6
+    assert await read_all(partition) == [(0, b"a"), (6, b"b")]
+    cold = Partition("t", log, "kafka-sidecar-cold", FetchCache(1_000_000), PartitionLimits(replay_entries=1))
+    assert await read_all(cold) == [(0, b"a"), (6, b"b")]
+    partition.close()
+    cold.close()

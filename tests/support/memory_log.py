@@ -1,0 +1,203 @@
+"""The twin of Pulsar at entry level: an in-memory log with an index generator and scripted faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents, WriterEvents
+from handler.partition.store import FORMAT_PROPERTY, KAFKA_FORMAT
+from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+
+@dataclass
+class MemoryLog:
+    """One partition. `writer_name` is that of the next writer opened through this object."""
+
+    writer_name: str = "kafka-sidecar-test"
+    entries: list[RawEntry] = field(default_factory=list)
+    ledger: int = 1
+    index: int = -1
+    trimmed: int = 0  # entries at the front that retention removed
+    max_message_size: int = 5 * 1024 * 1024
+    swallow_receipts: bool = False
+    refuse_sends: int = 0
+    writers: list[MemoryWriter] = field(default_factory=list)
+    readers: list[MemoryReader] = field(default_factory=list)
+    read_delay: float = 0.0
+
+    def named(self, writer_name: str) -> EntryLog:
+        """The same log as another sidecar sees it."""
+        return _View(self, writer_name)
+
+    def append(self, metadata: MessageMetadata, count: int, payload: bytes) -> Position:
+        """What the broker does: next entry id, next index, and readers are told."""
+        in_ledger = sum(1 for entry in self.entries if entry.position.ledger == self.ledger)
+        position = Position(self.ledger, in_ledger)
+        self.index += count
+        entry = RawEntry(position, self.index, 1_000 + len(self.entries), metadata.SerializeToString(), memoryview(payload))
+        self.entries.append(entry)
+        for reader in list(self.readers):
+            reader.wake()
+        return position
+
+    def roll(self) -> None:
+        self.ledger += 1
+
+    def trim(self, entries: int) -> None:
+        self.trimmed = entries
+
+    def disconnect(self) -> None:
+        """Every writer and reader loses its connection."""
+        for end in [*self.writers, *self.readers]:
+            end.lose(Unavailable("connection lost"))
+        self.writers.clear()
+        self.readers.clear()
+
+    @property
+    def present(self) -> list[RawEntry]:
+        return self.entries[self.trimmed :]
+
+    # --- EntryLog
+
+    async def writer(self, events: WriterEvents) -> LogWriter:
+        return await self.writer_as(self.writer_name, events)
+
+    async def writer_as(self, name: str, events: WriterEvents) -> LogWriter:
+        await asyncio.sleep(0)
+        opened = MemoryWriter(self, events, name)
+        self.writers.append(opened)
+        return opened
+
+    async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+        await asyncio.sleep(0)
+        opened = MemoryReader(self, start, events)
+        self.readers.append(opened)
+        return opened
+
+    async def stats(self) -> LogStats:
+        ledgers: dict[int, list[RawEntry]] = {}
+        for entry in self.present:
+            ledgers.setdefault(entry.position.ledger, []).append(entry)
+        listed = tuple(
+            LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items))
+            for ledger, items in ledgers.items()
+        )
+        last = self.present[-1].position if self.present else None
+        return LogStats(listed, self.index, last)
+
+    async def find_index(self, index: int) -> Position | None:
+        return next((entry.position for entry in self.present if entry.index is not None and entry.index >= index), None)
+
+    async def find_time(self, timestamp: int) -> Position | None:
+        return next((entry.position for entry in self.present if (entry.broker_timestamp or 0) >= timestamp), None)
+
+
+@dataclass
+class _View:
+    """One log under another writer's name."""
+
+    log: MemoryLog
+    name: str
+
+    async def writer(self, events: WriterEvents) -> LogWriter:
+        return await self.log.writer_as(self.name, events)
+
+    async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+        return await self.log.reader(start, events)
+
+    async def stats(self) -> LogStats:
+        return await self.log.stats()
+
+    async def find_index(self, index: int) -> Position | None:
+        return await self.log.find_index(index)
+
+    async def find_time(self, timestamp: int) -> Position | None:
+        return await self.log.find_time(timestamp)
+
+
+class MemoryWriter:
+    def __init__(self, log: MemoryLog, events: WriterEvents, name: str) -> None:
+        self._log = log
+        self._events = events
+        self._open = True
+        self._name = name.encode()
+
+    @property
+    def max_message_size(self) -> int:
+        return self._log.max_message_size
+
+    def send(self, sequence: int, count: int, payload: bytes, after: str | None = None) -> None:
+        if not self._open:
+            return
+        if self._log.refuse_sends:
+            self._log.refuse_sends -= 1
+            asyncio.get_running_loop().call_soon(self._events.on_send_error, sequence, 2, "scripted")
+            return
+        metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence, publish_time=1)
+        metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
+        if after is not None:
+            metadata.properties.add(key=b"resent.after", value=after.encode())
+        position = self._log.append(metadata, count, payload)
+        if not self._log.swallow_receipts:
+            self._soon(lambda: self._events.on_receipt(sequence, position.ledger, position.entry))
+
+    def _soon(self, tell: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(lambda: tell() if self._open else None)
+
+    def close(self) -> None:
+        self._open = False
+
+    def abort_connection(self, reason: PulsarError) -> None:
+        self.lose(reason)
+
+    def lose(self, reason: PulsarError) -> None:
+        if self._open:
+            self._open = False
+            self._events.on_end(reason)
+
+
+class MemoryReader:
+    def __init__(self, log: MemoryLog, start: Position | None, events: ReaderEvents) -> None:
+        self._log = log
+        self._next = start
+        self._events = events
+        self._open = True
+        self._permits = 0
+        self._woken = False
+
+    def grant(self, permits: int) -> None:
+        self._permits += permits
+        self.wake()
+
+    def wake(self) -> None:
+        if self._open and not self._woken:
+            self._woken = True
+            asyncio.get_running_loop().call_later(self._log.read_delay, self._deliver)
+
+    def _deliver(self) -> None:
+        self._woken = False
+        for entry in list(self._log.present):
+            if not self._open or self._permits <= 0:
+                return
+            if self._next is None or entry.position >= self._next:
+                self._permits -= 1
+                self._next = entry.position.after()
+                self._events.on_entry(entry)
+
+    async def last_position(self) -> Position | None:
+        await asyncio.sleep(0)
+        return self._log.present[-1].position if self._log.present else None
+
+    def close(self) -> None:
+        self._open = False
+        if self in self._log.readers:
+            self._log.readers.remove(self)
+
+    def lose(self, reason: PulsarError) -> None:
+        if self._open:
+            self._open = False
+            self._events.on_end(reason)
