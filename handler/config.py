@@ -1,7 +1,7 @@
 """Configuration: defaults, then a TOML file, then the environment. Every mistake is one clear sentence.
 
-    [pulsar]            KAFKA_SIDECAR_PULSAR__URL=pulsar://broker:6650
-    url = "pulsar://…"
+[pulsar]            KAFKA_SIDECAR_PULSAR__URL=pulsar://broker:6650
+url = "pulsar://…"
 """
 
 from __future__ import annotations

@@ -136,7 +136,10 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> l
     try:
         policies = await admin.namespace_policies(namespace)
     except TopicMissing:
-        return [*findings, Finding(Severity.FAULT, "namespace", f"create the namespace {namespace} or set kafka.namespace: it does not exist")]
+        return [
+            *findings,
+            Finding(Severity.FAULT, "namespace", f"create the namespace {namespace} or set kafka.namespace: it does not exist"),
+        ]
     except NotPermitted:
         policies = {}
         findings.append(Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights"))
@@ -147,7 +150,9 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> l
     except NotPermitted:
         return [
             *findings,
-            Finding(Severity.WARNING, "broker settings", "the broker's settings may not be read with these rights, so they were not checked"),
+            Finding(
+                Severity.WARNING, "broker settings", "the broker's settings may not be read with these rights, so they were not checked"
+            ),
         ]
     except PulsarError as error:
         return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 QUIET = {"log_level": 0}
 
@@ -45,9 +46,11 @@ class Acks:
             self.acked.append(Acked(message.partition(), message.offset(), message.value()))
 
 
-def produce(address: str, topic: str, values: list[bytes], partition: int = 0, seconds: float = 60, **settings: Any) -> list[Acked]:
+def produce(
+    address: str, topic: str, values: list[bytes], partition: int = 0, seconds: float = 60, settings: dict[str, Any] | None = None
+) -> list[Acked]:
     acks = Acks()
-    client = producer(address, **settings)
+    client = producer(address, **(settings or {}))
     for value in values:
         client.produce(topic, value, partition=partition, callback=acks)
         client.poll(0)
@@ -80,3 +83,8 @@ def bounds(address: str, topic: str, partition: int = 0) -> tuple[int, int]:
     low, high = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
     client.close()
     return int(low), int(high)
+
+
+def create(address: str, topic: str, partitions: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)

@@ -21,7 +21,7 @@ from integration.launcher.kafka import java_tool
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_librdkafka_reads_what_it_wrote_in_every_codec(cluster: Cluster, topic: str, codec: str) -> None:
     values = [b"value %d " % number * 20 for number in range(500)]
-    acked = produce(cluster.kafka, topic, values, **{"compression.type": codec})
+    acked = produce(cluster.kafka, topic, values, settings={"compression.type": codec})
     assert [ack.offset for ack in acked] == list(range(500))
     assert [(record.offset, record.value) for record in read(cluster.kafka, topic, 500)] == list(enumerate(values))
 
@@ -60,7 +60,7 @@ def test_a_seek_beyond_the_end_is_out_of_range(cluster: Cluster, topic: str) -> 
 
 def test_acks_0_and_1_and_all_are_written(cluster: Cluster, topic: str) -> None:
     for acks in ("0", "1", "all"):
-        produce(cluster.kafka, topic, [acks.encode()] * 3, acks=acks, **{"enable.idempotence": False})
+        produce(cluster.kafka, topic, [acks.encode()] * 3, settings={"acks": acks, "enable.idempotence": False})
     assert [record.value for record in read(cluster.kafka, topic, 9)] == [b"0"] * 3 + [b"1"] * 3 + [b"all"] * 3
 
 
@@ -85,9 +85,9 @@ def test_admin_creates_grows_lists_and_deletes_topics(cluster: Cluster, topic: s
     assert len(admin.list_topics(timeout=20).topics[topic].partitions) == 2
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(20)
-    with pytest.raises(KafkaException, match="not supported yet: retention.ms"):
+    with pytest.raises(KafkaException, match="not supported yet"):
         admin.create_topics([NewTopic(topic + "c", 1, 1, config={"retention.ms": "1000"})])[topic + "c"].result(20)
-    with pytest.raises(KafkaException, match="INVALID_TOPIC|TOPIC_EXCEPTION"):
+    with pytest.raises(KafkaException, match="TOPIC_EXCEPTION"):
         admin.create_topics([NewTopic("no/tenant", 1, 1)])["no/tenant"].result(20)
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(20)
     assert len(admin.list_topics(timeout=20).topics[topic].partitions) == 5

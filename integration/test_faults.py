@@ -62,7 +62,7 @@ def _write_while(broken: Breakable, topic: str, fault: Callable[[], None], recor
     def happen() -> None:
         try:
             fault()
-        except BaseException as error:  # noqa: BLE001 - shown by the test
+        except BaseException as error:
             fails.append(error)
 
     thread = threading.Thread(target=happen)

@@ -9,7 +9,7 @@ import pulsar
 import pytest
 
 from integration.conftest import Cluster
-from integration.kafka_clients import Acked, bounds, produce, read
+from integration.kafka_clients import Acked, create, produce, read
 
 
 @pytest.fixture
@@ -37,13 +37,17 @@ def _partition(topic: str, index: int = 0) -> str:
 def test_native_messages_are_records(
     cluster: Cluster, native: pulsar.Client, topic: str, compression: pulsar.CompressionType, batched: bool
 ) -> None:
-    bounds(cluster.kafka, topic)  # makes the topic
+    create(cluster.kafka, topic)
     writer = native.create_producer(
         _partition(topic), compression_type=compression, batching_enabled=batched, batching_max_publish_delay_ms=50
     )
     for number in range(20):
         writer.send_async(
-            b"native %d" % number, None, partition_key=f"k{number}", properties={"p": str(number)}, event_timestamp=1_700_000_000_000 + number
+            b"native %d" % number,
+            None,
+            partition_key=f"k{number}",
+            properties={"p": str(number)},
+            event_timestamp=1_700_000_000_000 + number,
         )
     writer.flush()
     writer.close()
@@ -65,11 +69,13 @@ def test_a_native_reader_sees_one_message_per_kafka_batch(cluster: Cluster, nati
 
 
 def test_offsets_stay_continuous_with_native_and_kafka_writers_at_once(cluster: Cluster, native: pulsar.Client, topic: str) -> None:
-    bounds(cluster.kafka, topic)
+    create(cluster.kafka, topic)
     acked: list[list[Acked]] = []
 
     def write_kafka(name: int) -> None:
-        acked.append(produce(cluster.kafka, topic, [b"kafka %d %d" % (name, number) for number in range(1000)], **{"linger.ms": name}))
+        acked.append(
+            produce(cluster.kafka, topic, [b"kafka %d %d" % (name, number) for number in range(1000)], settings={"linger.ms": name})
+        )
 
     def write_native() -> None:
         writer = native.create_producer(_partition(topic), batching_enabled=True, batching_max_messages=7)

@@ -31,8 +31,6 @@ MAX_TIMESTAMP: Final = -3
 MAX_TIMESTAMP_SINCE: Final = 7
 
 
-
-
 async def _search(partition: Partition, version: int, timestamp: int) -> Found | ErrorCode:
     if timestamp == LATEST:
         return Found(await partition.confirmed_end(), -1)

@@ -91,9 +91,7 @@ def _answer(name: str, code: ErrorCode, message: str | None) -> dict[str, Any]:
 
 async def _handle(services: Services, call: Call) -> Answer:
     named = Counter(topic.name for topic in call.request.topics)
-    results = await asyncio.gather(
-        *(_create(services, call, topic, named[topic.name] > 1) for topic in call.request.topics)
-    )
+    results = await asyncio.gather(*(_create(services, call, topic, named[topic.name] > 1) for topic in call.request.topics))
     return {"throttle_time": 0, "topics": results}
 
 

@@ -36,9 +36,7 @@ async def _wanted(services: Services, request: Any) -> list[tuple[str, Topic | E
         found = await asyncio.gather(*(_described(services, name) for name in asked))
         return list(zip(asked, found, strict=True))
     try:
-        everything: list[tuple[str, Topic | ErrorCode]] = [
-            (names.kafka(topic.name), topic) for topic in await services.catalog.all()
-        ]
+        everything: list[tuple[str, Topic | ErrorCode]] = [(names.kafka(topic.name), topic) for topic in await services.catalog.all()]
     except PulsarError as error:
         return [("", error_code(error))]
     return sorted(everything, key=lambda item: item[0])
@@ -73,9 +71,7 @@ def _topic(name: str, topic: Topic | ErrorCode, partitions: list[dict[str, Any]]
         "name": name,
         "topic_id": topic.topic_id if isinstance(topic, Topic) else None,
         "is_internal": isinstance(topic, Topic) and topic.name.internal,
-        "partitions": [
-            partition | {"eligible_leader_replicas": (), "last_known_elr": ()} for partition in partitions
-        ],
+        "partitions": [partition | {"eligible_leader_replicas": (), "last_known_elr": ()} for partition in partitions],
         "topic_authorized_operations": OPERATIONS_NOT_GIVEN,
     }
 

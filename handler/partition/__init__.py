@@ -1,9 +1,9 @@
 """One Kafka partition over one Pulsar topic: the fold, what feeds it and what is answered from it.
 
-    port        what the partition needs of a log (the real one is in `store`, the twin in the tests)
-    entries     a stored entry → Kafka batches        native, codecs   Pulsar's own messages
-    producers   idempotence by Kafka's rules          fold             entries in log order → offsets
-    append      receipts, resends, verdicts           tail             the shared reader at the end
-    cache       recent batches, one byte budget       catchup          readers over old data
-    offsets     earliest, by time, by index           partition, table  all of it together
+port        what the partition needs of a log (the real one is in `store`, the twin in the tests)
+entries     a stored entry → Kafka batches        native, codecs   Pulsar's own messages
+producers   idempotence by Kafka's rules          fold             entries in log order → offsets
+append      receipts, resends, verdicts           tail             the shared reader at the end
+cache       recent batches, one byte budget       catchup          readers over old data
+offsets     earliest, by time, by index           partition, table  all of it together
 """

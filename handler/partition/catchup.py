@@ -186,12 +186,12 @@ class CatchUpReader:
     def _take(self, entry: RawEntry) -> int:
         """Fold and cache one entry; returns the flow permits it cost."""
         position = entry.position
-        if entry.index is None:
+        if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:
             content = read_entry(entry)
         except EntryUnreadable as error:
-            folded = self._fold.unreadable(position, entry.index)
+            folded = self._fold.unreadable(position, entry.last_index)
             if folded.next_offset > self.next_offset:
                 log.error("%s", error)
                 self._put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
@@ -199,7 +199,7 @@ class CatchUpReader:
         if content.resent_after is not None and self._started_at is not None and content.resent_after < self._started_at:
             self._restart_at = content.resent_after
             return 1
-        folded = self._fold.by_reading(position, entry.index, content)
+        folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))

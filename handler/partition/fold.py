@@ -37,7 +37,18 @@ class Folded(NamedTuple):
 
 
 class Fold:
-    __slots__ = ("_recent", "_recent_order", "_writers", "first_offset", "last", "max_timestamp", "max_timestamp_base", "next_offset", "producers", "started")
+    __slots__ = (
+        "_recent",
+        "_recent_order",
+        "_writers",
+        "first_offset",
+        "last",
+        "max_timestamp",
+        "max_timestamp_base",
+        "next_offset",
+        "producers",
+        "started",
+    )
 
     def __init__(self) -> None:
         self.next_offset = 0

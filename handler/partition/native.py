@@ -1,9 +1,9 @@
 """Pulsar's own messages, single and batched, as a Kafka record batch.
 
-    key        partition key (decoded where the client marked it base64), else ordering key
-    value      payload; null where the message says null_value
-    headers    properties, in order, as the bytes they are
-    timestamp  event time where there is one, else the publish time
+key        partition key (decoded where the client marked it base64), else ordering key
+value      payload; null where the message says null_value
+headers    properties, in order, as the bytes they are
+timestamp  event time where there is one, else the publish time
 """
 
 from __future__ import annotations

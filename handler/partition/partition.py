@@ -22,9 +22,9 @@ from handler.partition.catchup import CatchUpReader
 from handler.partition.entries import Content, read_entry
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold, Folded, IndexAlarm
+from handler.partition.found import NOT_FOUND, Found
 from handler.partition.port import EntryLog
 from handler.partition.producers import Verdict
-from handler.partition.found import NOT_FOUND, Found
 from handler.partition.single import first_entry
 from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
@@ -181,25 +181,25 @@ class Partition:
     def _take(self, entry: RawEntry) -> int:
         position = entry.position
         fold = self._fold
-        if entry.index is None:
+        if entry.last_index is None:
             raise IndexAlarm(
                 f"entry {position} came without an index: set brokerEntryMetadataInterceptors and "
                 "exposingBrokerEntryMetadataToClientEnabled=true on every broker"
             )
         if fold.last is not None and position <= fold.last:
-            fold.check_again(position, entry.index)
+            fold.check_again(position, entry.last_index)
             return 1
         try:
             content = read_entry(entry)
         except EntryUnreadable as error:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self.name, error)
-            folded = fold.unreadable(position, entry.index)
+            folded = fold.unreadable(position, entry.last_index)
             self._foreign_at = self._loop.time()
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
             self._reached(position)
             return 1
-        folded = fold.by_reading(position, entry.index, content)
+        folded = fold.by_reading(position, entry.last_index, content)
         self._keep(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
             self._foreign_at = self._loop.time()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -38,7 +38,7 @@ class _Queue:
         self.entries.put_nowait(reason)
 
 
-async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncIterator[ReadEntry]:
+async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
     """Entries from `start` on. Ends when none comes for a while; raises what ends the reader."""
     events = _Queue()
     reader = await log_.reader(start, events)
@@ -64,14 +64,14 @@ async def entries_from(log_: EntryLog, start: Position | None, permits: int = PE
 
 
 def _understood(entry: RawEntry) -> ReadEntry:
-    if entry.index is None:
+    if entry.last_index is None:
         raise Unavailable(f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor")
     try:
         content = read_entry(entry)
     except EntryUnreadable:
-        return ReadEntry(entry.position, entry.index, entry.index + 1, entry.broker_timestamp, None)
-    base = entry.index - content.offsets + 1
-    return ReadEntry(entry.position, base, entry.index + 1, entry.broker_timestamp, content)
+        return ReadEntry(entry.position, entry.last_index, entry.last_index + 1, entry.broker_timestamp, None)
+    base = entry.last_index - content.offsets + 1
+    return ReadEntry(entry.position, base, entry.last_index + 1, entry.broker_timestamp, content)
 
 
 async def first_entry(log_: EntryLog) -> ReadEntry | None:

@@ -29,9 +29,7 @@ class PulsarLog(EntryLog):
         self._writer_name = writer_name
 
     async def writer(self, events: WriterEvents) -> LogWriter:
-        return await self._client.producer(
-            self.topic, self._writer_name, events, properties={FORMAT_PROPERTY: KAFKA_FORMAT}
-        )
+        return await self._client.producer(self.topic, self._writer_name, events, properties={FORMAT_PROPERTY: KAFKA_FORMAT})
 
     async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
         return await self._client.reader(self.topic, start, events)
@@ -77,5 +75,3 @@ class PulsarLog(EntryLog):
             else:
                 low = middle + 1
         return ledgers[low] if low < len(ledgers) else None
-
-

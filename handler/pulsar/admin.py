@@ -30,9 +30,7 @@ class PulsarAdmin:
     def __init__(self, url: str, max_connections: int = 16) -> None:
         self._urls = url.split(",")
         self._next = 0
-        self._http = httpx.AsyncClient(
-            timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False
-        )
+        self._http = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -87,15 +85,13 @@ class PulsarAdmin:
         return str(info["creationDate"])
 
     async def log_stats(self, partition: str) -> LogStats:
-        internal, info = await asyncio.gather(
-            self.get(_path(partition) + "/internalStats"), self.get(_path(partition) + "/internal-info")
-        )
+        internal, info = await asyncio.gather(self.get(_path(partition) + "/internalStats"), self.get(_path(partition) + "/internal-info"))
         return _log_stats(internal, info)
 
     async def find_index(self, partition: str, index: int) -> Position | None:
         """The entry that holds `index` (PIP-415), None beyond the end. Refused where the broker is too old for it."""
         try:
-            found = (await self.get(_path(partition) + "/getMessageIdByIndex", index=str(index)))
+            found = await self.get(_path(partition) + "/getMessageIdByIndex", index=str(index))
         except TopicMissing as error:
             if "for index" in str(error):
                 return None

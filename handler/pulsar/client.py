@@ -135,7 +135,11 @@ class PulsarClient:
                     return await self._connection(asked.url, purpose, url.removeprefix("pulsar://"))
                 return await self._connection(url, purpose)
             authoritative = answer.authoritative
-            asked = await self._connection(asked.url, "read", url.removeprefix("pulsar://")) if through_service else await self._connection(url, "read")
+            asked = (
+                await self._connection(asked.url, "read", url.removeprefix("pulsar://"))
+                if through_service
+                else await self._connection(url, "read")
+            )
         raise Unavailable(f"lookup of {topic} was redirected {MAX_REDIRECTS} times")
 
     async def _ask(self, connection: Connection, topic: str, authoritative: bool) -> CommandLookupTopicResponse:

@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         connection = cls(url, on_lost)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await loop.create_connection(lambda: connection, parts.hostname, parts.port or 6650)
+                await loop.create_connection(lambda: connection, parts.hostname or "localhost", parts.port or 6650)
                 await connection._handshake(proxy_to)
         except (TimeoutError, OSError) as error:
             connection.abort(Unavailable(f"can't connect to {url}: {error or 'no answer'}"))
@@ -206,9 +206,7 @@ class Connection(asyncio.Protocol):
         self._requests[request_id] = answer
         return await self._await_answer(request_id, answer, seconds)
 
-    async def _await_answer(
-        self, request_id: int, answer: asyncio.Future[BaseCommand], seconds: float | None
-    ) -> BaseCommand:
+    async def _await_answer(self, request_id: int, answer: asyncio.Future[BaseCommand], seconds: float | None) -> BaseCommand:
         try:
             async with asyncio.timeout(seconds):
                 return await answer

@@ -23,7 +23,7 @@ class RawEntry(NamedTuple):
     """One stored entry, as a broker hands it out."""
 
     position: Position
-    index: int | None  # of the LAST message in the entry (PIP-70); None where the broker adds none
+    last_index: int | None  # of the LAST message in the entry (PIP-70); None where the broker adds none
     broker_timestamp: int | None
     metadata: bytes
     payload: memoryview

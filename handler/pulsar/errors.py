@@ -59,6 +59,11 @@ _KINDS: Final[dict[int, type[PulsarError]]] = {
 def from_code(code: int, message: str) -> PulsarError:
     """The exception for a ServerError code. Whatever is not known to be final is worth a retry."""
     # 2.9 to 4.x answer a missing topic in several ways; only the text tells it from a passing fault.
-    if "TopicNotFound" in message or "Topic not found" in message or "does not exist" in message or "not found" in message.lower() and "topic" in message.lower():
+    if (
+        "TopicNotFound" in message
+        or "Topic not found" in message
+        or "does not exist" in message
+        or ("not found" in message.lower() and "topic" in message.lower())
+    ):
         return TopicMissing(message)
     return _KINDS.get(code, Unavailable)(message)

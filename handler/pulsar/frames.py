@@ -38,9 +38,7 @@ def encode_send(command: bytes, metadata: bytes, payload: bytes) -> bytes:
     size = _U32.pack(len(metadata))
     checksum = crc32c(payload, crc32c(metadata, crc32c(size)))
     total = 4 + len(command) + 6 + 4 + len(metadata) + len(payload)
-    return b"".join(
-        (_TWO_U32.pack(total, len(command)), command, _CHECKSUM_MAGIC, _U32.pack(checksum), size, metadata, payload)
-    )
+    return b"".join((_TWO_U32.pack(total, len(command)), command, _CHECKSUM_MAGIC, _U32.pack(checksum), size, metadata, payload))
 
 
 def split_command(frame: memoryview) -> tuple[BaseCommand, memoryview]:
@@ -50,7 +48,7 @@ def split_command(frame: memoryview) -> tuple[BaseCommand, memoryview]:
     (size,) = _U32.unpack_from(frame)
     if size > len(frame) - 4:
         raise ProtocolError("a Pulsar command larger than its frame")
-    return BaseCommand.FromString(frame[4 : 4 + size]), frame[4 + size :]
+    return BaseCommand.FromString(bytes(frame[4 : 4 + size])), frame[4 + size :]
 
 
 def decode_entry(ledger: int, entry: int, rest: memoryview) -> RawEntry:
@@ -61,7 +59,7 @@ def decode_entry(ledger: int, entry: int, rest: memoryview) -> RawEntry:
         (magic,) = _U16.unpack_from(rest)
         if magic == _BROKER_ENTRY:
             (size,) = _U32.unpack_from(rest, 2)
-            facts = BrokerEntryMetadata.FromString(rest[6 : 6 + size])
+            facts = BrokerEntryMetadata.FromString(bytes(rest[6 : 6 + size]))
             index = facts.index if facts.HasField("index") else None
             timestamp = facts.broker_timestamp if facts.HasField("broker_timestamp") else None
             rest = rest[6 + size :]

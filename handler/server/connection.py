@@ -33,7 +33,7 @@ class Handled(Protocol):
     @property
     def api(self) -> str: ...
     @property
-    def answer(self) -> dict[str, Any] | None | Awaitable[dict[str, Any] | None]: ...
+    def answer(self) -> dict[str, Any] | Awaitable[dict[str, Any] | None] | None: ...
     def encode(self, answer: Mapping[str, Any]) -> bytes | bytearray: ...
 
 
@@ -55,9 +55,7 @@ class _Slot:
 
 
 class KafkaConnection(asyncio.Protocol):
-    def __init__(
-        self, dispatch: Dispatch, budget: ByteBudget, max_request: int, on_lost: Callable[[KafkaConnection], None]
-    ) -> None:
+    def __init__(self, dispatch: Dispatch, budget: ByteBudget, max_request: int, on_lost: Callable[[KafkaConnection], None]) -> None:
         self._dispatch = dispatch
         self._budget = budget
         self._on_lost = on_lost

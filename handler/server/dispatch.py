@@ -25,7 +25,7 @@ class Handled:
 
     def __init__(
         self, api: str, key: int, version: int, correlation_id: int,
-        answer: dict[str, Any] | None | Awaitable[dict[str, Any] | None],
+        answer: dict[str, Any] | Awaitable[dict[str, Any] | None] | None,
     ) -> None:  # fmt: skip
         self.api = api
         self.answer = answer

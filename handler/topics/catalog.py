@@ -65,9 +65,7 @@ class Catalog:
             return topic
         async with self._lookups:
             try:
-                partitions, created = await asyncio.gather(
-                    self._admin.partitions(name.pulsar), self._admin.created_at(name.partition(0))
-                )
+                partitions, created = await asyncio.gather(self._admin.partitions(name.pulsar), self._admin.created_at(name.partition(0)))
             except PulsarError:
                 self.forget(name)
                 raise

@@ -162,9 +162,7 @@ def empty_batch(base_offset: int, offsets: int, timestamp: int = NO_TIMESTAMP) -
 
     Consumers step over it to the offset after it; without it a consumer at a gap would stand still.
     """
-    checked = struct.pack(
-        ">hiqqqhii", 0, offsets - 1, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0
-    )
+    checked = struct.pack(">hiqqqhii", 0, offsets - 1, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0)
     return struct.pack(">qiibI", base_offset, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
 
 

@@ -38,8 +38,7 @@ def _dependency(spec: str, extra: str = "") -> str:
 
 def _pom(bundle: Bundle) -> str:
     excluded = "".join(
-        "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>".format(*spec.split(":"))
-        for spec in bundle.without
+        "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>".format(*spec.split(":")) for spec in bundle.without
     )
     exclusions = f"<exclusions>{excluded}</exclusions>" if excluded else ""
     return _POM.format(

@@ -61,8 +61,12 @@ class Server:
         with log.open("ab") as out:
             # A session of its own: Ctrl-C at a terminal reaches the launcher alone, which then stops its servers in order.
             self._process = subprocess.Popen(
-                command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                env={**os.environ, **(env or {})}, start_new_session=True,
+                command,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
             )
 
     @property

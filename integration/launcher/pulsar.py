@@ -19,8 +19,7 @@ from integration.launcher.process import JVM_OPENS, Server, free_port
 DEFAULT_VERSION: Final = "4.2.4"
 
 INTERCEPTORS: Final = ",".join(
-    "org.apache.pulsar.common.intercept." + name
-    for name in ("AppendIndexMetadataInterceptor", "AppendBrokerTimestampMetadataInterceptor")
+    "org.apache.pulsar.common.intercept." + name for name in ("AppendIndexMetadataInterceptor", "AppendBrokerTimestampMetadataInterceptor")
 )
 
 # What the sidecar needs of a broker, and nothing else that differs from Pulsar's own defaults.

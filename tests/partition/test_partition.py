@@ -210,7 +210,7 @@ async def test_a_consumer_is_not_lost_when_the_cache_is_smaller_than_its_read_ah
 async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trimmed: int) -> None:
     log = MemoryLog()
     partition = open_partition(log)
-    for number in range(3):
+    for _ in range(3):
         await append(partition, batch(b"a", b"b"))
         log.roll()
     assert await partition.confirmed_start() == 0

@@ -52,7 +52,8 @@ class MemoryLog:
 
     def disconnect(self) -> None:
         """Every writer and reader loses its connection."""
-        for end in [*self.writers, *self.readers]:
+        ends: list[MemoryWriter | MemoryReader] = [*self.writers, *self.readers]
+        for end in ends:
             end.lose(Unavailable("connection lost"))
         self.writers.clear()
         self.readers.clear()
@@ -83,14 +84,13 @@ class MemoryLog:
         for entry in self.present:
             ledgers.setdefault(entry.position.ledger, []).append(entry)
         listed = tuple(
-            LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items))
-            for ledger, items in ledgers.items()
+            LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items)) for ledger, items in ledgers.items()
         )
         last = self.present[-1].position if self.present else None
         return LogStats(listed, self.index, last)
 
     async def find_index(self, index: int) -> Position | None:
-        return next((entry.position for entry in self.present if entry.index is not None and entry.index >= index), None)
+        return next((entry.position for entry in self.present if entry.last_index is not None and entry.last_index >= index), None)
 
     async def find_time(self, timestamp: int) -> Position | None:
         return next((entry.position for entry in self.present if (entry.broker_timestamp or 0) >= timestamp), None)
