@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents, WriterEvents
-from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused
@@ -43,7 +43,8 @@ class PulsarLog(EntryLog):
     async def find_index(self, index: int) -> Position | None:
         if type(self)._broker_finds_index:
             try:
-                return await self._admin.find_index(self.topic, index)
+                found = await self._admin.find_index(self.topic, index)
+                return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
                 type(self)._broker_finds_index = False
         return await self._search_index(index)

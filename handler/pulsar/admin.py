@@ -15,6 +15,9 @@ TIMEOUT_SECONDS: Final = 30.0
 MAX_REDIRECTS: Final = 5
 
 
+BEFORE_FIRST: Final = Position(-1, -1)
+
+
 class AlreadyExists(PulsarError):
     """What was to be created is there."""
 
@@ -89,14 +92,16 @@ class PulsarAdmin:
         return _log_stats(internal, info)
 
     async def find_index(self, partition: str, index: int) -> Position | None:
-        """The entry that holds `index` (PIP-415), None beyond the end. Refused where the broker is too old for it."""
+        """The entry that holds `index` (PIP-415), None beyond the end; before the index of the first entry,
+        which is that of its last message, the answer is BEFORE_FIRST. Refused where the broker is too old for it.
+        """
         try:
             found = await self.get(_path(partition) + "/getMessageIdByIndex", index=str(index))
         except TopicMissing as error:
             if "for index" in str(error):
                 return None
             raise Refused("this broker has no getMessageIdByIndex") from error
-        return _position(found)
+        return _position(found) or BEFORE_FIRST
 
     async def find_time(self, partition: str, timestamp: int) -> Position | None:
         """The first entry whose broker timestamp is at or after `timestamp` milliseconds."""

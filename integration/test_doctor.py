@@ -1,0 +1,66 @@
+"""The doctor against real brokers that lack a setting."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration.launcher.pulsar import INTERCEPTORS, Standalone
+from integration.launcher.sidecar import SidecarProcess
+
+
+def _doctor(standalone: Standalone) -> subprocess.CompletedProcess[str]:
+    environment = {"KAFKA_SIDECAR_PULSAR__URL": standalone.url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": standalone.admin_url}
+    command = [sys.executable, "-m", "handler", "doctor"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+LACKING = [
+    ("brokerEntryMetadataInterceptors", INTERCEPTORS.split(",")[1], ["AppendIndexMetadataInterceptor"]),
+    ("brokerEntryMetadataInterceptors", INTERCEPTORS.split(",")[0], ["AppendBrokerTimestampMetadataInterceptor"]),
+    ("exposingBrokerEntryMetadataToClientEnabled", "false", ["exposingBrokerEntryMetadataToClientEnabled=true"]),
+    ("brokerDeleteInactiveTopicsEnabled", "true", ["brokerDeleteInactiveTopicsEnabled=false"]),
+    ("defaultRetentionTimeInMinutes", "0", ["retention"]),
+]
+
+
+@pytest.mark.parametrize(("setting", "value", "told"), LACKING, ids=[f"{item[0]}={item[1][-24:]}" for item in LACKING])
+def test_a_missing_setting_is_named_and_stops_the_start(tmp_path: Path, setting: str, value: str, told: list[str]) -> None:
+    standalone = Standalone(tmp_path / "pulsar", settings={setting: value})
+    standalone.start()
+    try:
+        done = _doctor(standalone)
+        assert done.returncode == 1, done.stdout + done.stderr
+        faults = [line for line in done.stdout.splitlines() if line.startswith("fault")]
+        assert len(faults) == len(told), done.stdout
+        for fault, words in zip(faults, told, strict=True):
+            assert words in fault
+        sidecar = SidecarProcess(tmp_path / "sidecar", standalone.url, standalone.admin_url)
+        with pytest.raises(Exception, match="ended with code 2"):
+            sidecar.start()
+        assert told[0] in sidecar.log.read_text()
+    finally:
+        standalone.stop()
+
+
+def test_missing_topic_policies_are_a_warning(tmp_path: Path) -> None:
+    standalone = Standalone(tmp_path / "pulsar", settings={"topicLevelPoliciesEnabled": "false"})
+    standalone.start()
+    try:
+        done = _doctor(standalone)
+        assert done.returncode == 0, done.stdout
+        assert "warning  topic policies: set topicLevelPoliciesEnabled=true" in done.stdout
+    finally:
+        standalone.stop()
+
+
+def test_a_cluster_that_does_not_answer_is_one_sentence() -> None:
+    command = [sys.executable, "-m", "handler", "serve"]
+    environment = {"KAFKA_SIDECAR_PULSAR__URL": "pulsar://127.0.0.1:1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "check pulsar.url" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,129 @@
+"""Offsets on every Pulsar version: writing, reading back cold, ends, searches, retries after restarts, trimming."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from integration.conftest import new_topic
+from integration.kafka_clients import bounds, consumer, create, produce, read
+from integration.launcher.pulsar import DEFAULT_VERSION, Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.support import admin, unload
+from integration.versions import OLDER_VERSIONS
+
+SMALL_LEDGERS = {
+    "managedLedgerMaxEntriesPerLedger": "20",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "1",
+}
+
+
+@dataclass
+class Versioned:
+    standalone: Standalone
+    sidecar: SidecarProcess
+
+    def restart_sidecar(self) -> None:
+        assert self.sidecar.stop() == 0
+        self.sidecar.start()
+
+
+@pytest.fixture(scope="module", params=[DEFAULT_VERSION, *OLDER_VERSIONS])
+def versioned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versioned]:
+    directory = tmp_path_factory.mktemp("versioned")
+    standalone = Standalone(directory / "pulsar", version=request.param, settings=SMALL_LEDGERS)
+    standalone.start()
+    # A short replay: what is older must be found by searching for it.
+    sidecar = SidecarProcess(directory / "sidecar", standalone.url, standalone.admin_url, limits__replay_entries="5")
+    sidecar.start()
+    yield Versioned(standalone, sidecar)
+    log = sidecar.log.read_text()
+    sidecar.stop()
+    standalone.stop()
+    assert "ALARM" not in log
+    assert "Traceback" not in log
+
+
+def _fill(versioned: Versioned, topic: str, batches: int = 100, per_batch: int = 3) -> list[bytes]:
+    values = [b"%d" % number for number in range(batches * per_batch)]
+    settings = {"batch.num.messages": per_batch, "linger.ms": 5}
+    assert [ack.offset for ack in produce(versioned.sidecar.address, topic, values, settings=settings)] == list(range(len(values)))
+    return values
+
+
+def test_every_offset_is_found_again_after_a_restart(versioned: Versioned) -> None:
+    topic = new_topic()
+    values = _fill(versioned, topic)
+    versioned.restart_sidecar()
+    for offset in (0, 1, 2, 59, 60, 61, 150, 297, 299):
+        records = read(versioned.sidecar.address, topic, 3, offset=offset)
+        assert [(record.offset, record.value) for record in records[:3]] == [
+            (offset + number, value) for number, value in enumerate(values[offset : offset + 3])
+        ]
+    assert [record.value for record in read(versioned.sidecar.address, topic, len(values))] == values
+    assert bounds(versioned.sidecar.address, topic) == (0, len(values))
+
+
+def test_offsets_go_on_across_unloads_and_restarts(versioned: Versioned) -> None:
+    topic = new_topic()
+    for turn in range(4):
+        acked = produce(versioned.sidecar.address, topic, [b"%d" % number for number in range(turn * 10, turn * 10 + 10)])
+        assert [ack.offset for ack in acked] == list(range(turn * 10, turn * 10 + 10))
+        if turn % 2:
+            versioned.restart_sidecar()
+        else:
+            unload(versioned.standalone.admin_url, topic)
+    assert [record.value for record in read(versioned.sidecar.address, topic, 40)] == [b"%d" % number for number in range(40)]
+
+
+def test_times_lead_to_offsets(versioned: Versioned) -> None:
+    topic = new_topic()
+    produce(versioned.sidecar.address, topic, [b"early"] * 5)
+    time.sleep(0.05)
+    between = int(time.time() * 1000)
+    time.sleep(0.05)
+    produce(versioned.sidecar.address, topic, [b"late"] * 5)
+    client = consumer(versioned.sidecar.address)
+    found = [client.offsets_for_times([TopicPartition(topic, 0, at)], timeout=30)[0].offset for at in (1, between, between + 3_600_000)]
+    client.close()
+    assert found == [0, 5, -1]
+    greatest = AdminClient({"bootstrap.servers": versioned.sidecar.address}).list_offsets(
+        {TopicPartition(topic, 0): OffsetSpec.max_timestamp()}
+    )
+    assert next(iter(greatest.values())).result(30).offset >= 5
+
+
+def test_the_start_moves_when_retention_removes_ledgers(versioned: Versioned) -> None:
+    topic = new_topic()
+    create(versioned.sidecar.address, topic)
+    values = _fill(versioned, topic)
+    place = f"{versioned.standalone.admin_url}/admin/v2/persistent/public/default/{topic}"
+    body = json.dumps({"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}).encode()
+    admin("POST", f"{place}/retention", body)
+    deadline = time.monotonic() + 60
+    low = 0
+    while low == 0 and time.monotonic() < deadline:
+        time.sleep(1)
+        unload(versioned.standalone.admin_url, topic)
+        low, high = bounds(versioned.sidecar.address, topic)
+        assert high == len(values)
+    assert low > 0
+    later = read(versioned.sidecar.address, topic, len(values) - low, offset=low)
+    assert [record.offset for record in later] == list(range(low, len(values)))
+    client = consumer(versioned.sidecar.address, **{"auto.offset.reset": "error"})
+    client.assign([TopicPartition(topic, 0, 0)])
+    message = client.poll(20)
+    assert message is not None
+    assert message.error() is not None
+    client.close()
+    versioned.restart_sidecar()
+    assert bounds(versioned.sidecar.address, topic)[1] == len(values)
+    more = produce(versioned.sidecar.address, topic, [b"more"])
+    assert more[0].offset == len(values)
