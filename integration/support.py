@@ -38,9 +38,13 @@ class FaultProxy:
         while True:
             try:
                 client, _ = self._server.accept()
+            except OSError:
+                return  # closed
+            try:
                 broker = socket.create_connection(("127.0.0.1", self._target_port))
             except OSError:
-                return
+                client.close()  # the broker is down, and so is what stands before it
+                continue
             pair = (client, broker)
             self._pairs.add(pair)
             threading.Thread(target=self._pump, args=(client, broker, pair, True), daemon=True).start()

@@ -89,7 +89,7 @@ class TopicNames:
         if len(parts) != 3:
             raise InvalidTopicName(f"{name}: write t, tenant/namespace/t or persistent://tenant/namespace/t")
         tenant, namespace, local = parts
-        if not (_LEGAL_PART.fullmatch(tenant) and _LEGAL_PART.fullmatch(namespace)):
+        if not (_LEGAL_PART.fullmatch(tenant) and _LEGAL_PART.fullmatch(namespace)) or {tenant, namespace} & {".", ".."}:
             raise InvalidTopicName(f"{name}: the tenant or namespace has characters that Pulsar does not allow")
         if not _LEGAL.fullmatch(local) or local in (".", "..") or len(local) > MAX_LENGTH:
             raise InvalidTopicName(f"{name}: a topic name has 1 to {MAX_LENGTH} of the characters a-z A-Z 0-9 . _ -")

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from handler.errors import ProtocolError
+from handler.wire.bounds import read_varint
 from handler.wire.schema import answer_is_flexible, request_is_flexible
 
 API_VERSIONS: Final = 18
@@ -51,27 +52,14 @@ def read_header(frame: memoryview) -> RequestHeader:
 
 
 def _skip_tagged_fields(frame: memoryview, at: int) -> int:
-    count, at = _read_varint(frame, at)
+    count, at = read_varint(frame, at)
     for _ in range(count):
-        _, at = _read_varint(frame, at)
-        size, at = _read_varint(frame, at)
+        _, at = read_varint(frame, at)
+        size, at = read_varint(frame, at)
         at += size
         if at > len(frame):
             raise ProtocolError("a tagged field of the request header is longer than the request")
     return at
-
-
-def _read_varint(frame: memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if at >= len(frame):
-            raise ProtocolError("the request ends inside its header")
-        byte = frame[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value, at
-    raise ProtocolError("a number in the request header is too long")
 
 
 def response_header(key: int, version: int, correlation_id: int) -> bytes:

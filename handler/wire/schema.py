@@ -14,14 +14,15 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader
 from kio.serial.errors import SerialError
 
 from handler.errors import ProtocolError
+from handler.wire.bounds import checker
+from handler.wire.types import split_type
 
 Answer = Mapping[str, Any]
 Write = Callable[[bytearray, Any], None]
@@ -40,10 +41,11 @@ def _request_reader(key: int, version: int) -> Callable[[memoryview, int], tuple
 
 def read_request(key: int, version: int, body: memoryview) -> Any:
     """The request as kio's dataclass of that version; ProtocolError for anything that is not one."""
+    checker(key, version)(body, 0)
     reader = _request_reader(key, version)
     try:
         request, _ = reader(body, 0)
-    except (SerialError, ValueError, TypeError, OverflowError, UnicodeDecodeError, MemoryError) as error:
+    except (SerialError, KeyError, ValueError, TypeError, OverflowError, UnicodeDecodeError, MemoryError) as error:
         raise ProtocolError(f"a request of API {key} version {version} can't be read: {error}") from error
     return request
 
@@ -164,17 +166,6 @@ def _array(item: Write, flexible: bool) -> Write:
     return write
 
 
-def _split_type(hint: Any) -> tuple[Any, bool, bool]:
-    """The bare type of a field, whether it is an array, whether it may be null."""
-    optional = False
-    if get_origin(hint) in (Union, UnionType):
-        optional = True
-        (hint,) = (part for part in get_args(hint) if part is not NoneType)
-    if get_origin(hint) is tuple:
-        return get_args(hint)[0], True, optional
-    return hint, False, optional
-
-
 def _nullable_entity(item: Write) -> Write:
     """A struct that may be null has a marker byte before it (KIP-893)."""
 
@@ -203,7 +194,7 @@ def _entity_writer(entity: type[Any]) -> Write:
     plain: list[tuple[str, Write, Any]] = []
     tagged: list[tuple[int, str, Write, Any]] = []
     for field in fields(entity):
-        bare, array, optional = _split_type(hints[field.name])
+        bare, array, optional = split_type(hints[field.name])
         kafka_type = field.metadata.get("kafka_type")
         if kafka_type is None:
             write = _entity_writer(bare)
@@ -250,6 +241,6 @@ def _field_names(entity: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(entity)
     names: dict[str, Any] = {}
     for field in fields(entity):
-        bare, _, _ = _split_type(hints[field.name])
+        bare, _, _ = split_type(hints[field.name])
         names[field.name] = None if "kafka_type" in field.metadata else _field_names(bare)
     return names

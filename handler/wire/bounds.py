@@ -1,0 +1,177 @@
+"""Looks a request over before it is read: every length and count must fit into the bytes there are.
+
+kio's native reader takes memory for as many elements as a request announces; a few bytes of garbage
+could so end the process. A checker per API and version, compiled from kio's schema, walks the bytes
+first. Consecutive fields of fixed size are one step, so a Produce request costs a handful.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from typing import Any, Final, get_type_hints
+
+from kio.index import load_request_schema
+
+from handler.errors import ProtocolError
+from handler.wire.types import split_type
+
+# From a place in the bytes to the place after one value.
+Walk = Callable[[memoryview, int], int]
+
+_FIXED: Final = {
+    "int8": 1, "bool": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "uint32": 4, "timedelta_i32": 4,
+    "int64": 8, "uint64": 8, "float64": 8, "timedelta_i64": 8, "datetime_i64": 8, "uuid": 16,
+}  # fmt: skip
+_I16: Final = struct.Struct(">h")
+_I32: Final = struct.Struct(">i")
+
+
+def read_varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if at >= len(data):
+            raise ProtocolError("the request ends inside a number")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, at
+    raise ProtocolError("a number in the request is too long")
+
+
+def _within(data: memoryview, at: int, size: int) -> int:
+    end = at + size
+    if end > len(data):
+        raise ProtocolError(f"the request ends {end - len(data)} bytes before a value of {size} bytes does")
+    return end
+
+
+def _fixed(size: int) -> Walk:
+    def walk(data: memoryview, at: int) -> int:
+        return _within(data, at, size)
+
+    return walk
+
+
+def _compact_size(data: memoryview, at: int) -> tuple[int, int]:
+    size, at = read_varint(data, at)
+    return size - 1, at
+
+
+def _legacy_size(layout: struct.Struct) -> Callable[[memoryview, int], tuple[int, int]]:
+    def read(data: memoryview, at: int) -> tuple[int, int]:
+        end = _within(data, at, layout.size)
+        (size,) = layout.unpack_from(data, at)
+        return size, end
+
+    return read
+
+
+_SIZE_16: Final = _legacy_size(_I16)
+_SIZE_32: Final = _legacy_size(_I32)
+
+
+def _sized(kafka_type: str, flexible: bool) -> Walk:
+    read_size = _compact_size if flexible else _SIZE_16 if kafka_type == "string" else _SIZE_32
+
+    def walk(data: memoryview, at: int) -> int:
+        size, at = read_size(data, at)
+        return _within(data, at, max(size, 0))
+
+    return walk
+
+
+def _array(item: Walk, item_size: int | None, flexible: bool) -> Walk:
+    read_count = _compact_size if flexible else _SIZE_32
+
+    def walk(data: memoryview, at: int) -> int:
+        count, at = read_count(data, at)
+        if count <= 0:
+            return at
+        if item_size is not None:
+            return _within(data, at, count * item_size)
+        if count > len(data) - at:
+            raise ProtocolError(f"an array of {count} elements in {len(data) - at} bytes")
+        for _ in range(count):
+            at = item(data, at)
+        return at
+
+    return walk
+
+
+def _nullable(item: Walk) -> Walk:
+    def walk(data: memoryview, at: int) -> int:
+        end = _within(data, at, 1)
+        return item(data, end) if data[at] == 1 else end
+
+    return walk
+
+
+def _field(field: Any, hint: Any, flexible: bool) -> tuple[Walk, int | None]:
+    """The walk over a field, and its size where that is fixed."""
+    bare, array, optional = split_type(hint)
+    kafka_type = field.metadata.get("kafka_type")
+    size = _FIXED.get(kafka_type) if kafka_type else None
+    if size is not None:
+        walk = _fixed(size)
+    elif kafka_type is not None:
+        walk = _sized(kafka_type, flexible)
+    else:
+        walk = _entity(bare)
+        if optional and not array:
+            walk = _nullable(walk)
+    return (_array(walk, size, flexible), None) if array else (walk, size)
+
+
+@cache
+def _entity(entity: type[Any]) -> Walk:
+    flexible: bool = entity.__flexible__
+    hints = get_type_hints(entity)
+    steps: list[Walk] = []
+    tagged: dict[int, Walk] = {}
+    run = 0
+    for field in fields(entity):
+        walk, size = _field(field, hints[field.name], flexible)
+        if "tag" in field.metadata:
+            tagged[field.metadata["tag"]] = walk
+        elif size is not None:
+            run += size
+        else:
+            steps += [_fixed(run), walk] if run else [walk]
+            run = 0
+    if run:
+        steps.append(_fixed(run))
+    if flexible:
+        steps.append(_tagged(tagged))
+
+    def walk_entity(data: memoryview, at: int) -> int:
+        for step in steps:
+            at = step(data, at)
+        return at
+
+    return walk_entity
+
+
+def _tagged(known: dict[int, Walk]) -> Walk:
+    def walk(data: memoryview, at: int) -> int:
+        count, at = read_varint(data, at)
+        if count > len(data) - at:
+            raise ProtocolError(f"{count} tagged fields in {len(data) - at} bytes")
+        for _ in range(count):
+            tag, at = read_varint(data, at)
+            size, at = read_varint(data, at)
+            end = _within(data, at, size)
+            if tag in known:
+                known[tag](data[:end], at)
+            at = end
+        return at
+
+    return walk
+
+
+@cache
+def checker(key: int, version: int) -> Walk:
+    return _entity(load_request_schema(key, version))

@@ -1,0 +1,36 @@
+"""The list of APIs, the files they are in, and what their texts claim."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from handler.apis import APIS
+from handler.apis.api import Api
+from handler.wire.schema import answer_writer
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_the_contract_in_the_file_is_what_is_registered(api: Api) -> None:
+    module = sys.modules[api.handle.__module__]
+    text = module.__doc__ or ""
+    versions = f"version {api.lowest}" if api.lowest == api.highest else f"versions {api.lowest} to {api.highest}"
+    assert text.startswith(f"{api.name} ({api.key}), {versions}"), text.splitlines()[0]
+    assert Path(module.__file__ or "").name.startswith(f"a{api.key:02d}_")
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_every_version_told_can_be_answered(api: Api) -> None:
+    for version in range(api.lowest, api.highest + 1):
+        answer_writer(api.key, version)
+
+
+def test_no_python_hides_grpcio_and_generated_code_is_where_it_belongs() -> None:
+    root = Path(__file__).parents[2]
+    assert not list((root / "grpc").rglob("*.py"))
+    fields = re.findall(r"^message (\w+)", (root / "grpc/handler/pulsar/pulsar_api.proto").read_text(), re.MULTILINE)
+    generated = (root / "handler/pulsar/pulsar_api_pb2.pyi").read_text()
+    assert all(f"class {name}(" in generated for name in fields)

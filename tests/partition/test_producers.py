@@ -1,0 +1,59 @@
+"""Kafka's rules of idempotence, against a model that remembers everything."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from handler.partition.producers import REMEMBERED_BATCHES, ProducerTable, Sequence
+from handler.wire.records import MAX_SEQUENCE, next_sequence
+
+
+def _write(table: ProducerTable, batch: Sequence, offset: int) -> bool:
+    if table.check(batch).accepted:
+        table.record(batch, offset)
+        return True
+    return False
+
+
+def test_a_producer_nobody_knows_may_begin_anywhere() -> None:
+    assert ProducerTable().check(Sequence(1, 0, 500, 501)).accepted
+
+
+def test_sequences_wrap() -> None:
+    table = ProducerTable()
+    assert _write(table, Sequence(1, 0, MAX_SEQUENCE - 1, MAX_SEQUENCE), 0)
+    assert _write(table, Sequence(1, 0, 0, 4), 2)
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old_one() -> None:
+    table = ProducerTable()
+    assert _write(table, Sequence(1, 0, 0, 4), 0)
+    assert table.check(Sequence(1, 1, 3, 3)).error is ErrorCode.out_of_order_sequence_number
+    assert _write(table, Sequence(1, 1, 0, 0), 5)
+    assert table.check(Sequence(1, 0, 5, 5)).error is ErrorCode.invalid_producer_epoch
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=60))
+def test_every_batch_is_there_once_and_duplicates_know_their_offset(attempts: list[tuple[int, int]]) -> None:
+    """A producer of batches of 1 to 4 records sends whichever it likes, as often as it likes."""
+    table = ProducerTable()
+    written: list[tuple[Sequence, int]] = []
+    expected = 0
+    offset = 100
+    for number, extra in attempts:
+        batch = Sequence(9, 0, number, number + extra)
+        verdict = table.check(batch)
+        recent = [(known, at) for known, at in written[-REMEMBERED_BATCHES:] if known == batch]
+        if recent:
+            assert verdict.duplicate
+            assert verdict.base_offset == recent[0][1]
+        elif not written or batch.first == expected:
+            assert verdict.accepted
+            table.record(batch, offset)
+            written.append((batch, offset))
+            offset += extra + 1
+            expected = next_sequence(batch.last, 1)
+        else:
+            assert verdict.error is ErrorCode.out_of_order_sequence_number

@@ -1,0 +1,49 @@
+"""What the doctor says of settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.doctor import INDEX, TIMESTAMP, Severity, judge_protocol, judge_settings
+
+GOOD = {
+    "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",
+    "exposingBrokerEntryMetadataToClientEnabled": "true",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "defaultRetentionTimeInMinutes": "-1",
+    "defaultRetentionSizeInMB": "-1",
+    "topicLevelPoliciesEnabled": "true",
+    "systemTopicEnabled": "true",
+}
+
+
+def test_a_good_cluster_has_no_findings_but_good_ones() -> None:
+    assert {finding.severity for finding in judge_settings(GOOD, {}, "public/default")} == {Severity.GOOD}
+
+
+@pytest.mark.parametrize("setting", sorted(GOOD))
+def test_each_setting_that_is_missing_is_found(setting: str) -> None:
+    settings = {key: value for key, value in GOOD.items() if key != setting}
+    bad = [finding for finding in judge_settings(settings, {}, "public/default") if finding.severity is not Severity.GOOD]
+    assert bad
+    assert setting in " ".join(finding.text for finding in bad)
+
+
+def test_the_namespace_may_say_what_the_broker_does_not() -> None:
+    settings = {**GOOD, "brokerDeleteInactiveTopicsEnabled": "true", "defaultRetentionSizeInMB": "0"}
+    policies = {
+        "inactive_topic_policies": {"deleteWhileInactive": False},
+        "retention_policies": {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1},
+    }
+    assert {finding.severity for finding in judge_settings(settings, policies, "a/b")} == {Severity.GOOD}
+
+
+def test_the_namespace_may_also_be_worse_than_the_broker() -> None:
+    policies = {"retention_policies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}}
+    faults = [finding for finding in judge_settings(GOOD, policies, "a/b") if finding.severity is Severity.FAULT]
+    assert [finding.check for finding in faults] == ["retention"]
+
+
+def test_a_broker_without_entry_metadata_is_too_old() -> None:
+    assert judge_protocol(17, "Pulsar 2.8").severity is Severity.FAULT
+    assert judge_protocol(18, "Pulsar 2.9").severity is Severity.GOOD

@@ -1,0 +1,39 @@
+"""Frames out of a stream, however it is cut."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.errors import FrameTooLarge
+from handler.wire.framing import FrameBuffer
+
+
+@given(st.lists(st.binary(max_size=50), max_size=8), st.lists(st.integers(1, 30), min_size=1, max_size=40))
+def test_frames_are_the_same_however_the_stream_is_cut(bodies: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+    buffer = FrameBuffer(100)
+    found: list[bytes] = []
+    at = 0
+    for number in range(len(stream) + 1):
+        step = cuts[number % len(cuts)]
+        found += [bytes(frame) for frame in buffer.feed(stream[at : at + step])]
+        at += step
+    assert found == bodies
+
+
+@pytest.mark.parametrize("size", [-1, 101, 2**31 - 1])
+def test_a_length_out_of_bounds_is_refused_before_its_frame_arrives(size: int) -> None:
+    with pytest.raises(FrameTooLarge):
+        FrameBuffer(100).feed(struct.pack(">i", size))
+
+
+def test_an_unfinished_frame_says_how_much_is_to_come() -> None:
+    buffer = FrameBuffer(100)
+    buffer.feed(struct.pack(">i", 50) + b"x")
+    assert buffer.announced == 54
+    buffer.feed(b"x" * 49)
+    assert buffer.announced == 0
