@@ -63,7 +63,7 @@ def test_every_offset_is_found_again_after_a_restart(versioned: Versioned) -> No
     values = _fill(versioned, topic)
     versioned.restart_sidecar()
     for offset in (0, 1, 2, 59, 60, 61, 150, 297, 299):
-        records = read(versioned.sidecar.address, topic, 3, offset=offset)
+        records = read(versioned.sidecar.address, topic, min(3, len(values) - offset), offset=offset)
         assert [(record.offset, record.value) for record in records[:3]] == [
             (offset + number, value) for number, value in enumerate(values[offset : offset + 3])
         ]
@@ -90,13 +90,12 @@ def test_times_lead_to_offsets(versioned: Versioned) -> None:
     between = int(time.time() * 1000)
     time.sleep(0.05)
     produce(versioned.sidecar.address, topic, [b"late"] * 5)
-    client = consumer(versioned.sidecar.address)
-    found = [client.offsets_for_times([TopicPartition(topic, 0, at)], timeout=30)[0].offset for at in (1, between, between + 3_600_000)]
-    client.close()
+    reader = consumer(versioned.sidecar.address)
+    found = [reader.offsets_for_times([TopicPartition(topic, 0, at)], timeout=30)[0].offset for at in (1, between, between + 3_600_000)]
+    reader.close()
     assert found == [0, 5, -1]
-    greatest = AdminClient({"bootstrap.servers": versioned.sidecar.address}).list_offsets(
-        {TopicPartition(topic, 0): OffsetSpec.max_timestamp()}
-    )
+    client = AdminClient({"bootstrap.servers": versioned.sidecar.address})  # must live as long as its futures
+    greatest = client.list_offsets({TopicPartition(topic, 0): OffsetSpec.max_timestamp()})
     assert next(iter(greatest.values())).result(30).offset >= 5
 
 

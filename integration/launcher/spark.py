@@ -6,7 +6,7 @@ from typing import Final
 
 from integration.launcher.jars import Bundle
 
-VERSION: Final = "4.0.1"
+VERSION: Final = "4.0.0"
 CONNECTOR: Final = Bundle(
     name=f"spark-sql-kafka-{VERSION}",
     jars=(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}",),
