@@ -56,7 +56,7 @@ def breakable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def _write_while(broken: Breakable, topic: str, fault: Callable[[], None], records: int = 6000, pause: float = 0.002) -> Acks:
     """An idempotent producer writes at a steady pace while `fault` happens."""
     acks = Acks()
-    client = producer(broken.sidecar.address, **{"message.timeout.ms": 120_000, "batch.num.messages": 20})
+    client = producer(broken.sidecar.address, **{"message.timeout.ms": 300_000, "batch.num.messages": 20})
     fails: list[BaseException] = []
 
     def happen() -> None:
