@@ -41,7 +41,7 @@ class Sidecar:
         self.admin = PulsarAdmin(config.pulsar.admin_url)
         writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
         self.partitions = PartitionTable(
-            lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), writer_name, limits.cache_bytes,
+            lambda topic, name: PulsarLog(self.client, self.admin, topic, name), writer_name, limits.cache_bytes,
             PartitionLimits(
                 replay_entries=limits.replay_entries, replay_bytes=limits.replay_bytes,
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,

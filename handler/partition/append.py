@@ -93,7 +93,7 @@ class Appender:
         sequence: Sequence | None = None
         if header.producer_id != NO_PRODUCER_ID:
             sequence = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
-            known = self._precheck(sequence, done)
+            known = self._precheck(sequence, deadline, done)
             if known is None:
                 return
             if not known.accepted:
@@ -111,7 +111,7 @@ class Appender:
         elif self._task is None:
             self._task = asyncio.create_task(self._run())
 
-    def _precheck(self, sequence: Sequence, done: Done) -> Verdict | None:
+    def _precheck(self, sequence: Sequence, deadline: float, done: Done) -> Verdict | None:
         """The verdict as far as it is known already; None when `done` waits for an append in flight."""
         in_flight = self._by_producer.get(sequence.producer_id)
         if not in_flight:
@@ -119,6 +119,7 @@ class Appender:
         for pending in in_flight:
             if pending.sequence == sequence:
                 pending.waiters.append(done)
+                pending.deadline = max(pending.deadline, deadline)
                 return None
         last = in_flight[-1].sequence
         assert last is not None
@@ -160,8 +161,9 @@ class Appender:
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, MAX_DELAY)
         finally:
-            self._let_go()
-            self._task = None
+            if self._task is asyncio.current_task():
+                self._let_go()
+                self._task = None
 
     async def _open(self) -> None:
         """A producer, and everything pending on its way: first learn what landed, then send the rest in order."""
@@ -195,8 +197,10 @@ class Appender:
         second copies.
         """
         reached = self._fold.writer_sequence(self.writer_name)
+        overtaken = False
         for number, pending in list(self._pending.items()):
-            if pending.written and number <= reached:
+            overtaken = overtaken or (pending.written and number <= reached)
+            if overtaken:  # and all behind it, so that their order stays
                 del self._pending[number]
                 self._pending[self._next_sequence] = pending
                 pending.content = pending.content._replace(writer_sequence=self._next_sequence)
@@ -211,15 +215,27 @@ class Appender:
         """Once a second: expire appends, give up on a silent broker, close an unused producer."""
         silent = False
         for number, pending in list(self._pending.items()):
+            if number not in self._pending:
+                continue
             if pending.waiters and pending.deadline <= now:
                 self._tell(pending, Verdict(ErrorCode.request_timed_out, -1))
                 if not pending.written:
-                    self._forget(number, pending)
+                    self._give_up(number, pending)
             silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS)
         if silent and self._writer is not None:
             self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
         if not self._pending and self._writer is not None and now - self.used_at > idle_seconds:
             self.close()
+
+    def _give_up(self, number: int, pending: Pending) -> None:
+        """Forget what was never sent, and what its producer wrote behind it: the log must not have a hole."""
+        self._forget(number, pending)
+        if pending.sequence is None:
+            return
+        for later, other in list(self._pending.items()):
+            same = other.sequence is not None and other.sequence.producer_id == pending.sequence.producer_id
+            if same and later > number and not other.written:
+                self._resolve(later, Verdict(ErrorCode.out_of_order_sequence_number, -1))
 
     def close(self) -> None:
         if self._task is not None:
@@ -255,6 +271,7 @@ class Appender:
         self.on_end(Unavailable(message))
 
     def on_end(self, reason: PulsarError) -> None:
+        self._let_go()  # at once: an append that comes before the task wakes up must wait for the next writer
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(reason)
 
@@ -282,6 +299,9 @@ class Appender:
             self._resolve(content.writer_sequence, verdict)
 
     def _resolve(self, number: int, verdict: Verdict) -> None:
+        if verdict.error is ErrorCode.none and verdict.base_offset < 0:
+            # A second copy of something whose place nobody knows: no success without an offset.
+            verdict = Verdict(ErrorCode.not_leader_or_follower, -1)
         pending = self._pending[number]
         self._forget(number, pending)
         self._tell(pending, verdict)

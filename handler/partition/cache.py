@@ -64,7 +64,10 @@ class FetchCache:
 
     def _added(self, partition: PartitionCache, entry: CachedEntry) -> None:
         self.used += entry.size + ENTRY_OVERHEAD
-        self._order.append((partition, entry.base_offset))
+        order = self._order
+        while order and not order[0][0].has(order[0][1]):
+            order.popleft()  # dropped by its own partition
+        order.append((partition, entry.base_offset))
         while self.used > self.budget and len(self._order) > 1:
             oldest, base = self._order.popleft()
             self.used -= oldest.drop(base)
@@ -88,6 +91,9 @@ class PartitionCache:
         else:
             bisect.insort(self._bases, base)
         self._cache._added(self, entry)
+
+    def has(self, base: int) -> bool:
+        return base in self._entries
 
     def drop(self, base: int) -> int:
         """Forget one entry; returns what that frees."""

@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.errors import EntryUnreadable
 from handler.partition.cache import CachedEntry, FetchCache, PartitionCache, Run
-from handler.partition.entries import read_entry
+from handler.partition.entries import permits_of, read_entry
 from handler.partition.fold import Fold, IndexAlarm
 from handler.partition.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 # Where the fold of a catch-up reader begins: enough to see the first copy of an append that raced
 # through two sidecars. Second copies of one sidecar say themselves how far to go back.
 ENTRIES_BEFORE: Final = 64
+BYTES_BEFORE: Final = 4 * 1024 * 1024
 PERMITS_AT_ONCE: Final = 256
 FIRST_GUESS: Final = 64 * 1024  # bytes of an entry before one was seen
 # Whoever asks for an offset not further ahead than this waits for the stream instead of a new reader.
@@ -123,7 +124,7 @@ class CatchUpReader:
             if found is None:
                 # Behind the last index the broker could find, which may be a little old: try again later.
                 raise Unavailable(f"no entry holds offset {self.next_offset}")
-            start = Position(found.ledger, max(0, found.entry - ENTRIES_BEFORE))
+            start = (await self._log.stats()).before(found, ENTRIES_BEFORE, BYTES_BEFORE)
         while True:
             self._fold = Fold()
             self._restart_at = None
@@ -173,7 +174,8 @@ class CatchUpReader:
         if self._fold.last is not None and position <= self._fold.last:
             return  # a rewind of the dispatcher
         try:
-            self._permits -= self._take(entry)
+            self._take(entry)
+            self._permits -= permits_of(entry)
         except IndexAlarm as alarm:
             self._ended.set_exception(alarm)
             return
@@ -183,8 +185,8 @@ class CatchUpReader:
             return
         self._grant()
 
-    def _take(self, entry: RawEntry) -> int:
-        """Fold and cache one entry; returns the flow permits it cost."""
+    def _take(self, entry: RawEntry) -> None:
+        """Fold one entry and hold what it has for Kafka clients."""
         position = entry.position
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
@@ -195,17 +197,16 @@ class CatchUpReader:
             if folded.next_offset > self.next_offset:
                 log.error("%s", error)
                 self._put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
-            return 1
+            return
         if content.resent_after is not None and self._started_at is not None and content.resent_after < self._started_at:
             self._restart_at = content.resent_after
-            return 1
+            return
         folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             accepted = folded.verdict.accepted
             self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.none))
-        return 1 if content.writer is not None else content.offsets
 
     def _put(self, entry: CachedEntry) -> None:
         self.next_offset = entry.next_offset

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from handler.errors import EntryUnreadable, ProtocolError
+from handler.errors import EntryUnreadable
 from handler.partition.native import kafka_batch
 from handler.partition.producers import Sequence
 from handler.partition.store import FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
@@ -74,18 +74,28 @@ def read_entry(entry: RawEntry) -> Content:
         else:
             data, _ = kafka_batch(metadata, entry.payload)
         batches = list(split_batches(data))
-    except (DecodeError, ProtocolError, EntryUnreadable) as error:
+        ours = metadata.producer_name.startswith(_OUR_WRITER)
+        after = properties.get(RESENT_PROPERTY) if ours else None
+        resent_after = None if after is None else _position(after)
+    except Exception as error:
+        # Anybody may have written this entry, and anything may be wrong with it: not only what was thought of.
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
-    ours = metadata.producer_name.startswith(_OUR_WRITER)
-    after = properties.get(RESENT_PROPERTY) if ours else None
     return Content(
         data, batches, sum(header.offsets for header, _ in batches),
-        metadata.producer_name if ours else None, metadata.sequence_id, None if after is None else _position(after),
+        metadata.producer_name if ours else None, metadata.sequence_id, resent_after,
     )  # fmt: skip
 
 
 def _position(text: bytes) -> Position:
     ledger, _, entry = text.decode().partition(":")
     return Position(int(ledger), int(entry))
+
+
+def permits_of(entry: RawEntry) -> int:
+    """The flow permits that an entry cost: its messages, as the broker counts them."""
+    try:
+        return max(1, MessageMetadata.FromString(entry.metadata).num_messages_in_batch)
+    except DecodeError:
+        return 1

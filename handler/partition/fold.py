@@ -46,11 +46,13 @@ class Fold:
         "max_timestamp",
         "max_timestamp_base",
         "next_offset",
+        "own_writer",
         "producers",
         "started",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, own_writer: bytes | None = None) -> None:
+        self.own_writer = own_writer  # whose entries are judged for their producers' answers
         self.next_offset = 0
         self.started = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
@@ -134,6 +136,10 @@ class Fold:
         for sequence, delta in content.sequences():
             # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
             verdict = self.producers.check(sequence) if content.writer is not None else ACCEPTED
+            if verdict.error is ErrorCode.out_of_order_sequence_number and content.writer != self.own_writer:
+                # Whoever wrote it knew more of the producer than a fold that began in its middle: what
+                # was acknowledged there must not be hidden here.
+                verdict = verdict if self.producers.knows_whole(sequence.producer_id) else ACCEPTED
             if not verdict.accepted:
                 return verdict
             self.producers.record(sequence, base + delta)

@@ -19,7 +19,7 @@ from handler.errors import EntryUnreadable
 from handler.partition.append import Appender, Done
 from handler.partition.cache import CachedEntry, FetchCache, Run
 from handler.partition.catchup import CatchUpReader
-from handler.partition.entries import Content, read_entry
+from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
+END_FRESH_SECONDS: Final = 1.0
 LOG_START_FRESH_SECONDS: Final = 1.0
 LOG_START_STALE_SECONDS: Final = 10.0
 
@@ -58,7 +59,7 @@ class Partition:
         self._log = log_
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._fold = Fold()
+        self._fold = Fold(writer_name.encode())
         self._cache = cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[tuple[BatchHeader, bytes, float, Done]] = []
@@ -69,6 +70,8 @@ class Partition:
         self._log_start_at = -1.0
         self._log_start_task: asyncio.Task[int] | None = None
         self._foreign_at = -1.0
+        self._end_confirmed_at = -1_000.0
+        self._end_task: asyncio.Task[None] | None = None
         self._older_greatest = NOT_FOUND
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
@@ -97,6 +100,10 @@ class Partition:
             self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
         except PulsarError as error:
             self._end_for(error)
+        except Exception:
+            # Whoever waits must be told, whatever it was: an answer of the admin API that nobody expected, say.
+            log.exception("partition %s could not be opened", self.name)
+            self._end(ErrorCode.unknown_server_error, "could not be opened")
         else:
             if self.ended is None:
                 self._opened.set_result(None)
@@ -172,13 +179,13 @@ class Partition:
     def _on_tail_entry(self, entry: RawEntry) -> int:
         """Fold an entry that was read; returns the flow permits it cost."""
         try:
-            return self._take(entry)
+            self._take(entry)
         except IndexAlarm as alarm:
             metrics.INDEX_ALARMS.inc()
             self._end(ErrorCode.kafka_storage_error, f"ALARM: {alarm}")
-            return 0
+        return permits_of(entry)
 
-    def _take(self, entry: RawEntry) -> int:
+    def _take(self, entry: RawEntry) -> None:
         position = entry.position
         fold = self._fold
         if entry.last_index is None:
@@ -188,7 +195,7 @@ class Partition:
             )
         if fold.last is not None and position <= fold.last:
             fold.check_again(position, entry.last_index)
-            return 1
+            return
         try:
             content = read_entry(entry)
         except EntryUnreadable as error:
@@ -198,7 +205,7 @@ class Partition:
             self._foreign_at = self._loop.time()
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
             self._reached(position)
-            return 1
+            return
         folded = fold.by_reading(position, entry.last_index, content)
         self._keep(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
@@ -207,7 +214,6 @@ class Partition:
             self._appender.on_read(content, folded.verdict)
         self._appender.advance()
         self._reached(position)
-        return 1 if content.writer is not None else content.offsets
 
     def _keep(self, folded: Folded, content: Content) -> None:
         if folded.gap_from is not None:
@@ -264,8 +270,10 @@ class Partition:
         now = self._loop.time()
         self.used_at = now
         self._tail.want()
-        if offset < self.log_start or offset > self._fold.next_offset:
+        if offset < self.log_start:
             return Run([], 0, offset, ErrorCode.offset_out_of_range)
+        if offset > self._fold.next_offset:
+            return self._beyond_the_end(offset, now)
         if offset == self._fold.next_offset:
             return Run([], 0, offset, ErrorCode.none)
         run = self._cache.run(offset, max_bytes, at_least_one)
@@ -274,6 +282,24 @@ class Partition:
                 reader.touch(offset, now)
                 run = run or reader.run(offset, max_bytes, at_least_one)
         return run if run is not None else self._catch_up(offset)
+
+    def _beyond_the_end(self, offset: int, now: float) -> Run | None:
+        """Out of range, unless the end known here is old: another sidecar may have told a newer one."""
+        if now - self._end_confirmed_at < END_FRESH_SECONDS:
+            return Run([], 0, offset, ErrorCode.offset_out_of_range)
+        if self._end_task is None or self._end_task.done():
+            self._end_task = asyncio.create_task(self._confirm_for_readers())
+        return None
+
+    async def _confirm_for_readers(self) -> None:
+        begun = self._loop.time()
+        try:
+            await self._read_to_last(CONFIRM_SECONDS)
+        except Unavailable as error:
+            log.info("partition %s: %s", self.name, error)
+        else:
+            self._end_confirmed_at = begun
+            self._changed()
 
     def _catch_up(self, offset: int) -> Run | None:
         """See to it that a reader brings `offset`."""
@@ -385,7 +411,8 @@ class Partition:
         self._appender.tick(now, limits.idle_seconds)
         for reader in list(self._catch_ups):
             if reader.drained or now - reader.touched_at > limits.catch_up_idle_seconds:
-                self._catch_ups.remove(reader)
+                if reader in self._catch_ups:
+                    self._catch_ups.remove(reader)
                 reader.close()
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > limits.idle_seconds
         if quiet and not self._watchers and not self._at_position and not self._appender.pending:

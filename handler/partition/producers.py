@@ -57,6 +57,7 @@ ACCEPTED: Final = Verdict(ErrorCode.none, -1)
 @dataclass(slots=True)
 class ProducerState:
     epoch: int
+    whole: bool  # whether it is known from its first batch on
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
@@ -86,10 +87,14 @@ class ProducerTable:
             return Verdict(ErrorCode.out_of_order_sequence_number, -1)
         return ACCEPTED
 
+    def knows_whole(self, producer_id: int) -> bool:
+        state = self._states.get(producer_id)
+        return state is not None and state.whole
+
     def record(self, batch: Sequence, base_offset: int) -> None:
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.epoch:
-            state = self._states[batch.producer_id] = ProducerState(batch.epoch)
+            state = self._states[batch.producer_id] = ProducerState(batch.epoch, whole=batch.first == 0)
             if len(self._states) > MAX_PRODUCERS:
                 self._states.popitem(last=False)
         state.batches.append(WrittenBatch(batch.first, batch.last, base_offset))

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable
-from handler.partition.entries import Content, read_entry
+from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -54,7 +54,7 @@ async def entries_from(log_: EntryLog, start: Position | None, permits: int = PE
             if isinstance(entry, PulsarError):
                 raise entry
             found = _understood(entry)
-            taken += 1 if found.content is None or found.content.writer is not None else found.content.offsets
+            taken += permits_of(entry)
             yield found
             if taken >= permits // 2:
                 reader.grant(taken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -12,16 +13,19 @@ from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.port import EntryLog
 from handler.telemetry import metrics
 
+log = logging.getLogger(__name__)
+
 TICK_SECONDS: Final = 1.0
 
 
 class PartitionTable:
-    def __init__(self, open_log: Callable[[str], EntryLog], writer_name: str, cache_bytes: int, limits: PartitionLimits) -> None:
+    def __init__(self, open_log: Callable[[str, str], EntryLog], writer_name: str, cache_bytes: int, limits: PartitionLimits) -> None:
         self._open_log = open_log
         self._writer_name = writer_name
         self._limits = limits
         self._partitions: dict[str, Partition] = {}
         self._ticker: asyncio.Task[None] | None = None
+        self._opened = 0
         self.cache = FetchCache(cache_bytes)
 
     def start(self) -> None:
@@ -31,7 +35,11 @@ class PartitionTable:
         """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""
         partition = self._partitions.get(pulsar_topic)
         if partition is None or partition.ended is not None:
-            partition = Partition(pulsar_topic, self._open_log(pulsar_topic), self._writer_name, self.cache, self._limits)
+            # A name of its own each time: a partition that is opened again begins its sequence anew, and
+            # under the old name the fold would take every append for a second copy.
+            self._opened += 1
+            name = f"{self._writer_name}-{self._opened}"
+            partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self.cache, self._limits)
             self._partitions[pulsar_topic] = partition
         return partition
 
@@ -52,14 +60,21 @@ class PartitionTable:
             await asyncio.sleep(TICK_SECONDS)
             now = loop.time()
             for name, partition in list(self._partitions.items()):
-                if partition.ended is not None:
-                    del self._partitions[name]
-                elif partition.idle(now):
-                    self.forget(name)
-                else:
-                    partition.tick(now)
+                try:
+                    self._tick_one(name, partition, now)
+                except Exception:
+                    log.exception("partition %s: housekeeping failed", name)  # the others go on
             metrics.PARTITIONS.set(len(self._partitions))
             metrics.CACHE_BYTES.set(self.cache.used)
+
+    def _tick_one(self, name: str, partition: Partition, now: float) -> None:
+        if partition.ended is not None:
+            if self._partitions.get(name) is partition:
+                del self._partitions[name]
+        elif partition.idle(now):
+            self.forget(name)
+        else:
+            partition.tick(now)
 
     async def close(self) -> None:
         if self._ticker is not None:

@@ -89,6 +89,9 @@ class Connection(asyncio.Protocol):
         except (TimeoutError, OSError) as error:
             connection.abort(Unavailable(f"can't connect to {url}: {error or 'no answer'}"))
             raise Unavailable(f"can't connect to {url}: {error or 'no answer'}") from error
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     async def _handshake(self, proxy_to: str | None) -> None:
