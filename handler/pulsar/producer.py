@@ -83,7 +83,7 @@ class Producer:
         return self._connection.max_message_size
 
     def send(self, sequence: int, count: int, payload: bytes, after: str | None = None) -> None:
-        """Write one entry that takes `count` indexes. `after` marks it as a second try (see ADR 4)."""
+        """Write one entry that takes `count` indexes. `after` marks it as a second try (see ADR 3)."""
         if not self._open:
             raise Unavailable(f"the producer on {self.topic} is closed")
         send = self._command.send

@@ -260,3 +260,82 @@ async def test_offsets_missing_in_the_log_are_stepped_over() -> None:
     assert await read_all(cold) == [(0, b"a"), (6, b"b")]
     partition.close()
     cold.close()
+
+
+async def test_a_partition_that_is_opened_again_in_the_same_process_writes_on() -> None:
+    from handler.partition.table import PartitionTable
+
+    log = MemoryLog()
+    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits())
+    for number in range(3):
+        await append(table.get("t"), batch(b"%d" % number))
+    table.forget("t")
+    assert (await append(table.get("t"), batch(b"3"))).base_offset == 3
+    assert await read_all(table.get("t")) == [(number, b"%d" % number) for number in range(4)]
+    await table.close()
+
+
+async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 0.05
+    for number in range(5):
+        await append(ours, batch(b"%d" % number))
+    changed = asyncio.Event()
+    assert theirs.end_offset < 4
+    assert theirs.read(4, 1000, at_least_one=True) is None
+    while (run := theirs.read(4, 1000, at_least_one=True)) is None:
+        theirs.watch(changed.set)
+        await asyncio.wait_for(changed.wait(), 5)
+        changed.clear()
+    assert run.error is ErrorCode.none
+    assert run.size > 0
+    while (beyond := theirs.read(99, 1000, at_least_one=True)) is None:
+        theirs.watch(changed.set)
+        await asyncio.wait_for(changed.wait(), 5)
+        changed.clear()
+    assert beyond.error is ErrorCode.offset_out_of_range
+    ours.close()
+    theirs.close()
+
+
+async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothing_else() -> None:
+    from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"good"))
+    encrypted = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3)
+    encrypted.encryption_keys.add(key=b"k", value=b"v")
+    log.append(encrypted, 3, b"secret")
+    odd = MessageMetadata(producer_name=b"kafka-sidecar-forged", sequence_id=0, publish_time=1)
+    odd.properties.add(key=b"resent.after", value=b"nonsense")
+    log.append(odd, 1, b"x")
+    assert (await append(partition, batch(b"after"))).base_offset == 5
+    for offset, error in ((0, ErrorCode.none), (1, ErrorCode.corrupt_message), (4, ErrorCode.corrupt_message), (5, ErrorCode.none)):
+        run = partition.read(offset, 100, at_least_one=True)
+        assert run is not None
+        assert run.error is error, offset
+    partition.close()
+
+
+async def test_what_was_acknowledged_elsewhere_is_not_hidden_by_a_fold_that_knows_less() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    for number in range(3):
+        await append(partition, batch(b"%d" % number, producer_id=7, epoch=0, sequence=number))
+    # As after a refused copy of 4 that stands before 3: the writer's fold told its client what holds.
+    writer = await log.writer_as("kafka-sidecar-other", _Silent())
+    for sequence, data in enumerate((batch(b"4", producer_id=7, epoch=0, sequence=4), batch(b"3", producer_id=7, epoch=0, sequence=3))):
+        writer.send(sequence, 1, data)
+    cold = Partition("t", log.named("kafka-sidecar-cold"), "kafka-sidecar-cold", FetchCache(1_000_000), PartitionLimits(replay_entries=2))
+    assert [value for _, value in await read_all(cold, 3)] == [b"4", b"3"]
+    partition.close()
+    cold.close()
+
+
+class _Silent:
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
+    def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
+    def on_end(self, reason: Exception) -> None: ...
