@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
+# A partition that is only written needs no tail: it would read back every entry for nobody.
+TAIL_IDLE_SECONDS: Final = 5.0
 END_FRESH_SECONDS: Final = 1.0
 LOG_START_FRESH_SECONDS: Final = 1.0
 LOG_START_STALE_SECONDS: Final = 10.0
@@ -414,7 +416,7 @@ class Partition:
                 if reader in self._catch_ups:
                     self._catch_ups.remove(reader)
                 reader.close()
-        quiet = now - max(self._tail.wanted_at, self._foreign_at) > limits.idle_seconds
+        quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._watchers and not self._at_position and not self._appender.pending:
             self._tail.stop()
 

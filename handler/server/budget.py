@@ -16,6 +16,7 @@ class ByteBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
+        metrics.REQUEST_BYTES.set_function(lambda: self.used)
         self._queue: deque[tuple[int, Callable[[], None]]] = deque()
 
     def _fits(self, size: int) -> bool:
@@ -54,4 +55,3 @@ class ByteBudget:
 
     def _take(self, size: int) -> None:
         self.used += size
-        metrics.REQUEST_BYTES.set(self.used)

@@ -13,7 +13,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache"
 
-_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+_POM: Final = """<project>
 <modelVersion>4.0.0</modelVersion><groupId>local</groupId><artifactId>{name}</artifactId><version>1</version>
 <dependencyManagement><dependencies>{boms}</dependencies></dependencyManagement>
 <dependencies>{jars}</dependencies></project>
