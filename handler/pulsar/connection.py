@@ -69,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._next_id = 0
+        self._outgoing: list[bytes] = []
         self._connected: asyncio.Future[BaseCommand] = self._loop.create_future()
         self._lost: PulsarError | None = None
         self._heard = True
@@ -186,8 +187,16 @@ class Connection(asyncio.Protocol):
         return self._next_id
 
     def write(self, frame: bytes) -> None:
+        """Frames of one turn of the loop leave together: a system call costs more than all else about a SEND."""
+        if self._lost is None:
+            if not self._outgoing:
+                self._loop.call_soon(self._flush)
+            self._outgoing.append(frame)
+
+    def _flush(self) -> None:
+        frames, self._outgoing = self._outgoing, []
         if self._lost is None and self._transport is not None:
-            self._transport.write(frame)
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def write_command(self, command: BaseCommand) -> None:
         self.write(encode_command(command))

@@ -69,6 +69,7 @@ class KafkaConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._draining = False
         self._paused = False
+        self._flush_scheduled = False
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()
@@ -203,9 +204,12 @@ class KafkaConnection(asyncio.Protocol):
                 log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
                 self.abort()
                 return
-        self._flush()
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)  # answers that are ready in one turn of the loop leave together
 
     def _flush(self) -> None:
+        self._flush_scheduled = False
         slots = self._slots
         frames = []
         while slots and slots[0].ready:
@@ -217,7 +221,7 @@ class KafkaConnection(asyncio.Protocol):
             if slot.frame is not None:
                 frames.append(slot.frame)
         if frames and self._transport is not None:
-            self._transport.write(frames[0]) if len(frames) == 1 else self._transport.writelines(frames)
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
         if self._draining and not slots:
             self.close()
             return

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.topics.names import TopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 FRESH_SECONDS: Final = 5.0
 MAX_TOPICS: Final = 20_000
 CONCURRENT_LOOKUPS: Final = 16
+NEW_TOPIC_ATTEMPTS: Final = 20
+NEW_TOPIC_SECONDS: Final = 0.1
 
 # The id is a function of the name and of when its first partition was created: every sidecar derives
 # the same one, and a topic that is deleted and made again has another.
@@ -93,6 +95,13 @@ class Catalog:
 
     async def create(self, name: TopicName, partitions: int) -> Topic:
         await self._admin.create_topic(name.pulsar, partitions)
+        # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
+        for _ in range(NEW_TOPIC_ATTEMPTS):
+            try:
+                return await self.find(name, fresh=True)
+            except (Unavailable, TopicMissing) as error:
+                log.debug("new topic %s: %s", name.pulsar, error)
+                await asyncio.sleep(NEW_TOPIC_SECONDS)
         return await self.find(name, fresh=True)
 
     async def create_if_missing(self, name: TopicName, partitions: int) -> Topic:
