@@ -267,7 +267,6 @@ class Appender:
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
-        self._let_go()
         self.on_end(Unavailable(message))
 
     def on_end(self, reason: PulsarError) -> None:

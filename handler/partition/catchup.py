@@ -171,11 +171,12 @@ class CatchUpReader:
         if self._ended.done():
             return
         position = entry.position
+        self._permits -= permits_of(entry)
         if self._fold.last is not None and position <= self._fold.last:
+            self._grant()
             return  # a rewind of the dispatcher
         try:
             self._take(entry)
-            self._permits -= permits_of(entry)
         except IndexAlarm as alarm:
             self._ended.set_exception(alarm)
             return

@@ -75,9 +75,6 @@ class PulsarAdmin:
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self.call("POST", _path(topic) + "/partitions", json=partitions)
 
-    async def create_missing_partitions(self, topic: str) -> None:
-        await self.call("POST", _path(topic) + "/createMissedPartitions")
-
     async def delete_topic(self, topic: str) -> None:
         # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
         await self.call("DELETE", _path(topic) + "/partitions", params={"force": "true"})
@@ -132,9 +129,6 @@ class PulsarAdmin:
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:
         found: dict[str, Any] = await self.get(f"/admin/v2/namespaces/{namespace}")
         return found
-
-    async def create_namespace(self, namespace: str) -> None:
-        await self.call("PUT", f"/admin/v2/namespaces/{namespace}")
 
 
 def _checked(method: str, url: httpx.URL, response: httpx.Response) -> httpx.Response:

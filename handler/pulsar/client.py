@@ -88,10 +88,6 @@ class PulsarClient:
                 if connection.idle and loop.time() - connection.last_used > IDLE_SECONDS:
                     connection.close()
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
     async def _service_connection(self) -> Connection:
         """Any broker of the service URL: the next one when one does not answer."""
         failure: Unavailable | None = None

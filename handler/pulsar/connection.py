@@ -62,7 +62,6 @@ class Connection(asyncio.Protocol):
         self.producers: dict[int, ProducerSink] = {}
         self.consumers: dict[int, ConsumerSink] = {}
         self.last_used = 0.0
-        self.pending_sends = 0
         self._loop = asyncio.get_running_loop()
         self._on_lost = on_lost
         self._frames = FrameBuffer(_DEFAULT_MAX_MESSAGE + _FRAME_MARGIN)

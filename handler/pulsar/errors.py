@@ -36,9 +36,6 @@ class Fenced(PulsarError):
 
 
 # PulsarApi.proto, enum ServerError.
-UNKNOWN_ERROR: Final = 0
-METADATA_ERROR: Final = 1
-PERSISTENCE_ERROR: Final = 2
 CHECKSUM_ERROR: Final = 9
 TOPIC_TERMINATED: Final = 15
 NOT_ALLOWED: Final = 22

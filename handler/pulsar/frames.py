@@ -25,7 +25,6 @@ _CHECKSUM_MAGIC: Final = _CHECKSUM.to_bytes(2, "big")
 _TWO_U32: Final = struct.Struct(">II")
 _U32: Final = struct.Struct(">I")
 _U16: Final = struct.Struct(">H")
-_SEND_TAIL: Final = struct.Struct(">HII")  # magic, checksum, metadata size
 
 
 def encode_command(command: BaseCommand) -> bytes:

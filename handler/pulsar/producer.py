@@ -99,7 +99,6 @@ class Producer:
             marked.CopyFrom(metadata)
             marked.properties.add(key=b"resent.after", value=after.encode())
             encoded = marked.SerializeToString()
-        self._connection.pending_sends += 1
         self._connection.write(encode_send(self._command.SerializeToString(), encoded, payload))
 
     def close(self) -> None:
@@ -119,12 +118,10 @@ class Producer:
     # --- from the connection
 
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
-        self._connection.pending_sends -= 1
         if self._open:
             self._events.on_receipt(sequence, ledger, entry)
 
     def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        self._connection.pending_sends -= 1
         if self._open:
             self._events.on_send_error(sequence, code, message)
 

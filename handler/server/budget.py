@@ -34,10 +34,6 @@ class ByteBudget:
         """Count bytes that are here already: a small request that came whole in one read."""
         self._take(size)
 
-    @property
-    def exhausted(self) -> bool:
-        return self.used >= self.limit
-
     def release(self, size: int) -> None:
         self._take(-size)
         while self._queue and self._fits(self._queue[0][0]):

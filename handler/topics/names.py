@@ -44,10 +44,6 @@ class TopicName:
     local: str
 
     @property
-    def namespace_path(self) -> str:
-        return f"{self.tenant}/{self.namespace}"
-
-    @property
     def pulsar(self) -> str:
         """The partitioned topic."""
         return f"persistent://{self.tenant}/{self.namespace}/{self.local}"

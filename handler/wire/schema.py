@@ -230,17 +230,3 @@ def _write_tagged(out: bytearray, present: list[tuple[int, Write, Any]]) -> None
         unsigned_varint(out, tag)
         unsigned_varint(out, len(body))
         out += body
-
-
-def answer_fields(key: int, version: int) -> dict[str, Any]:
-    """The nested field names of an answer; for the tests that look for misspelt ones."""
-    return _field_names(load_response_schema(key, version))
-
-
-def _field_names(entity: type[Any]) -> dict[str, Any]:
-    hints = get_type_hints(entity)
-    names: dict[str, Any] = {}
-    for field in fields(entity):
-        bare, _, _ = split_type(hints[field.name])
-        names[field.name] = None if "kafka_type" in field.metadata else _field_names(bare)
-    return names
