@@ -67,13 +67,24 @@ class Catalog:
             return topic
         async with self._lookups:
             try:
-                partitions, created = await asyncio.gather(self._admin.partitions(name.pulsar), self._admin.created_at(name.partition(0)))
+                partitions, created = await self._ask(name)
             except PulsarError:
                 self.forget(name)
                 raise
         topic = Topic(name, partitions, uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}"), self._clock())
         self._remember(topic)
         return topic
+
+    async def _ask(self, name: TopicName) -> tuple[int, str]:
+        partitions, created = await asyncio.gather(
+            self._admin.partitions(name.pulsar), self._admin.created_at(name.partition(0)), return_exceptions=True
+        )
+        # Of a topic that isn't there the first answers 404 and the second 500, in either order.
+        if isinstance(partitions, BaseException):
+            raise partitions
+        if isinstance(created, BaseException):
+            raise created
+        return partitions, created
 
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
         """As `name_of`, but looks through the namespace when the id is new here."""

@@ -1,0 +1,101 @@
+"""The catalogue: what is answered while topics come and go."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.topics.catalog import FRESH_SECONDS, Catalog
+from handler.topics.names import TopicName, TopicNames
+
+TOPIC = TopicName("public", "default", "t")
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class ScriptedAdmin:
+    """Topics by name; `slow` says which of the two questions is answered last."""
+
+    topics: dict[str, tuple[int, str]] = field(default_factory=dict)
+    slow: str = ""
+    asked: int = 0
+    broken_logs: int = 0
+
+    async def partitions(self, topic: str) -> int:
+        self.asked += 1
+        if self.slow == "partitions":
+            await asyncio.sleep(0.01)
+        if topic not in self.topics:
+            raise TopicMissing(topic)
+        return self.topics[topic][0]
+
+    async def created_at(self, partition: str) -> str:
+        if self.slow == "created_at":
+            await asyncio.sleep(0.01)
+        topic = partition.rsplit("-partition-", 1)[0]
+        if topic not in self.topics or self.broken_logs:
+            self.broken_logs = max(0, self.broken_logs - 1)
+            raise Unavailable("500")  # what a broker says of a log that isn't there
+        return self.topics[topic][1]
+
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        self.topics[topic] = (partitions, "today")
+
+
+def catalog(admin: ScriptedAdmin, clock: Clock | None = None) -> Catalog:
+    return Catalog(admin, TopicNames("public/default"), clock or Clock())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("slow", ["partitions", "created_at"])
+async def test_a_topic_that_is_not_there_is_missing_whichever_answer_comes_first(slow: str) -> None:
+    with pytest.raises(TopicMissing):
+        await catalog(ScriptedAdmin(slow=slow)).find(TOPIC)
+
+
+async def test_a_topic_is_asked_for_once_in_a_while() -> None:
+    admin, clock = ScriptedAdmin({TOPIC.pulsar: (3, "monday")}), Clock()
+    topics = catalog(admin, clock)
+    first = await topics.find(TOPIC)
+    assert await topics.find(TOPIC) is first
+    assert admin.asked == 1
+    clock.now = FRESH_SECONDS + 1
+    assert (await topics.find(TOPIC)).topic_id == first.topic_id
+    assert admin.asked == 2
+
+
+async def test_a_topic_made_again_has_another_id() -> None:
+    admin, clock = ScriptedAdmin({TOPIC.pulsar: (3, "monday")}), Clock()
+    topics = catalog(admin, clock)
+    first = await topics.find(TOPIC)
+    admin.topics[TOPIC.pulsar] = (3, "tuesday")
+    second = await topics.find(TOPIC, fresh=True)
+    assert second.topic_id != first.topic_id
+    assert topics.name_of(first.topic_id) is None
+    assert topics.name_of(second.topic_id) == TOPIC
+
+
+async def test_ids_are_the_same_in_every_sidecar() -> None:
+    admin = ScriptedAdmin({TOPIC.pulsar: (3, "monday")})
+    assert (await catalog(admin).find(TOPIC)).topic_id == (await catalog(admin).find(TOPIC)).topic_id
+
+
+async def test_a_new_topic_is_described_once_its_logs_are_there() -> None:
+    admin = ScriptedAdmin(broken_logs=2)
+    topic = await catalog(admin).create(TOPIC, 2)
+    assert (topic.partitions, admin.broken_logs) == (2, 0)
+
+
+async def test_many_who_ask_for_a_missing_topic_share_one_creation() -> None:
+    admin = ScriptedAdmin()
+    topics = catalog(admin)
+    found = await asyncio.gather(*(topics.create_if_missing(TOPIC, 4) for _ in range(20)))
+    assert {topic.partitions for topic in found} == {4}
+    assert admin.asked == 1
