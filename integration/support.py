@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import urllib.request
 from typing import Final
+
+import httpx
 
 
 def admin(method: str, url: str, body: bytes | None = None) -> bytes:
-    request = urllib.request.Request(url, data=body, method=method, headers={"content-type": "application/json"})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
-        return bytes(response.read())
+    """One admin call; a redirect to another broker is followed with method and body."""
+    response = httpx.request(
+        method, url, content=body, headers={"content-type": "application/json"}, timeout=30, follow_redirects=True, trust_env=False
+    )
+    return response.raise_for_status().content
 
 
 def unload(admin_url: str, topic: str, partition: int = 0) -> None:

@@ -3,7 +3,6 @@ offsets told were true."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import new_topic
-from integration.kafka_clients import Acks, bounds, producer, read
+from integration.exactly_once import assert_once_and_in_order, write_while
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
@@ -53,49 +52,13 @@ def breakable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     _stop(broken)
 
 
-def _write_while(broken: Breakable, topic: str, fault: Callable[[], None], records: int = 6000, pause: float = 0.002) -> Acks:
-    """An idempotent producer writes at a steady pace while `fault` happens."""
-    acks = Acks()
-    client = producer(broken.sidecar.address, **{"message.timeout.ms": 300_000, "batch.num.messages": 20})
-    fails: list[BaseException] = []
-
-    def happen() -> None:
-        try:
-            fault()
-        except BaseException as error:
-            fails.append(error)
-
-    thread = threading.Thread(target=happen)
-    for number in range(records):
-        if number == records // 6:
-            thread.start()
-        client.produce(topic, b"record %d" % number + b"x" * 100, partition=0, callback=acks)
-        client.poll(0)
-        if number % 10 == 0:
-            time.sleep(pause * 5)
-    assert client.flush(120) == 0
-    thread.join(60)
-    assert not fails, fails
-    assert not acks.failed, acks.failed[:3]
-    return acks
-
-
-def _assert_once_and_in_order(broken: Breakable, topic: str, acks: Acks, records: int = 6000) -> None:
-    low, high = bounds(broken.sidecar.address, topic)
-    found = read(broken.sidecar.address, topic, records, seconds=60)
-    values = [record.value for record in found]
-    assert len(set(values)) == len(values), "a record is there twice"
-    assert values == [b"record %d" % number + b"x" * 100 for number in range(records)], "lost or out of order"
-    assert low == 0
-    assert found[-1].offset < high
-    by_offset = {record.offset: record.value for record in found}
-    assert all(by_offset.get(ack.offset) == ack.value for ack in acks.acked), "an offset told was not true"
-    assert len(acks.acked) == records
+def _check(broken: Breakable, topic: str, fault: Callable[[], None]) -> None:
+    acks = write_while(broken.sidecar.address, topic, fault)
+    assert_once_and_in_order(broken.sidecar.address, topic, acks)
     # Once more through a sidecar that knows nothing yet: catch-up readers and a fresh fold agree.
     other = SidecarProcess(broken.sidecar.log.parent / "other", broken.standalone.url, broken.standalone.admin_url)
     other.start()
-    again = read(other.address, topic, records, seconds=60)
-    assert [(record.offset, record.value) for record in again] == [(record.offset, record.value) for record in found]
+    assert_once_and_in_order(other.address, topic, acks)
     assert other.stop() == 0
 
 
@@ -107,7 +70,7 @@ def test_the_connection_to_the_broker_is_cut(breakable: Breakable) -> None:
             breakable.proxy.cut()
             time.sleep(0.4)
 
-    _assert_once_and_in_order(breakable, topic, _write_while(breakable, topic, fault))
+    _check(breakable, topic, fault)
 
 
 def test_the_connection_is_cut_after_a_send_and_before_its_receipt(breakable: Breakable) -> None:
@@ -118,7 +81,7 @@ def test_the_connection_is_cut_after_a_send_and_before_its_receipt(breakable: Br
             breakable.proxy.cut_after_send()
             time.sleep(0.4)
 
-    _assert_once_and_in_order(breakable, topic, _write_while(breakable, topic, fault))
+    _check(breakable, topic, fault)
 
 
 def test_the_connection_stalls(breakable: Breakable) -> None:
@@ -130,7 +93,7 @@ def test_the_connection_stalls(breakable: Breakable) -> None:
         breakable.proxy.resume()
         breakable.proxy.cut()
 
-    _assert_once_and_in_order(breakable, topic, _write_while(breakable, topic, fault))
+    _check(breakable, topic, fault)
 
 
 def test_the_topic_is_unloaded(breakable: Breakable) -> None:
@@ -141,7 +104,7 @@ def test_the_topic_is_unloaded(breakable: Breakable) -> None:
             unload(breakable.standalone.admin_url, topic)
             time.sleep(0.5)
 
-    _assert_once_and_in_order(breakable, topic, _write_while(breakable, topic, fault))
+    _check(breakable, topic, fault)
 
 
 def test_the_sidecar_is_killed_and_comes_back(breakable: Breakable) -> None:
@@ -153,7 +116,7 @@ def test_the_sidecar_is_killed_and_comes_back(breakable: Breakable) -> None:
             breakable.sidecar.start()
             time.sleep(1)
 
-    _assert_once_and_in_order(breakable, topic, _write_while(breakable, topic, fault))
+    _check(breakable, topic, fault)
 
 
 def test_the_broker_is_killed_and_comes_back(breakable: Breakable) -> None:
@@ -163,4 +126,4 @@ def test_the_broker_is_killed_and_comes_back(breakable: Breakable) -> None:
         breakable.standalone.kill()
         breakable.standalone.start()
 
-    _assert_once_and_in_order(breakable, topic, _write_while(breakable, topic, fault))
+    _check(breakable, topic, fault)

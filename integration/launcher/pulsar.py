@@ -35,7 +35,7 @@ SIDECAR_SETTINGS: Final[dict[str, str]] = {
 }
 
 # Small enough for a laptop and for CI, and quick to start.
-_LAPTOP_SETTINGS: Final[dict[str, str]] = {
+LAPTOP_SETTINGS: Final[dict[str, str]] = {
     "bindAddress": "127.0.0.1",
     "advertisedAddress": "127.0.0.1",
     "clusterName": "standalone",
@@ -66,7 +66,7 @@ _LAPTOP_SETTINGS: Final[dict[str, str]] = {
 }
 
 JVM_FLAGS: Final = (
-    "-Xmx768m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4",
+    "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4",
     "-Dio.netty.tryReflectionSetAccessible=true", "-Djute.maxbuffer=10485760",
     "-Dorg.apache.pulsar.shade.io.netty.tryReflectionSetAccessible=true",
     *JVM_OPENS,
@@ -100,11 +100,12 @@ def write_settings(path: Path, settings: dict[str, str]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def java(version: str, directory: Path, heap: tuple[str, ...] = JVM_FLAGS) -> list[str]:
+def java(version: str, directory: Path, heap: str = "-Xmx768m") -> list[str]:
     """The start of a command line that runs a class of this Pulsar version."""
     log4j = directory / "log4j2.xml"
     log4j.write_text(_LOG4J)
-    return ["java", *heap, f"-Dlog4j2.configurationFile={log4j}", f"-Dlog4j.configurationFile={log4j}", "-cp", class_path(bundle(version))]
+    logging = (f"-Dlog4j2.configurationFile={log4j}", f"-Dlog4j.configurationFile={log4j}")
+    return ["java", heap, *JVM_FLAGS, *logging, "-cp", class_path(bundle(version))]
 
 
 def answers(url: str) -> bool:
@@ -126,7 +127,7 @@ class Standalone:
         self.web_port = web_port or free_port()
         self._bookie_port = free_port()
         self._zookeeper_port = free_port()
-        chosen = {**_LAPTOP_SETTINGS, **SIDECAR_SETTINGS, **(settings or {})}
+        chosen = {**LAPTOP_SETTINGS, **SIDECAR_SETTINGS, **(settings or {})}
         self._settings = {key: value for key, value in chosen.items() if key not in without}
         self._server: Server | None = None
 

@@ -1,0 +1,77 @@
+"""Two brokers: topics move between them, one of them dies, and nothing is lost, doubled or told wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import new_topic
+from integration.exactly_once import assert_once_and_in_order, write_while
+from integration.kafka_clients import create, produce, read
+from integration.launcher.brokers import TwoBrokers
+from integration.launcher.sidecar import SidecarProcess
+
+
+@dataclass
+class Pair:
+    brokers: TwoBrokers
+    sidecar: SidecarProcess
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    directory = tmp_path_factory.mktemp("two")
+    brokers = TwoBrokers(directory / "pulsar")
+    sidecar = SidecarProcess(directory / "sidecar", brokers.url, brokers.admin_url)
+    try:
+        brokers.start()
+        sidecar.start()
+        yield Pair(brokers, sidecar)
+        assert sidecar.stop() == 0
+        assert "ALARM" not in sidecar.log.read_text()
+    finally:
+        brokers.stop()
+
+
+def test_a_lookup_is_redirected_to_the_broker_that_serves_the_topic(pair: Pair, tmp_path: Path) -> None:
+    topic = new_topic()
+    create(pair.sidecar.address, topic, 1)
+    owner = pair.brokers.owner(topic)
+    other = next(broker for broker in pair.brokers.brokers if broker is not owner)
+    asks_the_other = SidecarProcess(tmp_path, f"pulsar://{other.address}", f"http://{other.web_address}")
+    asks_the_other.start()
+    assert [ack.offset for ack in produce(asks_the_other.address, topic, [b"a", b"b"])] == [0, 1]
+    assert [record.value for record in read(asks_the_other.address, topic, 2)] == [b"a", b"b"]
+    assert asks_the_other.stop() == 0
+
+
+def test_the_topic_moves_back_and_forth(pair: Pair) -> None:
+    topic = new_topic()
+    create(pair.sidecar.address, topic, 1)
+    owners = []
+
+    def fault() -> None:
+        for _ in range(3):
+            pair.brokers.move(topic)
+            owners.append(pair.brokers.owner(topic))
+            time.sleep(0.5)
+
+    acks = write_while(pair.sidecar.address, topic, fault)
+    assert len(owners) == 3
+    assert owners[0] is not owners[1]
+    assert_once_and_in_order(pair.sidecar.address, topic, acks)
+
+
+def test_the_broker_of_the_topic_dies(pair: Pair) -> None:
+    topic = new_topic()
+    create(pair.sidecar.address, topic, 1)
+    dead = pair.brokers.owner(topic)
+    acks = write_while(pair.sidecar.address, topic, dead.kill)
+    assert_once_and_in_order(pair.sidecar.address, topic, acks)
+    assert pair.brokers.owner(topic) is not dead
+    dead.start()
+    dead.wait()
