@@ -10,16 +10,17 @@ Not implemented: transactions.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.partition.producers import Verdict
 from handler.telemetry import metrics
+from handler.wire.produce import ProducedTopic, ProduceRequest, produce_answer_writer, read_produce
 from handler.wire.records import (
     CODEC_MASK,
     TRANSACTIONAL,
@@ -40,20 +41,14 @@ class _Gathering:
 
     __slots__ = ("_left", "_result", "_topics")
 
-    def __init__(self, result: asyncio.Future[Answer | None] | None) -> None:
+    def __init__(self, result: Promise[Answer] | None) -> None:
         self._result = result  # None for acks=0
         self._topics: list[dict[str, Any]] = []
         self._left = 1  # held until every partition is begun
 
-    def topic(self, requested: Any) -> list[dict[str, Any]]:
+    def topic(self, requested: ProducedTopic) -> list[dict[str, Any]]:
         partitions: list[dict[str, Any]] = []
-        self._topics.append(
-            {
-                "name": getattr(requested, "name", ""),
-                "topic_id": getattr(requested, "topic_id", None),
-                "partition_responses": partitions,
-            }
-        )
+        self._topics.append({"name": requested.name, "topic_id": requested.topic_id, "partition_responses": partitions})
         return partitions
 
     def partition(self, answers: list[dict[str, Any]], index: int, log_start: Callable[[], int]) -> Callable[[Verdict], None]:
@@ -72,13 +67,13 @@ class _Gathering:
 
     def one_less(self) -> None:
         self._left -= 1
-        if self._left == 0 and self._result is not None and not self._result.done():
-            self._result.set_result({"responses": self._topics, "throttle_time": 0})
+        if self._left == 0 and self._result is not None:
+            self._result.resolve({"responses": self._topics, "throttle_time": 0})
 
 
-def _checked(services: Services, version: int, records: bytes | None) -> BatchHeader | Verdict:
-    if records is None:
-        return Verdict(ErrorCode.invalid_record, -1)
+def _checked(services: Services, version: int, records: bytes) -> BatchHeader | Verdict:
+    if not records:
+        return Verdict(ErrorCode.invalid_record, -1)  # "must have at least one record batch" (ProduceRequest.validateRecords)
     try:
         header = read_produced(records)
     except BatchMalformed:
@@ -95,28 +90,28 @@ def _checked(services: Services, version: int, records: bytes | None) -> BatchHe
 
 
 def handle(services: Services, call: Call) -> Result:
-    request = call.request
-    silent = request.acks == 0
-    result: asyncio.Future[Answer | None] | None = None if silent else asyncio.get_running_loop().create_future()
+    request: ProduceRequest = call.request
+    result: Promise[Answer] | None = None if request.acks == 0 else Promise()
     gathering = _Gathering(result)
-    deadline = services.clock() + max(request.timeout.total_seconds(), 0.001)
+    deadline = services.clock() + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:
         answers = gathering.topic(topic)
         name = resolve(services, topic)
         for requested in topic.partition_data:
             if isinstance(name, ErrorCode):
-                gathering.partition(answers, requested.index, _no_log_start)(Verdict(name, -1))
+                gathering.partition(answers, requested.partition, _no_log_start)(Verdict(name, -1))
                 continue
-            header = _checked(services, call.version, requested.records)
+            records = requested.records or b""
+            header = _checked(services, call.version, records)
             if isinstance(header, Verdict):
-                gathering.partition(answers, requested.index, _no_log_start)(header)
+                gathering.partition(answers, requested.partition, _no_log_start)(header)
             elif request.acks not in (-1, 0, 1):
-                gathering.partition(answers, requested.index, _no_log_start)(Verdict(ErrorCode.invalid_required_acks, -1))
+                gathering.partition(answers, requested.partition, _no_log_start)(Verdict(ErrorCode.invalid_required_acks, -1))
             else:
-                partition = services.partition(name, requested.index)
+                partition = services.partition(name, requested.partition)
                 metrics.PRODUCED_BYTES.inc(header.size)
-                done = gathering.partition(answers, requested.index, lambda at=partition: at.log_start)  # type: ignore[misc]
-                partition.append(header, requested.records, deadline, done)
+                done = gathering.partition(answers, requested.partition, lambda at=partition: at.log_start)  # type: ignore[misc]
+                partition.append(header, records, deadline, done)
     gathering.one_less()
     return result
 
@@ -125,4 +120,4 @@ def _no_log_start() -> int:
     return -1
 
 
-API: Final = Api(0, "Produce", 3, 13, handle, advertised_lowest=0)
+API: Final = Api(0, "Produce", 3, 13, handle, advertised_lowest=0, read=read_produce, writer=produce_answer_writer)

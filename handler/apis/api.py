@@ -1,7 +1,7 @@
 """What an API is to the server: a key, a range of versions, a handler.
 
 A handler gets the services and the call and returns the answer as a dict in the newest version's
-words (see `wire.schema`), None where the protocol has no answer, or an awaitable of either. It is
+words (see `wire.schema`), None where the protocol has no answer, a promise, or an awaitable. It is
 called in the order of a connection's requests, so what it does before it returns is ordered too.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
@@ -19,7 +20,7 @@ from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 
 Answer = dict[str, Any]
-Result = Answer | None | Awaitable[Answer | None]
+Result = Answer | None | Promise[Answer] | Awaitable[Answer | None]
 
 
 class Client(Protocol):
@@ -32,7 +33,7 @@ class Client(Protocol):
 class Call(NamedTuple):
     key: int
     version: int
-    request: Any  # kio's dataclass of this version
+    request: Any  # kio's dataclass of this version, or what the API's own reader makes of it
     client_id: str | None
     client: Client
 
@@ -68,3 +69,6 @@ class Api:
     handle: Handler
     # The lowest version that ApiVersions tells, where that is not the lowest that is served.
     advertised_lowest: int | None = None
+    # For an API that is asked so often that its bytes are read and written by hand.
+    read: Callable[[memoryview, int], Any] | None = None
+    writer: Callable[[int], Callable[[bytearray, Answer], None]] | None = None

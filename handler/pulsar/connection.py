@@ -39,6 +39,9 @@ _DEFAULT_MAX_MESSAGE: Final = 5 * 1024 * 1024
 _FRAME_MARGIN: Final = 64 * 1024
 
 Type = BaseCommand.Type
+# The two that come for every entry; a name of `Type` is looked up by a Python function each time.
+_SEND_RECEIPT: Final = int(Type.SEND_RECEIPT)
+_MESSAGE: Final = int(Type.MESSAGE)
 
 
 class ProducerSink(Protocol):
@@ -68,7 +71,6 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._next_id = 0
-        self._outgoing: list[bytes] = []
         self._connected: asyncio.Future[BaseCommand] = self._loop.create_future()
         self._lost: PulsarError | None = None
         self._heard = True
@@ -185,17 +187,10 @@ class Connection(asyncio.Protocol):
         self._next_id += 1
         return self._next_id
 
-    def write(self, frame: bytes) -> None:
-        """Frames of one turn of the loop leave together: a system call costs more than all else about a SEND."""
-        if self._lost is None:
-            if not self._outgoing:
-                self._loop.call_soon(self._flush)
-            self._outgoing.append(frame)
-
-    def _flush(self) -> None:
-        frames, self._outgoing = self._outgoing, []
+    def write(self, *parts: bytes) -> None:
+        """A frame, in parts. The transport sends what is written in one turn of the loop together."""
         if self._lost is None and self._transport is not None:
-            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+            self._transport.writelines(parts)
 
     def write_command(self, command: BaseCommand) -> None:
         self.write(encode_command(command))
@@ -229,16 +224,21 @@ class Connection(asyncio.Protocol):
     # --- reading
 
     def _handle(self, command: BaseCommand, rest: memoryview) -> None:
+        kind = command.type
+        if kind == _SEND_RECEIPT:
+            receipt = command.send_receipt
+            if (producer := self.producers.get(receipt.producer_id)) is not None:
+                message_id = receipt.message_id
+                producer.on_receipt(receipt.sequence_id, message_id.ledger_id, message_id.entry_id)
+        elif kind == _MESSAGE:
+            if (consumer := self.consumers.get(command.message.consumer_id)) is not None:
+                message_id = command.message.message_id
+                consumer.on_entry(decode_entry(message_id.ledger_id, message_id.entry_id, rest))
+        else:
+            self._handle_rarer(command)
+
+    def _handle_rarer(self, command: BaseCommand) -> None:
         match command.type:
-            case Type.SEND_RECEIPT:
-                receipt = command.send_receipt
-                if (producer := self.producers.get(receipt.producer_id)) is not None:
-                    message_id = receipt.message_id
-                    producer.on_receipt(receipt.sequence_id, message_id.ledger_id, message_id.entry_id)
-            case Type.MESSAGE:
-                if (consumer := self.consumers.get(command.message.consumer_id)) is not None:
-                    message_id = command.message.message_id
-                    consumer.on_entry(decode_entry(message_id.ledger_id, message_id.entry_id, rest))
             case Type.PING:
                 self.write_command(BaseCommand(type=Type.PONG, pong={}))
             case Type.PONG:

@@ -33,11 +33,11 @@ def encode_command(command: BaseCommand) -> bytes:
 
 
 def encode_send(command: bytes, metadata: bytes, payload: bytes) -> bytes:
-    """A SEND frame of an already serialized command and metadata."""
+    """What stands before the payload in a SEND frame, of an already serialized command and metadata."""
     size = _U32.pack(len(metadata))
     checksum = crc32c(payload, crc32c(metadata, crc32c(size)))
     total = 4 + len(command) + 6 + 4 + len(metadata) + len(payload)
-    return b"".join((_TWO_U32.pack(total, len(command)), command, _CHECKSUM_MAGIC, _U32.pack(checksum), size, metadata, payload))
+    return b"".join((_TWO_U32.pack(total, len(command)), command, _CHECKSUM_MAGIC, _U32.pack(checksum), size, metadata))
 
 
 def split_command(frame: memoryview) -> tuple[BaseCommand, memoryview]:

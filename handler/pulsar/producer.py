@@ -99,7 +99,7 @@ class Producer:
             marked.CopyFrom(metadata)
             marked.properties.add(key=b"resent.after", value=after.encode())
             encoded = marked.SerializeToString()
-        self._connection.write(encode_send(self._command.SerializeToString(), encoded, payload))
+        self._connection.write(encode_send(self._command.SerializeToString(), encoded, payload), payload)
 
     def close(self) -> None:
         """Tell the broker; nobody waits for its answer."""

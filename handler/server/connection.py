@@ -12,8 +12,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, cast
 
+from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
 from handler.server.limits import RateLimitedLog
@@ -33,8 +35,9 @@ class Handled(Protocol):
     @property
     def api(self) -> str: ...
     @property
-    def answer(self) -> dict[str, Any] | Awaitable[dict[str, Any] | None] | None: ...
+    def answer(self) -> dict[str, Any] | Promise[dict[str, Any]] | Awaitable[dict[str, Any] | None] | None: ...
     def encode(self, answer: Mapping[str, Any]) -> bytes | bytearray: ...
+    def took(self, seconds: float) -> None: ...
 
 
 Dispatch = Callable[["KafkaConnection", memoryview], Handled]
@@ -69,7 +72,7 @@ class KafkaConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._draining = False
         self._paused = False
-        self._flush_scheduled = False
+        self._resuming = False
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()
@@ -173,6 +176,8 @@ class KafkaConnection(asyncio.Protocol):
         answer = handled.answer
         if answer is None or isinstance(answer, dict):
             self._finish(slot, answer)
+        elif isinstance(answer, Promise):
+            answer.then(partial(self._finish, slot))
         else:
             task = asyncio.ensure_future(answer)
             slot.task = task
@@ -204,30 +209,29 @@ class KafkaConnection(asyncio.Protocol):
                 log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
                 self.abort()
                 return
-        if not self._flush_scheduled:
-            self._flush_scheduled = True
-            self._loop.call_soon(self._flush)  # answers that are ready in one turn of the loop leave together
+        self._flush()
 
     def _flush(self) -> None:
-        self._flush_scheduled = False
+        """Send what is ready and next. The transport sends what is written in one turn of the loop together."""
         slots = self._slots
-        frames = []
+        now = self._loop.time()
         while slots and slots[0].ready:
             slot = slots.popleft()
-            api = slot.handled.api
-            metrics.REQUESTS.labels(api).inc()
-            metrics.REQUEST_SECONDS.labels(api).observe(self._loop.time() - slot.begun)
+            slot.handled.took(now - slot.begun)
             self._release(slot.size)
-            if slot.frame is not None:
-                frames.append(slot.frame)
-        if frames and self._transport is not None:
-            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+            if slot.frame is not None and self._transport is not None:
+                self._transport.write(slot.frame)
         if self._draining and not slots:
             self.close()
-            return
-        if (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK:
-            self._begin_backlog()
-            self._regulate()
+        elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
+            # Not at once: whoever told this answer may be in the middle of telling others.
+            self._resuming = True
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = False
+        self._begin_backlog()
+        self._regulate()
 
     def _release(self, size: int) -> None:
         if size:

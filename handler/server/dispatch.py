@@ -3,42 +3,70 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Awaitable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
 
 from handler.apis import BY_KEY
 from handler.apis.a18_api_versions import KEY as API_VERSIONS
 from handler.apis.a18_api_versions import unsupported_version
-from handler.apis.api import Call, Services
+from handler.apis.api import Api, Call, Result, Services
 from handler.errors import ProtocolError
 from handler.server.connection import KafkaConnection
-from handler.wire.headers import read_header, response_header
-from handler.wire.schema import answer_writer, read_request
+from handler.telemetry import metrics
+from handler.telemetry.latencies import Latency
+from handler.wire.headers import RequestHeader, read_header, response_header
+from handler.wire.schema import answer_writer, request_reader
 
 _SIZE: Final = struct.Struct(">i")
+
+
+class Route(NamedTuple):
+    """All that is known of an API in one version before a request comes."""
+
+    api: Api
+    version: int
+    read: Callable[[memoryview, int], Any]
+    write: Callable[[bytearray, Any], None]
+    seconds: Latency
+
+
+@cache
+def _route(key: int, version: int) -> Route | None:
+    """None where the version, or the API altogether, is not served."""
+    api = BY_KEY.get(key)
+    if api is None or not api.lowest <= version <= api.highest:
+        return None
+    return Route(
+        api, version, api.read or request_reader(key, version), (api.writer or partial(answer_writer, key))(version),
+        metrics.REQUEST_SECONDS.of(api.name),
+    )  # fmt: skip
 
 
 class Handled:
     """A request that was begun. The first four bytes of its answer are the size, filled in last."""
 
-    __slots__ = ("_correlation_id", "_key", "_version", "answer", "api")
+    __slots__ = ("_correlation_id", "_route", "answer")
 
-    def __init__(
-        self, api: str, key: int, version: int, correlation_id: int,
-        answer: dict[str, Any] | Awaitable[dict[str, Any] | None] | None,
-    ) -> None:  # fmt: skip
-        self.api = api
+    def __init__(self, route: Route, correlation_id: int, answer: Result) -> None:
         self.answer = answer
-        self._key = key
-        self._version = version
+        self._route = route
         self._correlation_id = correlation_id
 
+    @property
+    def api(self) -> str:
+        return self._route.api.name
+
     def encode(self, answer: Mapping[str, Any]) -> bytearray:
+        route = self._route
         out = bytearray(4)
-        out += response_header(self._key, self._version, self._correlation_id)
-        answer_writer(self._key, self._version)(out, answer)
+        out += response_header(route.api.key, route.version, self._correlation_id)
+        route.write(out, answer)
         _SIZE.pack_into(out, 0, len(out) - 4)
         return out
+
+    def took(self, seconds: float) -> None:
+        self._route.seconds.observe(seconds)
 
 
 class Dispatcher:
@@ -47,16 +75,21 @@ class Dispatcher:
 
     def __call__(self, client: KafkaConnection, frame: memoryview) -> Handled:
         header = read_header(frame)
+        route = _route(header.api_key, header.api_version)
+        if route is None:
+            return self._refused(header)
+        version = route.version
+        call = Call(route.api.key, version, route.read(frame[header.body_at :], version), header.client_id, client)
+        return Handled(route, header.correlation_id, route.api.handle(self._services, call))
+
+    def _refused(self, header: RequestHeader) -> Handled:
+        if header.api_key == API_VERSIONS:
+            lowest = _route(API_VERSIONS, 0)
+            assert lowest is not None
+            return Handled(lowest, header.correlation_id, unsupported_version())
         api = BY_KEY.get(header.api_key)
         if api is None:
             raise ProtocolError(f"API {header.api_key} is not supported (client {header.client_id!r})")
-        version = header.api_version
-        if not api.lowest <= version <= api.highest:
-            if api.key == API_VERSIONS:
-                return Handled(api.name, API_VERSIONS, 0, header.correlation_id, unsupported_version())
-            raise ProtocolError(
-                f"{api.name} version {version} is not supported, only {api.lowest} to {api.highest} (client {header.client_id!r})"
-            )
-        request = read_request(api.key, version, frame[header.body_at :])
-        call = Call(api.key, version, request, header.client_id, client)
-        return Handled(api.name, api.key, version, header.correlation_id, api.handle(self._services, call))
+        raise ProtocolError(
+            f"{api.name} version {header.api_version} is not supported, only {api.lowest} to {api.highest} (client {header.client_id!r})"
+        )

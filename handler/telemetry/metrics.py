@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, Counter, Gauge
 
-REQUESTS = Counter("kafka_sidecar_requests_total", "Kafka requests answered, by API.", ["api"])
-REQUEST_SECONDS = Histogram(
-    "kafka_sidecar_request_seconds", "From a request's last byte to its answer, by API.", ["api"],
-    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+from handler.telemetry.latencies import Latencies
+
+REQUEST_SECONDS = Latencies(
+    "kafka_sidecar_request_seconds", "From a request's last byte to its answer, by API.", "api",
+    bounds=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )  # fmt: skip
+REGISTRY.register(REQUEST_SECONDS)
 CONNECTIONS = Gauge("kafka_sidecar_connections", "Kafka connections open now.")
 REFUSED = Counter("kafka_sidecar_refused_total", "Connections closed for what they sent, by cause.", ["cause"])
 REQUEST_BYTES = Gauge("kafka_sidecar_request_bytes", "Bytes of requests that have no answer yet.")

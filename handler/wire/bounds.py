@@ -17,6 +17,7 @@ from kio.index import load_request_schema
 
 from handler.errors import ProtocolError
 from handler.wire.types import split_type
+from handler.wire.varint import read_varint
 
 # From a place in the bytes to the place after one value.
 Walk = Callable[[memoryview, int], int]
@@ -27,19 +28,6 @@ _FIXED: Final = {
 }  # fmt: skip
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
-
-
-def read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if at >= len(data):
-            raise ProtocolError("the request ends inside a number")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value, at
-    raise ProtocolError("a number in the request is too long")
 
 
 def _within(data: memoryview, at: int, size: int) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+from typing import Final
+
 from handler.errors import FrameTooLarge
+
+_SIZE: Final = struct.Struct(">i")
 
 
 class FrameBuffer:
@@ -41,7 +46,7 @@ class FrameBuffer:
         frames: list[memoryview] = []
         self._needed = 4
         while end - at >= 4:
-            size = int.from_bytes(view[at : at + 4], "big", signed=True)
+            (size,) = _SIZE.unpack_from(data, at)
             if size < 0 or size > self.limit:
                 raise FrameTooLarge(f"a frame of {size} bytes is over the limit of {self.limit}")
             if end - at - 4 < size:

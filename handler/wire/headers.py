@@ -7,8 +7,8 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from handler.errors import ProtocolError
-from handler.wire.bounds import read_varint
 from handler.wire.schema import answer_is_flexible, request_is_flexible
+from handler.wire.varint import skip_tagged_fields
 
 API_VERSIONS: Final = 18
 _FIXED: Final = struct.Struct(">hhih")
@@ -47,19 +47,8 @@ def read_header(frame: memoryview) -> RequestHeader:
         client_id = bytes(frame[at : at + length]).decode("utf-8", "replace")
         at += length
     if _is_flexible(key, version):
-        at = _skip_tagged_fields(frame, at)
+        at = skip_tagged_fields(frame, at)
     return RequestHeader(key, version, correlation_id, client_id, at)
-
-
-def _skip_tagged_fields(frame: memoryview, at: int) -> int:
-    count, at = read_varint(frame, at)
-    for _ in range(count):
-        _, at = read_varint(frame, at)
-        size, at = read_varint(frame, at)
-        at += size
-        if at > len(frame):
-            raise ProtocolError("a tagged field of the request header is longer than the request")
-    return at
 
 
 def response_header(key: int, version: int, correlation_id: int) -> bytes:

@@ -23,6 +23,7 @@ from kio.serial.errors import SerialError
 from handler.errors import ProtocolError
 from handler.wire.bounds import checker
 from handler.wire.types import split_type
+from handler.wire.varint import unsigned_varint
 
 Answer = Mapping[str, Any]
 Write = Callable[[bytearray, Any], None]
@@ -34,20 +35,23 @@ _ZERO_UUID: Final = bytes(16)
 
 
 @cache
-def _request_reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    reader: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(load_request_schema(key, version))
-    return reader
+def request_reader(key: int, version: int) -> Callable[[memoryview, int], Any]:
+    """Reads a body as kio's dataclass of that version; ProtocolError for anything that is not one."""
+    check = checker(key, version)
+    native: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(load_request_schema(key, version))
+
+    def read(body: memoryview, _version: int) -> Any:
+        check(body, 0)
+        try:
+            return native(body, 0)[0]
+        except (SerialError, KeyError, ValueError, TypeError, OverflowError, UnicodeDecodeError, MemoryError) as error:
+            raise ProtocolError(f"a request of API {key} version {version} can't be read: {error}") from error
+
+    return read
 
 
 def read_request(key: int, version: int, body: memoryview) -> Any:
-    """The request as kio's dataclass of that version; ProtocolError for anything that is not one."""
-    checker(key, version)(body, 0)
-    reader = _request_reader(key, version)
-    try:
-        request, _ = reader(body, 0)
-    except (SerialError, KeyError, ValueError, TypeError, OverflowError, UnicodeDecodeError, MemoryError) as error:
-        raise ProtocolError(f"a request of API {key} version {version} can't be read: {error}") from error
-    return request
+    return request_reader(key, version)(body, version)
 
 
 def request_is_flexible(key: int, version: int) -> bool:
@@ -71,13 +75,6 @@ def encode_answer(key: int, version: int, answer: Answer) -> bytearray:
     out = bytearray()
     answer_writer(key, version)(out, answer)
     return out
-
-
-def unsigned_varint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
 
 
 def _fixed(layout: str) -> Write:

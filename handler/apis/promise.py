@@ -1,0 +1,33 @@
+"""An answer that comes later, without a turn of the loop between its coming and its being told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Promise(Generic[T]):
+    """Resolved once, told once. For answers that a callback completes; a coroutine needs none."""
+
+    __slots__ = ("_told", "_value", "resolved")
+
+    def __init__(self) -> None:
+        self.resolved = False
+        self._value: Any = None
+        self._told: Callable[[T], None] | None = None
+
+    def resolve(self, value: T) -> None:
+        self.resolved = True
+        if self._told is not None:
+            self._told(value)
+        else:
+            self._value = value
+
+    def then(self, told: Callable[[T], None]) -> None:
+        """Call `told` with the value: now, if it has come."""
+        if self.resolved:
+            told(self._value)
+        else:
+            self._told = told
