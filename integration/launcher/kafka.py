@@ -37,6 +37,10 @@ class KafkaNode:
         self._server: Server | None = None
 
     @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
     def pid(self) -> int:
         assert self._server is not None
         return self._server.pid

@@ -1,0 +1,64 @@
+"""Tables of what was measured, and the ratios that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.latency import Latency
+from bench.throughput import Throughput
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows))
+
+
+def throughput_table(rows: Sequence[Throughput]) -> str:
+    head = ("system", "bytes", "parts", "write MiB/s", "p50 ms", "p99 ms", "cpu s/GiB", "broker", "read MiB/s", "cpu s/GiB", "MiB")
+    return _table(
+        head,
+        [
+            (
+                row.system, str(row.record_bytes), str(row.partitions), f"{row.produce_mib_s:.1f}", f"{row.produce_p50_ms:.1f}",
+                f"{row.produce_p99_ms:.1f}", f"{row.produce_cpu_s_per_gib:.1f}",
+                "" if row.broker_cpu_s_per_gib is None else f"{row.broker_cpu_s_per_gib:.1f}",
+                f"{row.consume_mib_s:.1f}", f"{row.consume_cpu_s_per_gib:.1f}", f"{row.resident_mib:.0f}",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def latency_table(rows: Sequence[Latency], end_to_end: dict[str, tuple[float, float]]) -> str:
+    head = ("path", "pace", "acked p50", "p99", "delivered p50", "p99", "EndToEndLatency avg", "p99")
+    return _table(
+        head,
+        [
+            (
+                row.path, row.pace, f"{row.acked_p50_ms:.2f}", f"{row.acked_p99_ms:.2f}", f"{row.delivered_p50_ms:.2f}",
+                f"{row.delivered_p99_ms:.2f}", *(f"{value:.2f}" for value in end_to_end.get(row.path, ())),
+                *("" for _ in range(0 if row.path in end_to_end else 2)),
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def ratios(rows: Sequence[Throughput]) -> dict[str, dict[str, float]]:
+    """The sidecar's rates over those of the others, by case."""
+    found: dict[str, dict[str, float]] = {}
+    for ours in rows:
+        if ours.system != "sidecar":
+            continue
+        case: dict[str, float] = {}
+        for other in rows:
+            if other.system != "sidecar" and (other.record_bytes, other.partitions) == (ours.record_bytes, ours.partitions):
+                case[f"write / {other.system}"] = ours.produce_mib_s / other.produce_mib_s
+                case[f"read / {other.system}"] = ours.consume_mib_s / other.consume_mib_s
+        found[f"{ours.record_bytes} B x {ours.partitions}"] = case
+    return found
+
+
+def ratio_table(found: dict[str, dict[str, float]]) -> str:
+    names = list(next(iter(found.values())))
+    return _table(("sidecar", *names), [(case, *(f"{values[name]:.2f}" for name in names)) for case, values in found.items()])
