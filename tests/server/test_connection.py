@@ -1,0 +1,260 @@
+"""One client's connection: order of answers, limits, budget, back-pressure, draining."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from handler.apis.promise import Promise
+from handler.errors import ProtocolError
+from handler.server.budget import ByteBudget
+from handler.server.connection import MAX_IN_WORK, KafkaConnection
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.reading = True
+        self.closed = False
+        self.aborted = False
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return ("127.0.0.1", 1)
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(bytes(data))
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@dataclass
+class Work:
+    """A request in work, as dispatch hands it over."""
+
+    answer: Any
+    api: str = "Test"
+
+    def encode(self, answer: Mapping[str, Any]) -> bytes:
+        if "broken" in answer:
+            raise ValueError("can't be encoded")
+        return bytes(answer["bytes"])
+
+    def took(self, seconds: float) -> None:
+        assert seconds >= 0
+
+
+@dataclass
+class Client:
+    """A connection whose requests are answered by hand: `works[n]` is the n-th request's promise."""
+
+    answers: Mapping[bytes, Any] = field(default_factory=dict)
+    budget: ByteBudget = field(default_factory=lambda: ByteBudget(10_000))
+    max_request: int = 1_000
+    works: list[Promise[Any]] = field(default_factory=list)
+    seen: list[bytes] = field(default_factory=list)
+    lost: int = 0
+
+    def __post_init__(self) -> None:
+        self.transport = FakeTransport()
+        self.connection = KafkaConnection(self._dispatch, self.budget, self.max_request, self._on_lost)
+        self.connection.connection_made(self.transport)  # type: ignore[arg-type]
+
+    def _on_lost(self, _: KafkaConnection) -> None:
+        self.lost += 1
+
+    def _dispatch(self, _: KafkaConnection, frame: memoryview) -> Work:
+        body = bytes(frame)
+        self.seen.append(body)
+        if body == b"garbage":
+            raise ProtocolError("garbage")
+        if body == b"bug":
+            raise RuntimeError("a bug")
+        if body in self.answers:
+            return Work(self.answers[body])
+        promise: Promise[Any] = Promise()
+        self.works.append(promise)
+        return Work(promise)
+
+    def send(self, *bodies: bytes) -> None:
+        self.connection.data_received(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
+
+    def resolve(self, number: int, data: bytes) -> None:
+        self.works[number].resolve({"bytes": data})
+
+
+async def test_answers_leave_in_the_order_of_the_requests() -> None:
+    client = Client()
+    client.send(b"a", b"b", b"c")
+    client.resolve(2, b"C")
+    client.resolve(1, b"B")
+    assert client.transport.sent == []
+    client.resolve(0, b"A")
+    assert client.transport.sent == [b"A", b"B", b"C"]
+
+
+async def test_a_request_without_an_answer_holds_nobody_up() -> None:
+    client = Client({b"silent": None})
+    client.send(b"silent", b"x")
+    client.resolve(0, b"X")
+    assert client.transport.sent == [b"X"]
+
+
+async def test_coroutines_promises_and_plain_answers_keep_their_order() -> None:
+    async def slow() -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"bytes": b"1"}
+
+    client = Client({b"slow": slow(), b"plain": {"bytes": b"2"}})
+    client.send(b"slow", b"plain", b"promise")
+    client.resolve(0, b"3")
+    assert client.transport.sent == []
+    await asyncio.sleep(0.01)
+    assert client.transport.sent == [b"1", b"2", b"3"]
+
+
+async def test_frames_may_come_byte_by_byte() -> None:
+    client = Client({b"hello": {"bytes": b"hi"}})
+    for byte in struct.pack(">i", 5) + b"hello":
+        client.connection.data_received(bytes([byte]))
+    assert client.transport.sent == [b"hi"]
+    assert client.budget.used == 0
+
+
+@pytest.mark.parametrize("body", [b"garbage", b"bug"])
+async def test_a_request_that_nobody_understands_closes_its_connection_only(body: bytes) -> None:
+    client, other = Client(), Client({b"x": {"bytes": b"y"}})
+    client.send(body)
+    assert client.transport.aborted
+    other.send(b"x")
+    assert other.transport.sent == [b"y"]
+
+
+async def test_a_frame_over_the_limit_is_refused_from_its_length_alone() -> None:
+    client = Client(max_request=100)
+    client.connection.data_received(struct.pack(">i", 101))
+    assert client.transport.aborted
+    assert client.budget.used == 0
+
+
+async def test_an_answer_that_can_not_be_encoded_closes_the_connection() -> None:
+    client = Client({b"x": {"broken": True}})
+    client.send(b"x")
+    assert client.transport.aborted
+
+
+async def test_a_failing_handler_closes_the_connection() -> None:
+    async def fails() -> None:
+        raise RuntimeError("a bug")
+
+    client = Client({b"x": fails()})
+    client.send(b"x")
+    await asyncio.sleep(0.01)
+    assert client.transport.aborted
+
+
+async def test_too_many_requests_in_work_stop_the_reading_and_go_on_later() -> None:
+    client = Client(budget=ByteBudget(10**6))
+    client.send(*[b"%d" % number for number in range(MAX_IN_WORK + 50)])
+    assert len(client.seen) == MAX_IN_WORK
+    assert not client.transport.reading
+    for number in range(MAX_IN_WORK):
+        client.resolve(number, b"done")
+    await asyncio.sleep(0)
+    assert len(client.seen) == MAX_IN_WORK + 50
+    assert client.transport.reading
+    assert client.seen == [b"%d" % number for number in range(MAX_IN_WORK + 50)]
+
+
+async def test_thousands_of_requests_in_one_read_that_are_answered_at_once() -> None:
+    client = Client({b"x": {"bytes": b"y"}}, budget=ByteBudget(10**6))
+    client.send(*[b"x"] * 5_000)
+    await asyncio.sleep(0.01)
+    assert len(client.transport.sent) == 5_000
+    assert client.transport.reading
+
+
+async def test_a_client_that_takes_no_answers_is_not_read() -> None:
+    client = Client({b"x": {"bytes": b"y"}})
+    client.connection.pause_writing()
+    assert not client.transport.reading
+    client.send(b"x")
+    assert client.seen == []
+    client.connection.resume_writing()
+    assert client.transport.reading
+    assert client.transport.sent == [b"y"]
+
+
+async def test_a_request_is_not_read_before_there_is_room_for_it() -> None:
+    budget = ByteBudget(100)
+    first, second = Client(budget=budget), Client(budget=budget)
+    first.send(b"x" * 90)
+    assert budget.used == 90
+    second.connection.data_received(struct.pack(">i", 80) + b"begins")
+    assert not second.transport.reading
+    first.resolve(0, b"done")
+    assert second.transport.reading
+    second.connection.data_received(b"y" * 74)
+    second.resolve(0, b"done")
+    assert second.transport.sent == [b"done"]
+    assert budget.used == 0
+
+
+async def test_a_lost_client_gives_everything_back() -> None:
+    budget = ByteBudget(100)
+    cancelled = asyncio.Event()
+
+    async def long_poll() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    first = Client({b"poll": long_poll()}, budget=budget)
+    first.send(b"poll", b"x" * 60)
+    waiting = Client(budget=budget)
+    waiting.connection.data_received(struct.pack(">i", 90))
+    await asyncio.sleep(0)
+    waiting.connection.connection_lost(None)
+    first.connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert cancelled.is_set()
+    assert budget.used == 0
+    assert first.lost == 1
+    first.resolve(0, b"too late")
+    assert first.transport.sent == []
+    assert budget.used == 0
+
+
+async def test_draining_answers_what_is_begun_and_takes_nothing_more() -> None:
+    client = Client()
+    client.send(b"a")
+    client.connection.drain()
+    assert not client.transport.reading
+    assert not client.transport.closed
+    client.send(b"b")
+    client.resolve(0, b"A")
+    assert client.transport.sent == [b"A"]
+    assert client.transport.closed
+    assert client.seen == [b"a"]
+
+
+async def test_draining_an_idle_connection_closes_it() -> None:
+    client = Client()
+    client.connection.drain()
+    assert client.transport.closed

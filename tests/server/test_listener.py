@@ -1,0 +1,78 @@
+"""The listener: real sockets, scripted answers."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+
+from handler.errors import ConfigError
+from handler.server.budget import ByteBudget
+from handler.server.listener import Listener
+from tests.server.test_connection import Work
+
+
+def listener(answer: object, *, max_connections: int = 10, idle_seconds: float = 60.0) -> Listener:
+    return Listener(
+        lambda _client, _frame: Work(answer), ByteBudget(1_000), max_request=100, max_connections=max_connections, idle_seconds=idle_seconds
+    )
+
+
+async def _ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(struct.pack(">i", 1) + b"x")
+    return reader, writer
+
+
+async def test_it_serves_and_drains() -> None:
+    server = listener({"bytes": b"answer"})
+    port = await server.start("127.0.0.1", 0)
+    reader, writer = await _ask(port)
+    assert await reader.readexactly(6) == b"answer"
+    assert await server.drain(5)
+    assert await reader.read() == b""
+    writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_drain_that_takes_too_long_says_so() -> None:
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    server = listener(never())
+    _, writer = await _ask(await server.start("127.0.0.1", 0))
+    await asyncio.sleep(0.05)
+    assert not await server.drain(0.05)
+    writer.close()
+
+
+async def test_connections_over_the_limit_are_closed() -> None:
+    server = listener({"bytes": b"!"}, max_connections=1)
+    port = await server.start("127.0.0.1", 0)
+    first, one = await _ask(port)
+    assert await first.readexactly(1) == b"!"
+    second, two = await asyncio.open_connection("127.0.0.1", port)
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await second.readexactly(1)
+    one.close()
+    two.close()
+    await server.drain(1)
+
+
+async def test_idle_connections_are_closed() -> None:
+    server = listener({"bytes": b"!"}, idle_seconds=0.1)
+    reader, writer = await _ask(await server.start("127.0.0.1", 0))
+    async with asyncio.timeout(5):
+        assert await reader.read() == b"!"
+    writer.close()
+    await server.drain(1)
+
+
+async def test_a_taken_address_is_one_clear_sentence() -> None:
+    first, second = listener(None), listener(None)
+    port = await first.start("127.0.0.1", 0)
+    with pytest.raises(ConfigError, match="set listen to a free address"):
+        await second.start("127.0.0.1", port)
+    await first.drain(1)
