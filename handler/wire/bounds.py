@@ -2,7 +2,10 @@
 
 kio's native reader takes memory for as many elements as a request announces; a few bytes of garbage
 could so end the process. A checker per API and version, compiled from kio's schema, walks the bytes
-first. Consecutive fields of fixed size are one step, so a Produce request costs a handful.
+first. Consecutive fields of fixed size are one step.
+
+The same walk finds tagged fields that this version does not know. Kafka ignores them (KIP-482) and
+kio refuses them, so they are cut out before kio reads the request.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from kio.index import load_request_schema
 
 from handler.errors import ProtocolError
 from handler.wire.types import split_type
-from handler.wire.varint import read_varint
+from handler.wire.varint import read_varint, unsigned_varint
 
-# From a place in the bytes to the place after one value.
-Walk = Callable[[memoryview, int], int]
+# Bytes that are to stand in place of those from one place to another.
+Cut = tuple[int, int, bytes]
+# From a place in the bytes to the place after one value; what must be cut on the way is added to the list.
+Walk = Callable[[memoryview, int, list[Cut]], int]
 
 _FIXED: Final = {
     "int8": 1, "bool": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "uint32": 4, "timedelta_i32": 4,
@@ -38,7 +43,7 @@ def _within(data: memoryview, at: int, size: int) -> int:
 
 
 def _fixed(size: int) -> Walk:
-    def walk(data: memoryview, at: int) -> int:
+    def walk(data: memoryview, at: int, cuts: list[Cut]) -> int:
         return _within(data, at, size)
 
     return walk
@@ -65,7 +70,7 @@ _SIZE_32: Final = _legacy_size(_I32)
 def _sized(kafka_type: str, flexible: bool) -> Walk:
     read_size = _compact_size if flexible else _SIZE_16 if kafka_type == "string" else _SIZE_32
 
-    def walk(data: memoryview, at: int) -> int:
+    def walk(data: memoryview, at: int, cuts: list[Cut]) -> int:
         size, at = read_size(data, at)
         return _within(data, at, max(size, 0))
 
@@ -75,7 +80,7 @@ def _sized(kafka_type: str, flexible: bool) -> Walk:
 def _array(item: Walk, item_size: int | None, flexible: bool) -> Walk:
     read_count = _compact_size if flexible else _SIZE_32
 
-    def walk(data: memoryview, at: int) -> int:
+    def walk(data: memoryview, at: int, cuts: list[Cut]) -> int:
         count, at = read_count(data, at)
         if count <= 0:
             return at
@@ -84,16 +89,16 @@ def _array(item: Walk, item_size: int | None, flexible: bool) -> Walk:
         if count > len(data) - at:
             raise ProtocolError(f"an array of {count} elements in {len(data) - at} bytes")
         for _ in range(count):
-            at = item(data, at)
+            at = item(data, at, cuts)
         return at
 
     return walk
 
 
 def _nullable(item: Walk) -> Walk:
-    def walk(data: memoryview, at: int) -> int:
+    def walk(data: memoryview, at: int, cuts: list[Cut]) -> int:
         end = _within(data, at, 1)
-        return item(data, end) if data[at] == 1 else end
+        return item(data, end, cuts) if data[at] == 1 else end
 
     return walk
 
@@ -135,29 +140,60 @@ def _entity(entity: type[Any]) -> Walk:
     if flexible:
         steps.append(_tagged(tagged))
 
-    def walk_entity(data: memoryview, at: int) -> int:
+    def walk_entity(data: memoryview, at: int, cuts: list[Cut]) -> int:
         for step in steps:
-            at = step(data, at)
+            at = step(data, at, cuts)
         return at
 
     return walk_entity
 
 
 def _tagged(known: dict[int, Walk]) -> Walk:
-    def walk(data: memoryview, at: int) -> int:
+    def walk(data: memoryview, at: int, cuts: list[Cut]) -> int:
+        start = at
         count, at = read_varint(data, at)
         if count > len(data) - at:
             raise ProtocolError(f"{count} tagged fields in {len(data) - at} bytes")
+        kept: list[tuple[int, bytes | memoryview]] = []
+        changed = False
         for _ in range(count):
             tag, at = read_varint(data, at)
             size, at = read_varint(data, at)
             end = _within(data, at, size)
             if tag in known:
-                known[tag](data[:end], at)
+                inner: list[Cut] = []
+                known[tag](data[:end], at, inner)
+                kept.append((tag, without(data, at, end, inner)))
+                changed = changed or bool(inner)
+            else:
+                changed = True
             at = end
+        if changed:
+            cuts.append((start, at, _tagged_section(kept)))
         return at
 
     return walk
+
+
+def _tagged_section(fields_: list[tuple[int, bytes | memoryview]]) -> bytes:
+    out = bytearray()
+    unsigned_varint(out, len(fields_))
+    for tag, value in fields_:
+        unsigned_varint(out, tag)
+        unsigned_varint(out, len(value))
+        out += value
+    return bytes(out)
+
+
+def without(data: memoryview, start: int, end: int, cuts: list[Cut]) -> bytes | memoryview:
+    """The bytes from `start` to `end` with the cuts made."""
+    if not cuts:
+        return data[start:end]
+    parts: list[bytes | memoryview] = []
+    for cut_from, cut_to, instead in cuts:
+        parts += (data[start:cut_from], instead)
+        start = cut_to
+    return b"".join((*parts, data[start:end]))
 
 
 @cache

@@ -21,7 +21,7 @@ from kio.serial import entity_reader
 from kio.serial.errors import SerialError
 
 from handler.errors import ProtocolError
-from handler.wire.bounds import checker
+from handler.wire.bounds import Cut, checker, without
 from handler.wire.types import split_type
 from handler.wire.varint import unsigned_varint
 
@@ -41,9 +41,10 @@ def request_reader(key: int, version: int) -> Callable[[memoryview, int], Any]:
     native: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(load_request_schema(key, version))
 
     def read(body: memoryview, _version: int) -> Any:
-        check(body, 0)
+        cuts: list[Cut] = []
+        check(body, 0, cuts)
         try:
-            return native(body, 0)[0]
+            return native(memoryview(without(body, 0, len(body), cuts)), 0)[0]
         except (SerialError, KeyError, ValueError, TypeError, OverflowError, UnicodeDecodeError, MemoryError) as error:
             raise ProtocolError(f"a request of API {key} version {version} can't be read: {error}") from error
 

@@ -103,3 +103,24 @@ def test_an_announced_count_takes_no_memory(key: int, version: int, count: bytes
             read_request(key, version, memoryview(filling * lead + count * 8))
         except ProtocolError:
             pass
+
+
+UNKNOWN_TAG = b"\x01\xa0\x07\x03new"  # one tagged field, number 928, three bytes
+
+
+def test_tagged_fields_of_a_newer_client_are_ignored() -> None:
+    topic = b"\0" * 16 + b"\x02t" + UNKNOWN_TAG
+    request = read_request(3, 12, memoryview(b"\x03" + topic + topic + b"\x01\x00" + UNKNOWN_TAG))
+    assert [topic.name for topic in request.topics] == ["t", "t"]
+    assert request.allow_auto_topic_creation
+    assert not request.include_topic_authorized_operations
+
+
+def test_tagged_fields_within_a_known_one_are_ignored_too() -> None:
+    replica_state = (7).to_bytes(4, "big") + (9).to_bytes(8, "big") + UNKNOWN_TAG
+    cluster_id = b"\x05real"
+    tagged = b"\x03\x00\x05" + cluster_id + b"\x01" + bytes([len(replica_state)]) + replica_state + b"\x63\x01x"
+    fixed = (500).to_bytes(4, "big") + (1).to_bytes(4, "big") + (10).to_bytes(4, "big") + b"\0" + bytes(4) + bytes(4)
+    request = read_request(1, 17, memoryview(fixed + b"\x01\x01\x01" + tagged))
+    assert request.cluster_id == "real"
+    assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (7, 9)
