@@ -11,19 +11,26 @@ from integration.launcher.jars import Bundle, class_path
 from integration.launcher.process import Server, free_port
 
 VERSION: Final = "4.2.0"
-TOOLS: Final = Bundle(
-    name=f"kafka-{VERSION}",
-    jars=(
-        f"org.apache.kafka:kafka_2.13:{VERSION}",
-        f"org.apache.kafka:kafka-tools:{VERSION}",
-        "org.slf4j:slf4j-nop:1.7.36",
-    ),
-)
+# The first 3.x whose producer is idempotent by default without KAFKA-13598, and the last one.
+OLDER_VERSIONS: Final = ("3.2.3", "3.9.1")
 
 
-def java_tool(name: str, *arguments: str, stdin: str | None = None, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+def tools(version: str = VERSION) -> Bundle:
+    return Bundle(
+        name=f"kafka-{version}",
+        jars=(
+            f"org.apache.kafka:kafka_2.13:{version}",
+            f"org.apache.kafka:kafka-tools:{version}",
+            "org.slf4j:slf4j-nop:1.7.36",
+        ),
+    )
+
+
+def java_tool(
+    name: str, *arguments: str, stdin: str | None = None, seconds: float = 60, version: str = VERSION
+) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command line classes to its end."""
-    command = ["java", "-Xmx256m", "-cp", class_path(TOOLS), name, *arguments]
+    command = ["java", "-Xmx256m", "-cp", class_path(tools(version)), name, *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
 
 
@@ -66,7 +73,7 @@ transaction.state.log.min.isr=1
             done = java_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
             if done.returncode:
                 raise SystemExit(f"Kafka's storage could not be formatted:\n{done.stdout}{done.stderr}")
-        command = ["java", "-Xmx768m", "-cp", class_path(TOOLS), "kafka.Kafka", str(config)]
+        command = ["java", "-Xmx768m", "-cp", class_path(tools()), "kafka.Kafka", str(config)]
         self._server = Server("Kafka", command, self.directory / "kafka.log")
         self._server.wait_until(self._ready, 60)
 
