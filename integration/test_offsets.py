@@ -126,3 +126,22 @@ def test_the_start_moves_when_retention_removes_ledgers(versioned: Versioned) ->
     assert bounds(versioned.sidecar.address, topic)[1] == len(values)
     more = produce(versioned.sidecar.address, topic, [b"more"])
     assert more[0].offset == len(values)
+
+
+def test_a_topic_emptied_by_retention_answers_its_end_for_both(versioned: Versioned) -> None:
+    topic = new_topic()
+    create(versioned.sidecar.address, topic)
+    values = _fill(versioned, topic, batches=30)
+    body = json.dumps({"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}).encode()
+    admin("POST", f"{versioned.standalone.admin_url}/admin/v2/persistent/public/default/{topic}/retention", body)
+    deadline = time.monotonic() + 60
+    found = bounds(versioned.sidecar.address, topic)
+    while found[0] < len(values) and time.monotonic() < deadline:
+        unload(versioned.standalone.admin_url, topic)  # closes the open ledger, which would always stay
+        time.sleep(2)
+        found = bounds(versioned.sidecar.address, topic)
+    assert found == (len(values), len(values))
+    versioned.restart_sidecar()
+    assert bounds(versioned.sidecar.address, topic) == (len(values), len(values))
+    assert [ack.offset for ack in produce(versioned.sidecar.address, topic, [b"after"])] == [len(values)]
+    assert [record.value for record in read(versioned.sidecar.address, topic, 1, offset=len(values))] == [b"after"]
