@@ -18,14 +18,14 @@ from kio.schema.errors import ErrorCode
 from handler.errors import EntryUnreadable
 from handler.partition.append import Appender, Done
 from handler.partition.cache import CachedEntry, FetchCache, Run
-from handler.partition.catchup import CatchUpReader
+from handler.partition.catchups import CatchUps
 from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
+from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
 from handler.partition.producers import Verdict
-from handler.partition.single import first_entry
 from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -39,8 +39,6 @@ CONFIRM_SECONDS: Final = 15.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
 END_FRESH_SECONDS: Final = 1.0
-LOG_START_FRESH_SECONDS: Final = 1.0
-LOG_START_STALE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +48,12 @@ class PartitionLimits:
     read_ahead: int = 4 * 1024 * 1024
     idle_seconds: float = 60.0
     catch_up_idle_seconds: float = 15.0
-    max_catch_up_readers: int = 8
 
 
 class Partition:
     def __init__(self, name: str, log_: EntryLog, writer_name: str, cache: FetchCache, limits: PartitionLimits) -> None:
         self.name = name
         self.ended: ErrorCode | None = None
-        self.log_start = 0
         self._log = log_
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -67,10 +63,11 @@ class Partition:
         self._waiting: list[tuple[BatchHeader, bytes, float, Done]] = []
         self._watchers: set[Callable[[], None]] = set()
         self._at_position: list[tuple[Position, asyncio.Future[None]]] = []
-        self._catch_ups: list[CatchUpReader] = []
-        self._first_position: Position | None = None
-        self._log_start_at = -1.0
-        self._log_start_task: asyncio.Task[int] | None = None
+        self._start = LogStart(log_, self.confirmed_end, self._changed)
+        self._catch_ups = CatchUps(
+            log_, self._cache, limits.read_ahead,
+            reached_tail=self._is_folded, on_data=self._changed, on_open=self._start.refresh_soon,
+        )  # fmt: skip
         self._foreign_at = -1.0
         self._end_confirmed_at = -1_000.0
         self._end_task: asyncio.Task[None] | None = None
@@ -92,12 +89,11 @@ class Partition:
                 if last is None:
                     # What was never written or is all trimmed: the end is what the ledger metadata says.
                     self._fold.begin_empty((stats.index_property if stats.index_property is not None else -1) + 1)
-                    self.log_start = self._fold.next_offset
+                    self._start.move(self._fold.next_offset)
                 else:
                     self._start_at = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
-                    self._first_position = None
                 await self._read_to_last(OPEN_SECONDS, at_least=last)
-                await self.refresh_log_start()
+                await self._start.refresh()
         except TimeoutError:
             self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
         except PulsarError as error:
@@ -141,9 +137,7 @@ class Partition:
             done(Verdict(code, -1))
         self._appender.fail(code)
         self._tail.stop()
-        for reader in self._catch_ups:
-            reader.close()
-        self._catch_ups.clear()
+        self._catch_ups.close()
         for _, waiter in self._at_position:
             if not waiter.done():
                 waiter.set_exception(Unavailable(why))
@@ -278,12 +272,10 @@ class Partition:
             return self._beyond_the_end(offset, now)
         if offset == self._fold.next_offset:
             return Run([], 0, offset, ErrorCode.none)
-        run = self._cache.run(offset, max_bytes, at_least_one)
-        for reader in self._catch_ups:
-            if reader.is_near(offset):
-                reader.touch(offset, now)
-                run = run or reader.run(offset, max_bytes, at_least_one)
-        return run if run is not None else self._catch_up(offset)
+        # The readers are asked first, for they must learn how far their consumers have come.
+        held = self._catch_ups.run(offset, max_bytes, at_least_one, now)
+        run = self._cache.run(offset, max_bytes, at_least_one) or held
+        return run if run is not None else self._catch_ups.bring(offset)
 
     def _beyond_the_end(self, offset: int, now: float) -> Run | None:
         """Out of range, unless the end known here is old: another sidecar may have told a newer one."""
@@ -303,29 +295,6 @@ class Partition:
             self._end_confirmed_at = begun
             self._changed()
 
-    def _catch_up(self, offset: int) -> Run | None:
-        """See to it that a reader brings `offset`."""
-        for reader in list(self._catch_ups):
-            if reader.done:
-                if reader.drained:
-                    self._catch_ups.remove(reader)
-                if reader.error is not ErrorCode.none and reader.next_offset <= offset:
-                    return Run([], 0, offset, reader.error)
-            elif reader.will_bring(offset):
-                return None
-        if len(self._catch_ups) >= self._limits.max_catch_up_readers:
-            oldest = min(self._catch_ups, key=lambda reader: reader.touched_at)
-            self._catch_ups.remove(oldest)
-            oldest.close()
-        self._spawn_log_start()
-        self._catch_ups.append(
-            CatchUpReader(
-                self._log, self._cache, offset, self._limits.read_ahead,
-                reached_tail=self._is_folded, on_data=self._changed,
-            )
-        )  # fmt: skip
-        return None
-
     def _is_folded(self, position: Position) -> bool:
         return self._fold.last is not None and position >= self._fold.last
 
@@ -337,42 +306,16 @@ class Partition:
         await self._read_to_last(CONFIRM_SECONDS)
         return self._fold.next_offset
 
+    @property
+    def log_start(self) -> int:
+        return self._start.offset
+
     async def confirmed_start(self) -> int:
         self.used_at = self._loop.time()
-        if self._loop.time() - self._log_start_at > LOG_START_FRESH_SECONDS:
-            return await asyncio.shield(self._spawn_log_start())
-        return self.log_start
+        return await self._start.confirmed()
 
     def refresh_log_start_if_stale(self) -> None:
-        if self._loop.time() - self._log_start_at > LOG_START_STALE_SECONDS:
-            self._spawn_log_start()
-
-    def _spawn_log_start(self) -> asyncio.Task[int]:
-        if self._log_start_task is None or self._log_start_task.done():
-            self._log_start_task = asyncio.create_task(self.refresh_log_start())
-            self._log_start_task.add_done_callback(_log_failure)
-        return self._log_start_task
-
-    async def refresh_log_start(self) -> int:
-        """Learn where the log begins now. It moves only forward, a whole ledger at a time."""
-        begun = self._loop.time()
-        stats = await self._log.stats()
-        if stats.first is None:
-            # Everything is trimmed: what is left is the end, and only the end is known to be true.
-            await self._read_to_last(CONFIRM_SECONDS)
-            self._move_log_start(self._fold.next_offset)
-        elif stats.first != self._first_position:
-            first = await first_entry(self._log)
-            if first is not None:
-                self._move_log_start(first.base_offset)
-                self._first_position = stats.first
-        self._log_start_at = begun
-        return self.log_start
-
-    def _move_log_start(self, offset: int) -> None:
-        if offset > self.log_start:
-            self.log_start = offset
-            self._changed()
+        self._start.refresh_if_stale()
 
     # --- searches
 
@@ -411,11 +354,7 @@ class Partition:
             return
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
-        for reader in list(self._catch_ups):
-            if reader.drained or now - reader.touched_at > limits.catch_up_idle_seconds:
-                if reader in self._catch_ups:
-                    self._catch_ups.remove(reader)
-                reader.close()
+        self._catch_ups.tick(now, limits.catch_up_idle_seconds)
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._watchers and not self._at_position and not self._appender.pending:
             self._tail.stop()
@@ -424,8 +363,3 @@ class Partition:
         used = max(self.used_at, self._appender.used_at)
         busy = self._appender.pending or self._watchers or self._waiting or not self._opening.done()
         return not busy and now - used > self._limits.idle_seconds * 5
-
-
-def _log_failure(task: asyncio.Task[int]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.info("the log start could not be refreshed: %s", task.exception())

@@ -215,7 +215,7 @@ async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trim
         log.roll()
     assert await partition.confirmed_start() == 0
     log.trim(trimmed)
-    await partition.refresh_log_start()
+    await partition._start.refresh()
     assert partition.log_start == trimmed * 2
     assert await partition.confirmed_end() == 6
     run = partition.read(0, 1000, at_least_one=True)

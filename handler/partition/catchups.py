@@ -1,0 +1,70 @@
+"""The readers of old data that a partition has at work: found, shared, limited in number, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.partition.cache import PartitionCache, Run
+from handler.partition.catchup import CatchUpReader
+from handler.partition.port import EntryLog
+from handler.pulsar.entry import Position
+
+MAX_READERS: Final = 8
+
+
+class CatchUps:
+    def __init__(
+        self, log_: EntryLog, cache: PartitionCache, read_ahead: int, *,
+        reached_tail: Callable[[Position], bool], on_data: Callable[[], None], on_open: Callable[[], object],
+    ) -> None:  # fmt: skip
+        self._log = log_
+        self._cache = cache
+        self._read_ahead = read_ahead
+        self._reached_tail = reached_tail
+        self._on_data = on_data
+        self._on_open = on_open  # whoever reads old data may find it trimmed
+        self._readers: list[CatchUpReader] = []
+
+    def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> Run | None:
+        """What a reader holds from `offset` on. Each that reads for this consumer learns how far it has come."""
+        run = None
+        for reader in self._readers:
+            if reader.is_near(offset):
+                reader.touch(offset, now)
+                run = run or reader.run(offset, max_bytes, at_least_one)
+        return run
+
+    def bring(self, offset: int) -> Run | None:
+        """See to it that a reader brings `offset`; a run only where one has failed there."""
+        for reader in list(self._readers):
+            if reader.done:
+                if reader.drained:
+                    self._readers.remove(reader)
+                if reader.error is not ErrorCode.none and reader.next_offset <= offset:
+                    return Run([], 0, offset, reader.error)
+            elif reader.will_bring(offset):
+                return None
+        if len(self._readers) >= MAX_READERS:
+            self._close(min(self._readers, key=lambda reader: reader.touched_at))
+        self._on_open()
+        self._readers.append(
+            CatchUpReader(self._log, self._cache, offset, self._read_ahead, reached_tail=self._reached_tail, on_data=self._on_data)
+        )
+        return None
+
+    def tick(self, now: float, idle_seconds: float) -> None:
+        for reader in list(self._readers):
+            if reader.drained or now - reader.touched_at > idle_seconds:
+                self._close(reader)
+
+    def close(self) -> None:
+        for reader in list(self._readers):
+            self._close(reader)
+
+    def _close(self, reader: CatchUpReader) -> None:
+        if reader in self._readers:  # closing one tells waiting consumers, who may have closed others
+            self._readers.remove(reader)
+        reader.close()

@@ -1,0 +1,70 @@
+"""Where a partition begins. Retention moves it forward, a whole ledger at a time; it never moves back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from handler.partition.port import EntryLog
+from handler.partition.single import first_entry
+from handler.pulsar.entry import Position
+
+log = logging.getLogger(__name__)
+
+FRESH_SECONDS: Final = 1.0
+STALE_SECONDS: Final = 10.0
+
+
+class LogStart:
+    def __init__(self, log_: EntryLog, confirmed_end: Callable[[], Awaitable[int]], on_moved: Callable[[], None]) -> None:
+        self.offset = 0
+        self._log = log_
+        self._confirmed_end = confirmed_end
+        self._on_moved = on_moved
+        self._loop = asyncio.get_running_loop()
+        self._first: Position | None = None
+        self._learnt_at = -STALE_SECONDS
+        self._task: asyncio.Task[int] | None = None
+
+    def move(self, offset: int) -> None:
+        if offset > self.offset:
+            self.offset = offset
+            self._on_moved()
+
+    async def confirmed(self) -> int:
+        """The start, asked for a moment ago at most."""
+        if self._loop.time() - self._learnt_at > FRESH_SECONDS:
+            return await asyncio.shield(self.refresh_soon())
+        return self.offset
+
+    def refresh_if_stale(self) -> None:
+        if self._loop.time() - self._learnt_at > STALE_SECONDS:
+            self.refresh_soon()
+
+    def refresh_soon(self) -> asyncio.Task[int]:
+        """Ask the broker; those who want to know at the same time share the question."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self.refresh())
+            self._task.add_done_callback(_log_failure)
+        return self._task
+
+    async def refresh(self) -> int:
+        begun = self._loop.time()
+        stats = await self._log.stats()
+        if stats.first is None:
+            # Everything is trimmed: what is left is the end, and only the end is known to be true.
+            self.move(await self._confirmed_end())
+        elif stats.first != self._first:
+            first = await first_entry(self._log)
+            if first is not None:
+                self.move(first.base_offset)
+                self._first = stats.first
+        self._learnt_at = begun
+        return self.offset
+
+
+def _log_failure(task: asyncio.Task[int]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.info("the log start could not be refreshed: %s", task.exception())
