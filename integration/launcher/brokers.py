@@ -14,7 +14,7 @@ from typing import Final
 
 import httpx
 
-from integration.launcher.process import Server, free_port
+from integration.launcher.process import Restartable, Server, free_port
 from integration.launcher.pulsar import DEFAULT_VERSION, LAPTOP_SETTINGS, SIDECAR_SETTINGS, answers, java, write_settings
 from integration.support import admin
 
@@ -22,7 +22,7 @@ _HEAP: Final = "-Xmx512m"
 _MOVE_SECONDS: Final = 30.0
 
 
-class Broker:
+class Broker(Restartable):
     """One of the brokers. `kill` and `start` bring it back under its own address."""
 
     def __init__(self, directory: Path, name: str, settings: dict[str, str]) -> None:
@@ -31,7 +31,6 @@ class Broker:
         self._directory = directory
         self._name = name
         self._settings = settings
-        self._server: Server | None = None
 
     @property
     def address(self) -> str:
@@ -50,14 +49,6 @@ class Broker:
     def wait(self) -> None:
         assert self._server is not None
         self._server.wait_until(lambda: answers(f"http://{self.web_address}/admin/v2/brokers/health"), 90)
-
-    def kill(self) -> None:
-        if self._server is not None:
-            self._server.kill()
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()
 
 
 class TwoBrokers:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from integration.launcher.jars import Bundle, class_path
-from integration.launcher.process import Server, free_port
+from integration.launcher.process import Restartable, Server, free_port
 
 VERSION: Final = "4.2.0"
 # The first 3.x whose producer is idempotent by default without KAFKA-13598, and the last one.
@@ -34,23 +34,17 @@ def java_tool(
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
 
 
-class KafkaNode:
+class KafkaNode(Restartable):
     """One KRaft node, broker and controller in one, on free ports."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port = free_port()
         self._controller_port = free_port()
-        self._server: Server | None = None
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        assert self._server is not None
-        return self._server.pid
 
     def start(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -82,7 +76,3 @@ transaction.state.log.min.isr=1
 
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()

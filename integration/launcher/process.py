@@ -103,3 +103,29 @@ class Server:
     def kill(self) -> int:
         self.signal(signal.SIGKILL)
         return self._process.wait(30)
+
+
+class Restartable:
+    """What every kind of server here has in common: it can be stopped, killed, and started again."""
+
+    _server: Server | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._server is not None
+        return self._server.pid
+
+    @property
+    def running(self) -> bool:
+        return self._server is not None and self._server.running
+
+    def stop(self, seconds: float = 30) -> int:
+        return 0 if self._server is None else self._server.stop(seconds)
+
+    def kill(self) -> None:
+        if self._server is not None:
+            self._server.kill()
+
+    def signal(self, number: int) -> None:
+        assert self._server is not None
+        self._server.signal(number)

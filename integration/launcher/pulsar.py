@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from integration.launcher.jars import Bundle, class_path
-from integration.launcher.process import JVM_OPENS, Server, free_port
+from integration.launcher.process import JVM_OPENS, Restartable, Server, free_port
 
 DEFAULT_VERSION: Final = "4.2.4"
 
@@ -114,7 +114,7 @@ def answers(url: str) -> bool:
     return False
 
 
-class Standalone:
+class Standalone(Restartable):
     """One broker, one bookie, one metadata store, in one JVM."""
 
     def __init__(
@@ -129,7 +129,6 @@ class Standalone:
         self._zookeeper_port = free_port()
         chosen = {**LAPTOP_SETTINGS, **SIDECAR_SETTINGS, **(settings or {})}
         self._settings = {key: value for key, value in chosen.items() if key not in without}
-        self._server: Server | None = None
 
     @property
     def url(self) -> str:
@@ -142,15 +141,6 @@ class Standalone:
     @property
     def log(self) -> Path:
         return self.directory / "pulsar.log"
-
-    @property
-    def pid(self) -> int:
-        assert self._server is not None
-        return self._server.pid
-
-    @property
-    def running(self) -> bool:
-        return self._server is not None and self._server.running
 
     def start(self, seconds: float = 90) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -181,18 +171,6 @@ class Standalone:
 
     def _ready(self) -> bool:
         return answers(f"{self.admin_url}/admin/v2/brokers/health") and answers(f"{self.admin_url}/admin/v2/namespaces/public/default")
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()
-
-    def kill(self) -> None:
-        if self._server is not None:
-            self._server.kill()
-
-    def signal(self, number: int) -> None:
-        assert self._server is not None
-        self._server.signal(number)
 
 
 def version_from_environment() -> str:

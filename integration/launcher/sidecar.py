@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import sys
 from pathlib import Path
 
-from integration.launcher.process import Server, free_port
+from integration.launcher.process import Restartable, Server, free_port
 
 
-class SidecarProcess:
+class SidecarProcess(Restartable):
     def __init__(self, directory: Path, pulsar_url: str, admin_url: str, *, port: int = 0, **settings: str) -> None:
         self.port = port or free_port()
         self._directory = directory
@@ -21,7 +20,6 @@ class SidecarProcess:
             "KAFKA_SIDECAR_KAFKA__AUTO_CREATE_TOPICS": "true",
             **{f"KAFKA_SIDECAR_{name.upper()}": value for name, value in settings.items()},
         }
-        self._server: Server | None = None
 
     @property
     def address(self) -> str:
@@ -31,15 +29,6 @@ class SidecarProcess:
     def log(self) -> Path:
         return self._directory / "sidecar.log"
 
-    @property
-    def pid(self) -> int:
-        assert self._server is not None
-        return self._server.pid
-
-    @property
-    def running(self) -> bool:
-        return self._server is not None and self._server.running
-
     def start(self, seconds: float = 30) -> None:
         command = [sys.executable, "-m", "handler", "serve"]
         self._server = Server("the sidecar", command, self.log, env=self._environment)
@@ -48,11 +37,3 @@ class SidecarProcess:
     def _listens(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def stop(self) -> int:
-        return 0 if self._server is None else self._server.stop(30)
-
-    def kill(self) -> None:
-        assert self._server is not None
-        self._server.signal(signal.SIGKILL)
-        self._server.kill()

@@ -1,0 +1,131 @@
+"""What stored entries of every kind become, and which are refused by name."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import cramjam
+import pytest
+from aiokafka.record.memory_records import MemoryRecords
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.errors import EntryUnreadable
+from handler.partition.entries import permits_of, read_entry
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from tests.support.batches import batch
+
+PLAIN: dict[int, Callable[[bytes], Any]] = {
+    0: bytes,
+    1: cramjam.lz4.compress_block,
+    2: cramjam.zlib.compress,
+    3: cramjam.zstd.compress,
+    4: cramjam.snappy.compress_raw,
+}
+
+
+def _metadata(**fields: object) -> MessageMetadata:
+    return MessageMetadata(**{"producer_name": b"p", "sequence_id": 0, "publish_time": 1_234, **fields})  # type: ignore[arg-type]
+
+
+def _entry(metadata: MessageMetadata, payload: bytes) -> RawEntry:
+    return RawEntry(Position(1, 0), 9, None, metadata.SerializeToString(), memoryview(payload))
+
+
+def _kafka(**fields: object) -> MessageMetadata:
+    metadata = _metadata(**fields)
+    metadata.properties.add(key=b"entry.format", value=b"kafka")
+    return metadata
+
+
+def _records(data: bytes) -> list[tuple[int, bytes | None, bytes | None, int]]:
+    found = []
+    batches = MemoryRecords(data)
+    while (next_one := batches.next_batch()) is not None:
+        found += [(record.offset, record.key, record.value, record.timestamp) for record in next_one]
+    return found
+
+
+def _native_batch(*values: bytes | None) -> bytes:
+    out = bytearray()
+    for number, value in enumerate(values):
+        single = SingleMessageMetadata(payload_size=len(value or b""), partition_key=b"k%d" % number, null_value=value is None)
+        encoded = single.SerializeToString()
+        out += struct.pack(">I", len(encoded)) + encoded + (value or b"")
+    return bytes(out)
+
+
+def test_an_entry_of_ours_is_its_batch_untouched() -> None:
+    data = batch(b"a", b"b")
+    content = read_entry(_entry(_kafka(producer_name=b"kafka-sidecar-x-1", sequence_id=7), data))
+    assert (content.data, content.offsets, content.writer, content.writer_sequence) == (data, 2, b"kafka-sidecar-x-1", 7)
+    assert [record[:3] for record in _records(content.placed(40))] == [(40, None, b"a"), (41, None, b"b")]
+
+
+def test_an_entry_of_kop_may_hold_several_batches() -> None:
+    first, second = batch(b"a", b"b"), batch(b"c")
+    entry = _entry(_kafka(num_messages_in_batch=3), first + second)
+    content = read_entry(entry)
+    assert content.offsets == 3
+    assert content.writer is None, "its sequence is not a sidecar's"
+    assert [record[:3:2] for record in _records(content.placed(10))] == [(10, b"a"), (11, b"b"), (12, b"c")]
+    assert permits_of(entry) == 3, "the broker counts messages, not entries"
+
+
+@pytest.mark.parametrize("codec", PLAIN)
+def test_a_native_message_is_one_record(codec: int) -> None:
+    payload = PLAIN[codec](b"value" * 50)
+    metadata = _metadata(compression=codec, uncompressed_size=250, partition_key=b"key", event_time=77)
+    content = read_entry(_entry(metadata, bytes(payload)))
+    assert _records(content.placed(5)) == [(5, b"key", b"value" * 50, 77)]
+
+
+@pytest.mark.parametrize("codec", PLAIN)
+def test_a_native_batch_is_as_many_records(codec: int) -> None:
+    plain = _native_batch(b"one", None, b"three")
+    metadata = _metadata(compression=codec, uncompressed_size=len(plain), num_messages_in_batch=3)
+    content = read_entry(_entry(metadata, bytes(PLAIN[codec](plain))))
+    assert content.offsets == 3
+    assert _records(content.placed(5)) == [(5, b"k0", b"one", 1_234), (6, b"k1", None, 1_234), (7, b"k2", b"three", 1_234)]
+
+
+def test_a_batch_that_compaction_has_thinned_keeps_its_offsets() -> None:
+    out = bytearray()
+    for number, gone in enumerate((False, False, True)):
+        encoded = SingleMessageMetadata(payload_size=1, compacted_out=gone).SerializeToString()
+        out += struct.pack(">I", len(encoded)) + encoded + b"%d" % number
+    content = read_entry(_entry(_metadata(num_messages_in_batch=3), bytes(out)))
+    assert content.offsets == 3
+    assert [record[0] for record in _records(content.placed(20))] == [20, 21]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "payload", "why"),
+    [
+        (_metadata(encryption_keys=[{"key": b"k", "value": b"v"}]), b"x", "encrypted"),
+        (_metadata(num_chunks_from_msg=3, chunk_id=0, uuid=b"u"), b"x", "chunked"),
+        (_kafka(), b"not a batch", "shorter than its header"),
+        (_kafka(), b"", "no record batch"),
+        (_kafka(), batch(b"a")[:-1], "a record batch says"),
+        (_metadata(compression=9, uncompressed_size=3), b"abc", "unknown Pulsar compression"),
+        (_metadata(compression=3, uncompressed_size=3), b"abc", "compression 3"),
+        (_metadata(compression=1, uncompressed_size=2**31), b"abc", "over the limit"),
+        (_metadata(num_messages_in_batch=1_000_000_000), b"abc", "broken batch"),
+    ],
+)
+def test_what_can_not_be_read_says_why(metadata: MessageMetadata, payload: bytes, why: str) -> None:
+    with pytest.raises(EntryUnreadable, match=why):
+        read_entry(_entry(metadata, payload))
+
+
+@given(metadata=st.binary(max_size=80), payload=st.binary(max_size=200))
+def test_any_bytes_are_an_entry_or_unreadable(metadata: bytes, payload: bytes) -> None:
+    entry = RawEntry(Position(1, 0), 9, None, metadata, memoryview(payload))
+    assert permits_of(entry) >= 1
+    try:
+        assert read_entry(entry).offsets >= 1
+    except EntryUnreadable:
+        pass
