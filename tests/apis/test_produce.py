@@ -99,8 +99,6 @@ async def test_acks_0_writes_and_answers_nothing(setup: Setup) -> None:
         (batch(b"a"), {"topic": ProducedTopic("no/such", None, [ProducedPartition(0, b"")])}, ErrorCode.invalid_topic_exception),
     ],
 )
-async def test_what_is_known_to_be_bad_is_not_written(
-    setup: Setup, records: bytes | None, how: dict[str, Any], error: ErrorCode
-) -> None:
+async def test_what_is_known_to_be_bad_is_not_written(setup: Setup, records: bytes | None, how: dict[str, Any], error: ErrorCode) -> None:
     assert await setup.produce(records, **how) == [(error, -1)]
     assert setup.written == 0
