@@ -18,6 +18,10 @@ MAX_REDIRECTS: Final = 5
 BEFORE_FIRST: Final = Position(-1, -1)
 
 
+class _NotReached(Unavailable):
+    """Another broker may answer."""
+
+
 class AlreadyExists(PulsarError):
     """What was to be created is there."""
 
@@ -32,22 +36,35 @@ def _path(topic: str) -> str:
 class PulsarAdmin:
     def __init__(self, url: str, max_connections: int = 16) -> None:
         self._urls = url.split(",")
-        self._next = 0
+        self._current = 0  # the one that answered last
         self._http = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False)
 
     async def close(self) -> None:
         await self._http.aclose()
 
     async def call(self, method: str, path: str, *, json: object = None, params: dict[str, str] | None = None) -> httpx.Response:
-        """One call, redirects followed; raises the exception that fits the status."""
-        base = self._urls[self._next % len(self._urls)]
+        """One call to whichever broker answers, redirects followed; raises the exception that fits the status."""
+        failure: Unavailable | None = None
+        for base in (*self._urls[self._current :], *self._urls[: self._current]):
+            try:
+                response = await self._call_at(base, method, path, json, params)
+            except _NotReached as error:
+                failure = error
+            else:
+                self._current = self._urls.index(base)
+                return response
+        assert failure is not None
+        raise failure
+
+    async def _call_at(self, base: str, method: str, path: str, json: object, params: dict[str, str] | None) -> httpx.Response:
         url = httpx.URL(base + path, params=params) if params else httpx.URL(base + path)
         for _ in range(MAX_REDIRECTS):
             try:
                 response = await self._http.request(method, url, json=json)
             except (httpx.TransportError, OSError) as error:
-                self._next += 1
-                raise Unavailable(f"{method} {url}: {error or type(error).__name__}") from error
+                # What changes something is not asked twice once it may have been heard.
+                again = method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                raise (_NotReached if again else Unavailable)(f"{method} {url}: {error or type(error).__name__}") from error
             if response.status_code not in (302, 307):
                 return _checked(method, url, response)
             url = url.join(response.headers["location"])

@@ -36,7 +36,7 @@ class PulsarClient:
         self._listener_name = listener_name
         self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
         self._opening: dict[tuple[str, str | None, Purpose], asyncio.Task[Connection]] = {}
-        self._next_service = 0
+        self._current = 0  # the service address that answered last
         self._sweeper: asyncio.Task[None] | None = None
 
     # --- connections
@@ -89,15 +89,16 @@ class PulsarClient:
                     connection.close()
 
     async def _service_connection(self) -> Connection:
-        """Any broker of the service URL: the next one when one does not answer."""
+        """Any broker of the service URL: the one that answered last, or the next that does."""
         failure: Unavailable | None = None
-        for _ in self._service_urls:
-            address = self._service_urls[self._next_service % len(self._service_urls)]
+        for address in (*self._service_urls[self._current :], *self._service_urls[: self._current]):
             try:
-                return await self._connection(f"pulsar://{address}", "read")
+                connection = await self._connection(f"pulsar://{address}", "read")
             except Unavailable as error:
-                self._next_service += 1
                 failure = error
+            else:
+                self._current = self._service_urls.index(address)
+                return connection
         assert failure is not None
         raise failure
 

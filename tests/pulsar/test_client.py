@@ -447,3 +447,13 @@ async def test_an_unsupported_schema_is_refused_for_good() -> None:
         with pytest.raises(Refused):
             await client.producer(TOPIC, "w", Events())
         await client.close()
+
+
+async def test_lookups_at_the_same_time_all_find_the_broker_that_is_up() -> None:
+    fixture = Fixture()
+    async with fake_broker(fixture.script) as broker:
+        fixture.broker = broker
+        client = PulsarClient("pulsar://127.0.0.1:1," + broker.url.removeprefix("pulsar://"))
+        for _ in range(3):
+            await asyncio.gather(*(client._service_connection() for _ in range(4)))
+        await client.close()

@@ -1,0 +1,93 @@
+"""Admin REST: another broker when one is down, redirects with method and body, errors by kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+
+Answer = Callable[[httpx.Request], httpx.Response]
+
+
+def admin(urls: str, answer: Answer) -> PulsarAdmin:
+    made = PulsarAdmin(urls)
+    made._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    return made
+
+
+def first_is_dead(asked: list[str]) -> Answer:
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        if request.url.host == "one":
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json={"partitions": 3, "creationDate": "today"})
+
+    return answer
+
+
+async def test_a_broker_that_is_down_is_passed_over() -> None:
+    asked: list[str] = []
+    client = admin("http://one,http://two", first_is_dead(asked))
+    assert await client.partitions("persistent://public/default/t") == 3
+    assert await client.partitions("persistent://public/default/t") == 3
+    assert asked == ["one", "two", "two"], "the one that answered is asked first from then on"
+
+
+async def test_calls_at_the_same_time_do_not_send_each_other_back_to_the_dead_broker() -> None:
+    client = admin("http://one,http://two", first_is_dead([]))
+    for _ in range(5):
+        answers = await asyncio.gather(*(client.partitions("persistent://public/default/t") for _ in range(4)))
+        assert answers == [3] * 4
+
+
+async def test_what_changes_something_is_not_sent_twice_once_it_may_have_been_heard() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        raise httpx.ReadTimeout("no answer")
+
+    client = admin("http://one,http://two", answer)
+    with pytest.raises(Unavailable):
+        await client.create_topic("persistent://public/default/t", 3)
+    assert asked == ["one"]
+    with pytest.raises(Unavailable):
+        await client.clusters()
+    assert asked == ["one", "one", "two"]
+
+
+async def test_a_redirect_keeps_method_and_body() -> None:
+    seen: list[tuple[str, str, bytes]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request.url.host, request.method, request.content))
+        if request.url.host == "one":
+            return httpx.Response(307, headers={"location": str(request.url.copy_with(host="two"))})
+        return httpx.Response(204)
+
+    await admin("http://one", answer).create_topic("persistent://public/default/t", 3)
+    assert seen == [("one", "PUT", b"3"), ("two", "PUT", b"3")]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (404, TopicMissing), (401, NotPermitted), (403, NotPermitted), (409, AlreadyExists), (429, Unavailable), (503, Unavailable),
+        (412, Refused),
+    ],  # fmt: skip
+)
+async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, kind: type[PulsarError]) -> None:
+    client = admin("http://one", lambda _: httpx.Response(status, json={"reason": "because"}))
+    with pytest.raises(kind, match="because"):
+        await client.partitions("persistent://public/default/t")
+
+
+async def test_redirects_in_a_circle_end() -> None:
+    client = admin("http://one", lambda request: httpx.Response(307, headers={"location": str(request.url)}))
+    with pytest.raises(Unavailable, match="redirected"):
+        await client.clusters()
