@@ -77,9 +77,14 @@ async def test_a_redirect_keeps_method_and_body() -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (404, TopicMissing), (401, NotPermitted), (403, NotPermitted), (409, AlreadyExists), (429, Unavailable), (503, Unavailable),
+        (404, TopicMissing),
+        (401, NotPermitted),
+        (403, NotPermitted),
+        (409, AlreadyExists),
+        (429, Unavailable),
+        (503, Unavailable),
         (412, Refused),
-    ],  # fmt: skip
+    ],
 )
 async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, kind: type[PulsarError]) -> None:
     client = admin("http://one", lambda _: httpx.Response(status, json={"reason": "because"}))
