@@ -39,10 +39,11 @@ MAX_AHEAD_MS: Final = 3_600_000
 class _Gathering:
     """The answer of one request while its partitions are in work."""
 
-    __slots__ = ("_left", "_result", "_topics")
+    __slots__ = ("_left", "_refused", "_result", "_topics")
 
-    def __init__(self, result: Promise[Answer] | None) -> None:
-        self._result = result  # None for acks=0
+    def __init__(self, result: Promise[Answer | None], refused: Callable[[], None] | None) -> None:
+        self._result = result
+        self._refused = refused  # for acks=0: what to do about an error that no answer can tell
         self._topics: list[dict[str, Any]] = []
         self._left = 1  # held until every partition is begun
 
@@ -57,6 +58,8 @@ class _Gathering:
         self._left += 1
 
         def done(verdict: Verdict) -> None:
+            if self._refused is not None and verdict.error is not ErrorCode.none:
+                self._refused()
             answer["error_code"] = verdict.error
             answer["base_offset"] = verdict.base_offset
             answer["log_append_time"] = verdict.timestamp
@@ -67,8 +70,9 @@ class _Gathering:
 
     def one_less(self) -> None:
         self._left -= 1
-        if self._left == 0 and self._result is not None:
-            self._result.resolve({"responses": self._topics, "throttle_time": 0})
+        if self._left == 0:
+            silent = self._refused is not None
+            self._result.resolve(None if silent else {"responses": self._topics, "throttle_time": 0})
 
 
 def _checked(services: Services, version: int, records: bytes) -> BatchHeader | Verdict:
@@ -91,8 +95,10 @@ def _checked(services: Services, version: int, records: bytes) -> BatchHeader | 
 
 def handle(services: Services, call: Call) -> Result:
     request: ProduceRequest = call.request
-    result: Promise[Answer] | None = None if request.acks == 0 else Promise()
-    gathering = _Gathering(result)
+    # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
+    # Its request still holds its bytes of the budget until it is written.
+    result: Promise[Answer | None] = Promise()
+    gathering = _Gathering(result, call.client.abort if request.acks == 0 else None)
     deadline = services.clock() + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:
         answers = gathering.topic(topic)

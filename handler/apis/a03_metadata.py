@@ -22,6 +22,7 @@ from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName
 
 EMPTY_MEANS_ALL_UP_TO: Final = 0  # in v0 an empty list asks for all, later null does
+TOP_LEVEL_ERROR_SINCE: Final = 13
 OPERATIONS_NOT_GIVEN: Final = -(2**31)
 
 
@@ -94,11 +95,18 @@ async def _handle(services: Services, call: Call) -> Answer:
         cluster_id = await services.catalog.cluster_id()
         if wanted is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not wanted):
             names = services.catalog.names
-            topics = [_found(services, topic, names.kafka(topic.name)) for topic in await services.catalog.all()]
+            topics = [
+                _found(services, topic, names.kafka(topic.name))
+                if isinstance(topic, Topic)
+                else _missing(ErrorCode.leader_not_available, names.kafka(topic))
+                for topic in await services.catalog.all()
+            ]
         else:
             topics = list(await asyncio.gather(*(_one(services, call, topic) for topic in wanted)))
     except PulsarError as failure:
         error = error_code(failure)
+        if not wanted and call.version < TOP_LEVEL_ERROR_SINCE:
+            call.client.abort()  # an empty list without an error would say that there are no topics
         topics = [_missing(error, getattr(topic, "name", None) or "") for topic in wanted or ()]
     return {
         "throttle_time": 0,

@@ -69,8 +69,8 @@ async def _create(services: Services, call: Call, topic: Any, twice: bool) -> di
                 raise _Refused(ErrorCode.topic_already_exists, f"topic {topic.name} exists")
             topic_id = None
         else:
-            services.partitions.forget_topic(name.pulsar)
             topic_id = (await services.catalog.create(name, count)).topic_id
+            services.partitions.forget_topic(name.pulsar)  # of one that had this name before
     except _Refused as refused:
         return _answer(topic.name, refused.code, str(refused))
     except AlreadyExists:

@@ -36,6 +36,8 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
         if isinstance(name, ErrorCode):
             return answer | {"error_code": name}
         topic = await services.catalog.find(name, fresh=True)
+        if not named and topic.topic_id != topic_id:  # deleted and made again by someone else
+            return answer | {"error_code": ErrorCode.unknown_topic_id}
         services.partitions.forget_topic(name.pulsar)
         await services.catalog.delete(name)
         services.partitions.forget_topic(name.pulsar)  # what was opened again meanwhile

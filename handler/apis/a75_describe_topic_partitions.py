@@ -36,7 +36,10 @@ async def _wanted(services: Services, request: Any) -> list[tuple[str, Topic | E
         found = await asyncio.gather(*(_described(services, name) for name in asked))
         return list(zip(asked, found, strict=True))
     try:
-        everything: list[tuple[str, Topic | ErrorCode]] = [(names.kafka(topic.name), topic) for topic in await services.catalog.all()]
+        everything: list[tuple[str, Topic | ErrorCode]] = [
+            (names.kafka(topic.name), topic) if isinstance(topic, Topic) else (names.kafka(topic), ErrorCode.leader_not_available)
+            for topic in await services.catalog.all()
+        ]
     except PulsarError as error:
         return [("", error_code(error))]
     return sorted(everything, key=lambda item: item[0])

@@ -20,7 +20,7 @@ from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 
 Answer = dict[str, Any]
-Result = Answer | None | Promise[Answer] | Awaitable[Answer | None]
+Result = Answer | None | Promise[Answer | None] | Awaitable[Answer | None]
 
 
 class Client(Protocol):
@@ -28,6 +28,8 @@ class Client(Protocol):
 
     peer: str
     local_address: tuple[str, int]
+
+    def abort(self) -> None: ...
 
 
 class Call(NamedTuple):

@@ -54,13 +54,14 @@ class LogStart:
         begun = self._loop.time()
         stats = await self._log.stats()
         if stats.first is None:
-            # Everything is trimmed: what is left is the end, and only the end is known to be true.
-            self.move(await self._confirmed_end())
+            # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
+            # log is still empty after the end was learnt, for a record may have come in between.
+            end = await self._confirmed_end()
+            if (await self._log.stats()).first is None:
+                self.move(end)
         elif stats.first != self._first:
-            first = await first_entry(self._log)
-            if first is not None:
-                self.move(first.base_offset)
-                self._first = stats.first
+            self.move((await first_entry(self._log)).base_offset)
+            self._first = stats.first
         self._learnt_at = begun
         return self.offset
 

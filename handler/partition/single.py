@@ -39,7 +39,7 @@ class _Queue:
 
 
 async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
-    """Entries from `start` on. Ends when none comes for a while; raises what ends the reader."""
+    """Entries from `start` on, without an end: whoever reads knows where to stop. Silence is a failure, never an answer."""
     events = _Queue()
     reader = await log_.reader(start, events)
     try:
@@ -49,8 +49,8 @@ async def entries_from(log_: EntryLog, start: Position | None, permits: int = PE
             try:
                 async with asyncio.timeout(ENTRY_SECONDS):
                     entry = await events.entries.get()
-            except TimeoutError:
-                return
+            except TimeoutError as error:
+                raise Unavailable(f"no entry came within {ENTRY_SECONDS:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry
             found = _understood(entry)
@@ -74,9 +74,7 @@ def _understood(entry: RawEntry) -> ReadEntry:
     return ReadEntry(entry.position, base, entry.last_index + 1, entry.broker_timestamp, content)
 
 
-async def first_entry(log_: EntryLog) -> ReadEntry | None:
-    """The earliest entry there is; None when none comes."""
+async def first_entry(log_: EntryLog) -> ReadEntry:
+    """The earliest entry of a log that is not empty."""
     async with aclosing(entries_from(log_, None, permits=1)) as entries:
-        async for entry in entries:
-            return entry
-    return None
+        return await anext(entries)

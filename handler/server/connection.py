@@ -35,7 +35,7 @@ class Handled(Protocol):
     @property
     def api(self) -> str: ...
     @property
-    def answer(self) -> dict[str, Any] | Promise[dict[str, Any]] | Awaitable[dict[str, Any] | None] | None: ...
+    def answer(self) -> dict[str, Any] | Promise[dict[str, Any] | None] | Awaitable[dict[str, Any] | None] | None: ...
     def encode(self, answer: Mapping[str, Any]) -> bytes | bytearray: ...
     def took(self, seconds: float) -> None: ...
 
@@ -46,14 +46,15 @@ Dispatch = Callable[["KafkaConnection", memoryview], Handled]
 class _Slot:
     """A place in the order of answers."""
 
-    __slots__ = ("begun", "frame", "handled", "ready", "size", "task")
+    __slots__ = ("answer", "begun", "handled", "orphaned", "ready", "size", "task")
 
     def __init__(self, handled: Handled, size: int, begun: float) -> None:
         self.handled = handled
         self.size = size
         self.begun = begun
         self.ready = False
-        self.frame: bytes | bytearray | None = None  # stays None where no answer is to be sent
+        self.orphaned = False  # its client is gone while its work goes on
+        self.answer: Mapping[str, Any] | None = None  # stays None where no answer is to be sent
         self.task: asyncio.Future[Any] | None = None
 
 
@@ -99,7 +100,9 @@ class KafkaConnection(asyncio.Protocol):
         for slot in slots:
             if slot.task is not None:
                 slot.task.cancel()  # a long poll ends with its client
-            self._release(slot.size)
+            slot.orphaned = slot.task is None and not slot.ready
+            if not slot.orphaned:
+                self._release(slot.size)
         self._backlog.clear()
         self._on_lost(self)
 
@@ -130,6 +133,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._client_is_slow = False
+        self._flush()
         self._begin_backlog()
         self._regulate()
 
@@ -201,32 +205,45 @@ class KafkaConnection(asyncio.Protocol):
         self._finish(slot, task.result())
 
     def _finish(self, slot: _Slot, answer: Mapping[str, Any] | None) -> None:
+        if slot.orphaned:
+            self._release(slot.size)
+            return
         slot.ready = True
-        if answer is not None:
-            try:
-                slot.frame = slot.handled.encode(answer)
-            except Exception:
-                log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
-                self.abort()
-                return
+        slot.answer = answer
         self._flush()
 
     def _flush(self) -> None:
-        """Send what is ready and next. The transport sends what is written in one turn of the loop together."""
+        """Send what is ready and next. The transport sends what is written in one turn of the loop together.
+
+        An answer is encoded when its turn has come and its client takes answers: before that it is a few
+        references to what the cache holds, after that a copy.
+        """
         slots = self._slots
         now = self._loop.time()
-        while slots and slots[0].ready:
+        while slots and slots[0].ready and not self._client_is_slow:
             slot = slots.popleft()
             slot.handled.took(now - slot.begun)
             self._release(slot.size)
-            if slot.frame is not None and self._transport is not None:
-                self._transport.write(slot.frame)
+            if slot.answer is not None and self._transport is not None and not self._send(slot):
+                return
         if self._draining and not slots:
             self.close()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
             # Not at once: whoever told this answer may be in the middle of telling others.
             self._resuming = True
             self._loop.call_soon(self._resume)
+
+    def _send(self, slot: _Slot) -> bool:
+        assert self._transport is not None
+        assert slot.answer is not None
+        try:
+            frame = slot.handled.encode(slot.answer)
+        except Exception:
+            log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
+            self.abort()
+            return False
+        self._transport.write(frame)
+        return True
 
     def _resume(self) -> None:
         self._resuming = False

@@ -58,7 +58,7 @@ class Listener:
             now = loop.time()
             for connection in list(self._connections):
                 if now - connection.last_active > self._idle_seconds:
-                    connection.close()
+                    connection.abort()  # a close would wait for a client that takes nothing any more
 
     async def drain(self, seconds: float) -> bool:
         """Stop accepting, let everyone finish; True when all did in time."""

@@ -7,11 +7,11 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
-from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.topics.names import TopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Catalog:
         async with self._lookups:
             try:
                 partitions, created = await self._ask(name)
-            except PulsarError:
+            except TopicMissing:
                 self.forget(name)
                 raise
         topic = Topic(name, partitions, uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}"), self._clock())
@@ -94,15 +94,20 @@ class Catalog:
             name = self.name_of(topic_id)
         return name
 
-    async def all(self) -> list[Topic]:
-        """Every topic of the default namespace, in the order of names."""
+    async def all(self) -> list[Topic | TopicName]:
+        """Every topic of the default namespace, in the order of names; by its name alone what can't be described now."""
         listed = await self._admin.partitioned_topics(self.names.default_namespace)
         names = sorted(name for name in map(self.names.from_pulsar, listed) if name is not None)
         found = await asyncio.gather(*(self.find(name) for name in names), return_exceptions=True)
+        topics: list[Topic | TopicName] = []
         for name, topic in zip(names, found, strict=True):
             if isinstance(topic, BaseException):
                 log.info("topic %s is listed and can't be described: %s", name.pulsar, topic)
-        return [topic for topic in found if isinstance(topic, Topic)]
+            if isinstance(topic, Topic):
+                topics.append(topic)
+            elif isinstance(topic, Unavailable):
+                topics.append(self._topics.get(name, name))  # a list without it would say that it is gone
+        return topics
 
     async def create(self, name: TopicName, partitions: int) -> Topic:
         await self._admin.create_topic(name.pulsar, partitions)
@@ -136,7 +141,9 @@ class Catalog:
 
     async def grow(self, name: TopicName, partitions: int) -> None:
         await self._admin.grow_topic(name.pulsar, partitions)
-        self.forget(name)
+        topic = self._topics.get(name)
+        if topic is not None:  # asked for again by whoever wants it next; its id stays known meanwhile
+            self._topics[name] = replace(topic, learnt_at=-FRESH_SECONDS)
 
     def forget(self, name: TopicName) -> None:
         topic = self._topics.pop(name, None)

@@ -32,6 +32,7 @@ TOPIC_ID = uuid.UUID(int=77)
 @dataclass
 class Setup:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
+    aborted: int = 0
 
     def __post_init__(self) -> None:
         catalog = Catalog(cast(Any, None), TopicNames("public/default"), lambda: 0.0)
@@ -48,7 +49,10 @@ class Setup:
         partitions = [ProducedPartition(index, data) for index, data in enumerate(records)]
         topics = [topic or ProducedTopic(None, TOPIC_ID, partitions)]
         request = ProduceRequest(None, acks, 5_000, topics)
-        return handle(self.services, Call(0, version, request, "test", cast(Any, None)))
+        return handle(self.services, Call(0, version, request, "test", cast(Any, self)))
+
+    def abort(self) -> None:
+        self.aborted += 1
 
     async def produce(self, *records: bytes | None, **how: Any) -> list[tuple[ErrorCode, int]]:
         promise: Promise[Any] = self.begin(*records, **how)
@@ -79,9 +83,19 @@ async def test_one_bad_partition_does_not_hold_the_others_up(setup: Setup) -> No
     assert await setup.produce(b"garbage" * 20, batch(b"good")) == [(ErrorCode.invalid_record, -1), (ErrorCode.none, 0)]
 
 
-async def test_acks_0_writes_and_answers_nothing(setup: Setup) -> None:
-    assert setup.begin(batch(b"a"), acks=0) is None
+async def test_acks_0_writes_and_answers_nothing_when_it_is_written(setup: Setup) -> None:
+    told: list[Any] = []
+    promise = setup.begin(batch(b"a"), acks=0)
+    promise.then(told.append)
+    assert not promise.resolved, "the request holds its bytes of the budget until it is written"
     assert await setup.produce(batch(b"b")) == [(ErrorCode.none, 1)]
+    assert told == [None]
+    assert setup.aborted == 0
+
+
+async def test_a_client_of_acks_0_learns_of_an_error_by_losing_its_connection(setup: Setup) -> None:
+    setup.begin(b"garbage" * 20, acks=0)
+    assert setup.aborted == 1
 
 
 @pytest.mark.parametrize(

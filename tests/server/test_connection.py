@@ -234,7 +234,6 @@ async def test_a_lost_client_gives_everything_back() -> None:
     first.connection.connection_lost(None)
     await asyncio.sleep(0)
     assert cancelled.is_set()
-    assert budget.used == 0
     assert first.lost == 1
     first.resolve(0, b"too late")
     assert first.transport.sent == []
@@ -258,3 +257,22 @@ async def test_draining_an_idle_connection_closes_it() -> None:
     client = Client()
     client.connection.drain()
     assert client.transport.closed
+
+
+async def test_answers_that_nobody_takes_are_not_encoded() -> None:
+    client = Client({b"x": {"bytes": b"y"}})
+    client.send(b"first", b"x")
+    client.connection.pause_writing()
+    client.resolve(0, b"1")
+    assert client.transport.sent == []
+    client.connection.resume_writing()
+    assert client.transport.sent == [b"1", b"y"]
+
+
+async def test_work_that_outlives_its_client_keeps_its_bytes_until_it_is_done() -> None:
+    client = Client()
+    client.send(b"x" * 50)
+    client.connection.connection_lost(None)
+    assert client.budget.used == 50
+    client.resolve(0, b"too late")
+    assert client.budget.used == 0
