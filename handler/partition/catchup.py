@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -29,8 +29,7 @@ log = logging.getLogger(__name__)
 # through two sidecars. Second copies of one sidecar say themselves how far to go back.
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
-PERMITS_AT_ONCE: Final = 256
-FIRST_GUESS: Final = 64 * 1024  # bytes of an entry before one was seen
+ENTRIES_AT_ONCE: Final = 256
 # Whoever asks for an offset not further ahead than this waits for the stream instead of a new reader.
 SHARED_DISTANCE: Final = 20_000
 RETRIES: Final = 3
@@ -39,13 +38,16 @@ RETRIES: Final = 3
 class CatchUpReader:
     def __init__(
         self, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, *,
-        reached_tail: Callable[[Position], bool], on_data: Callable[[], None],
+        reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: Callable[[], Awaitable[int]],
     ) -> None:  # fmt: skip
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
         self._reached_tail = reached_tail
         self._on_data = on_data
+        self._ask_log_start = log_start
+        self._gap: tuple[Position, int] | None = None  # an entry that does not follow, and its base offset
+        self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._fold = Fold()
         self._reader: LogReader | None = None
         self._ended: asyncio.Future[PulsarError | None] = asyncio.get_running_loop().create_future()
@@ -53,7 +55,9 @@ class CatchUpReader:
         self._ahead: deque[CachedEntry] = deque()  # what nobody has taken yet
         self._ahead_bytes = 0
         self._held = FetchCache(budget=2**62).partition()  # bounded by what is granted
-        self._permits = 0
+        self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
+        self._cost = 1  # permits of the most expensive entry so far: a native batch costs as many as it has messages
+        self._largest = 0  # bytes of the largest entry so far
         self._started_at: Position | None = None
         self.wanted = wanted
         self.next_offset = wanted
@@ -125,8 +129,8 @@ class CatchUpReader:
                 # Behind the last index the broker could find, which may be a little old: try again later.
                 raise Unavailable(f"no entry holds offset {self.next_offset}")
             start = (await self._log.stats()).before(found, ENTRIES_BEFORE, BYTES_BEFORE)
+        self._fold = Fold()
         while True:
-            self._fold = Fold()
             self._restart_at = None
             self._started_at = start
             self._ended = asyncio.get_running_loop().create_future()
@@ -139,9 +143,17 @@ class CatchUpReader:
                 self._let_go()
             if reason is not None:
                 raise reason
-            if self._restart_at is None:
+            if self._gap is not None:
+                start, base = self._gap
+                self._gap = None
+                if await self._ask_log_start() > self.next_offset:
+                    return  # retention made the gap: whoever reads here is out of range
+                self._gap_known_to = base
+            elif self._restart_at is not None:
+                start = self._restart_at
+                self._fold = Fold()
+            else:
                 return
-            start = self._restart_at
 
     def _finish(self, error: ErrorCode) -> None:
         if not self.done:
@@ -157,13 +169,15 @@ class CatchUpReader:
 
     def _grant(self) -> None:
         """Ask for more while there is room ahead, in steps that fit the size of these entries."""
-        if self._reader is None or self._ahead_bytes >= self._read_ahead:
+        room = self._read_ahead - self._ahead_bytes
+        if self._reader is None or room <= 0:
             return
-        average = self._ahead_bytes // len(self._ahead) if self._ahead else FIRST_GUESS
-        step = max(1, min(PERMITS_AT_ONCE, self._read_ahead // max(1, average)))
+        # One entry until the first has come and its size is known.
+        entries = max(1, min(ENTRIES_AT_ONCE, room // self._largest)) if self._largest else 1
+        step = entries * self._cost
         if self._permits <= step // 2:
-            self._permits += step
-            self._reader.grant(step)
+            self._reader.grant(step - self._permits)
+            self._permits = step
 
     # --- from the reader
 
@@ -171,7 +185,10 @@ class CatchUpReader:
         if self._ended.done():
             return
         position = entry.position
-        self._permits -= permits_of(entry)
+        cost = permits_of(entry)
+        self._permits -= cost
+        self._cost = max(self._cost, cost)
+        self._largest = max(self._largest, len(entry.payload) + 1)
         if self._fold.last is not None and position <= self._fold.last:
             self._grant()
             return  # a rewind of the dispatcher
@@ -181,7 +198,7 @@ class CatchUpReader:
             self._ended.set_exception(alarm)
             return
         self._on_data()
-        if self._restart_at is not None or self._reached_tail(position):
+        if self._restart_at is not None or self._gap is not None or self._reached_tail(position):
             self._ended.set_result(None)
             return
         self._grant()
@@ -194,13 +211,17 @@ class CatchUpReader:
         try:
             content = read_entry(entry)
         except EntryUnreadable as error:
+            if self._is_gap(position, entry.last_index):
+                return
             folded = self._fold.unreadable(position, entry.last_index)
             if folded.next_offset > self.next_offset:
                 log.error("%s", error)
-                self._put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
+                self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.corrupt_message))
             return
         if content.resent_after is not None and self._started_at is not None and content.resent_after < self._started_at:
             self._restart_at = content.resent_after
+            return
+        if self._is_gap(position, entry.last_index - content.offsets + 1):
             return
         folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
@@ -208,6 +229,13 @@ class CatchUpReader:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             accepted = folded.verdict.accepted
             self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.none))
+
+    def _is_gap(self, position: Position, base: int) -> bool:
+        """Whether offsets are missing before this entry, and nobody has asked yet if retention took them."""
+        if base <= self.next_offset or base <= self._gap_known_to:
+            return False
+        self._gap = (position, base)
+        return True
 
     def _put(self, entry: CachedEntry) -> None:
         self.next_offset = entry.next_offset

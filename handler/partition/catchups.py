@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import PartitionCache, Run
 from handler.partition.catchup import CatchUpReader
+from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
 from handler.pulsar.entry import Position
 
@@ -18,14 +19,14 @@ MAX_READERS: Final = 8
 class CatchUps:
     def __init__(
         self, log_: EntryLog, cache: PartitionCache, read_ahead: int, *,
-        reached_tail: Callable[[Position], bool], on_data: Callable[[], None], on_open: Callable[[], object],
+        reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: LogStart,
     ) -> None:  # fmt: skip
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
         self._reached_tail = reached_tail
         self._on_data = on_data
-        self._on_open = on_open  # whoever reads old data may find it trimmed
+        self._log_start = log_start  # whoever reads old data may find it trimmed
         self._readers: list[CatchUpReader] = []
 
     def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> Run | None:
@@ -49,10 +50,13 @@ class CatchUps:
                 return None
         if len(self._readers) >= MAX_READERS:
             self._close(min(self._readers, key=lambda reader: reader.touched_at))
-        self._on_open()
+        self._log_start.refresh_soon()
         self._readers.append(
-            CatchUpReader(self._log, self._cache, offset, self._read_ahead, reached_tail=self._reached_tail, on_data=self._on_data)
-        )
+            CatchUpReader(
+                self._log, self._cache, offset, self._read_ahead,
+                reached_tail=self._reached_tail, on_data=self._on_data, log_start=self._log_start.refresh,
+            )
+        )  # fmt: skip
         return None
 
     def tick(self, now: float, idle_seconds: float) -> None:

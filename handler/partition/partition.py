@@ -66,7 +66,7 @@ class Partition:
         self._start = LogStart(log_, self.confirmed_end, self._changed)
         self._catch_ups = CatchUps(
             log_, self._cache, limits.read_ahead,
-            reached_tail=self._is_folded, on_data=self._changed, on_open=self._start.refresh_soon,
+            reached_tail=self._is_folded, on_data=self._changed, log_start=self._start,
         )  # fmt: skip
         self._foreign_at = -1.0
         self._end_confirmed_at = -1_000.0
@@ -212,8 +212,7 @@ class Partition:
         self._reached(position)
 
     def _keep(self, folded: Folded, content: Content) -> None:
-        if folded.gap_from is not None:
-            self._cache.put(CachedEntry.hole(folded.gap_from, folded.base_offset))
+        # Offsets missing before it are left out here: a reader of old data finds out whether retention took them.
         served = content if folded.verdict.accepted else None
         self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
         self._changed()
@@ -302,6 +301,8 @@ class Partition:
 
     async def confirmed_end(self) -> int:
         """The log end, not older than anything the broker has acknowledged to anyone before this call."""
+        if self.ended is not None:
+            raise Unavailable(f"{self.name} is closed")
         self.used_at = self._loop.time()
         await self._read_to_last(CONFIRM_SECONDS)
         return self._fold.next_offset
