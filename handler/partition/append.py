@@ -6,8 +6,8 @@
          refused or known      └── whatever reading to the    the tail reader brings it
                                    end did not resolve
 
-Invariants: SENDs leave in the order of `append`; a pending append is resolved once, by the fold and
-by nothing else, unless its time runs out first; nothing is sent again before everything the broker
+Invariants: SENDs leave in the order of `append`; a pending append is resolved once, by the fold, by a
+broker that refuses it, or by the end of its time or its partition; nothing is sent again before everything the broker
 holds has been read, so a second copy can only come from a write that was still under way.
 """
 
@@ -21,6 +21,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from handler.partition.doubts import Doubted, Doubts
 from handler.partition.entries import Content, appended
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold
@@ -60,7 +61,7 @@ class Pending:
 class Appender:
     def __init__(
         self, log_: EntryLog, writer_name: str, fold: Fold, on_folded_by_receipt: Callable[[Position, Content], Verdict],
-        read_to_end: Callable[[], object], settle: Callable[[], asyncio.Future[None] | asyncio.Task[None]],
+        read_to_end: Callable[[], object], settle: Callable[[], asyncio.Task[None]],
     ) -> None:  # fmt: skip
         self._log = log_
         self.writer_name = writer_name.encode()
@@ -68,6 +69,7 @@ class Appender:
         self._fold_receipt = on_folded_by_receipt
         self._read_to_end = read_to_end
         self._settle = settle
+        self._doubts = Doubts(settle, self._append)
         self._loop = asyncio.get_running_loop()
         self._next_sequence = 0
         self._pending: dict[int, Pending] = {}  # by writer sequence, in order
@@ -78,23 +80,34 @@ class Appender:
         self._ended: asyncio.Future[PulsarError] | None = None
         self.max_message_size = 5 * 1024 * 1024
         self.used_at = 0.0
+        self._heard_at = 0.0  # when the last receipt came
 
     @property
     def pending(self) -> int:
-        return len(self._pending)
+        return len(self._pending) + len(self._doubts)
 
     # --- append
 
     def append(self, header: BatchHeader, payload: bytes, deadline: float, done: Done) -> None:
         """Append one checked batch; `done` gets the verdict, maybe before this returns."""
+        self._append(Doubted(header, payload, deadline, done), False)
+
+    def _append(self, asked: Doubted, end_is_known: bool) -> None:
+        header, payload, deadline, done = asked
         if len(payload) + METADATA_ALLOWANCE > self.max_message_size:
             done(Verdict(ErrorCode.message_too_large, -1))
             return
         sequence: Sequence | None = None
         if header.producer_id != NO_PRODUCER_ID:
+            if self._doubts.holds(header.producer_id):
+                self._doubts.hold(asked)
+                return
             sequence = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
             known = self._precheck(sequence, deadline, done)
             if known is None:
+                return
+            if known.error is ErrorCode.out_of_order_sequence_number and not end_is_known:
+                self._doubts.hold(asked)
                 return
             if not known.accepted:
                 done(known)
@@ -184,9 +197,9 @@ class Appender:
         self._writer = writer
         self._renumber_overtaken()
         for number, pending in list(self._pending.items()):
-            if pending.written and not pending.waiters:
+            if pending.written and not pending.waiters and pending.sequence is None:
                 self._forget(number, pending)  # its client was told that time ran out, and nobody waits
-            else:
+            else:  # with a sequence it may be what a later one follows
                 self._send(number, pending, after if pending.written else None)
 
     def _renumber_overtaken(self) -> None:
@@ -214,6 +227,7 @@ class Appender:
     def tick(self, now: float, idle_seconds: float) -> None:
         """Once a second: expire appends, give up on a silent broker, close an unused producer."""
         silent = False
+        heard_lately = now - self._heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
         for number, pending in list(self._pending.items()):
             if number not in self._pending:
                 continue
@@ -221,7 +235,7 @@ class Appender:
                 self._tell(pending, Verdict(ErrorCode.request_timed_out, -1))
                 if not pending.written:
                     self._give_up(number, pending)
-            silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS)
+            silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
         if silent and self._writer is not None:
             self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
         if not self._pending and self._writer is not None and now - self.used_at > idle_seconds:
@@ -247,6 +261,7 @@ class Appender:
 
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
         pending = self._pending.get(sequence)
+        self._heard_at = self._loop.time()
         if pending is None:
             return
         pending.sent_at = None
@@ -325,4 +340,6 @@ class Appender:
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""
         self.close()
+        self._doubts.close()
+        self._doubts.fail(code)
         self._fail_all(code)

@@ -30,7 +30,7 @@ from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
-from handler.wire.records import BatchHeader
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
 
@@ -348,9 +348,7 @@ class Partition:
 
     def tick(self, now: float) -> None:
         """Once a second: expire appends, close what nobody uses."""
-        for item in [item for item in self._waiting if item[2] <= now]:
-            self._waiting.remove(item)
-            item[3](Verdict(ErrorCode.request_timed_out, -1))
+        self._expire_waiting(now)
         if not self.is_open:
             return
         limits = self._limits
@@ -359,6 +357,16 @@ class Partition:
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._watchers and not self._at_position and not self._appender.pending:
             self._tail.stop()
+
+    def _expire_waiting(self, now: float) -> None:
+        """Appends that wait for the opening, and with each what its producer wrote behind it: the log must not have a hole."""
+        late = {item[0].producer_id for item in self._waiting if item[2] <= now} - {NO_PRODUCER_ID}
+        before, self._waiting = self._waiting, []
+        for item in before:
+            if item[2] <= now or item[0].producer_id in late:
+                item[3](Verdict(ErrorCode.request_timed_out, -1))
+            else:
+                self._waiting.append(item)
 
     def idle(self, now: float) -> bool:
         used = max(self.used_at, self._appender.used_at)

@@ -8,16 +8,17 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 from kio.schema.errors import ErrorCode
 
-from handler.partition.cache import FetchCache
+from handler.partition.cache import FetchCache, Run
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.producers import Verdict
+from handler.pulsar.entry import LogStats
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 
 
-def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000) -> Partition:
-    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits())
+def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, **limits: int) -> Partition:
+    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits))
 
 
 async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:
@@ -339,3 +340,95 @@ class _Silent:
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
     def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
     def on_end(self, reason: Exception) -> None: ...
+
+
+async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Run:
+    """What a consumer at `offset` gets first: data or an error."""
+    async with asyncio.timeout(seconds):
+        while True:
+            run = partition.read(offset, 100_000, at_least_one=True)
+            if run is not None and (run.parts or run.error is not ErrorCode.none):
+                return run
+            changed = asyncio.Event()
+            partition.watch(changed.set)
+            await changed.wait()
+
+
+async def test_retention_under_a_reader_of_old_data_is_out_of_range_and_no_gap() -> None:
+    log = MemoryLog()
+    writer = open_partition(log)
+    for number in range(200):
+        if number % 50 == 0:
+            log.roll()
+        await append(writer, batch(b"%d" % number))
+    writer.close()
+    cold = open_partition(log, "kafka-sidecar-cold", replay_entries=5, read_ahead=800)
+    await cold.opened()
+    await cold.confirmed_start()
+    offset = (await fetch(cold, 0)).next_offset
+    assert offset < 100
+    log.trim(150)
+    while (run := await fetch(cold, offset)).error is ErrorCode.none:
+        assert run.next_offset <= 150, "what retention took was passed over in silence"
+        offset = run.next_offset
+    assert run.error is ErrorCode.offset_out_of_range
+    assert cold.log_start == 150
+    cold.close()
+
+
+async def test_retention_behind_a_tail_that_was_closed_is_out_of_range_and_no_gap() -> None:
+    log = MemoryLog()
+    mine, other = open_partition(log, "kafka-sidecar-mine"), open_partition(log, "kafka-sidecar-other")
+    for _ in range(10):
+        await append(mine, batch(b"x"))
+    await mine.confirmed_start()
+    mine._tail.stop()
+    for number in range(100):
+        if number % 50 == 0:
+            log.roll()
+        await append(other, batch(b"y"))
+    log.trim(60)
+    assert (await fetch(mine, 10)).error is ErrorCode.offset_out_of_range
+    assert (await fetch(mine, 60)).next_offset > 60
+    mine.close()
+    other.close()
+
+
+async def test_a_record_that_comes_while_an_empty_log_is_looked_at_is_its_first() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await partition.opened()
+    ask = log.stats
+
+    async def stats_then_a_record() -> LogStats:
+        found = await ask()
+        if not log.entries:
+            assert (await append(partition, batch(b"first"))).base_offset == 0
+        return found
+
+    log.stats = stats_then_a_record  # type: ignore[method-assign]
+    assert await partition._start.refresh() == 0
+    assert await read_all(partition) == [(0, b"first")]
+    partition.close()
+
+
+async def test_a_retry_through_a_sidecar_that_has_not_looked_lately_is_recognised() -> None:
+    log = MemoryLog()
+    mine, other = open_partition(log, "kafka-sidecar-mine"), open_partition(log, "kafka-sidecar-other")
+
+    def numbered(sequence: int) -> bytes:
+        return batch(b"%d" % sequence, producer_id=1, epoch=0, sequence=sequence)
+
+    for sequence in range(3):
+        await append(mine, numbered(sequence))
+    mine._tail.stop()
+    for sequence in range(3, 6):
+        await append(other, numbered(sequence))
+    retry, following = await asyncio.gather(append(mine, numbered(5)), append(mine, numbered(6)))
+    assert (retry.error, retry.base_offset) == (ErrorCode.none, 5)
+    assert (following.error, following.base_offset) == (ErrorCode.none, 6)
+    hole = await append(mine, numbered(9))
+    assert hole.error is ErrorCode.out_of_order_sequence_number
+    assert [value for _, value in await read_all(other)] == [b"%d" % sequence for sequence in range(7)]
+    mine.close()
+    other.close()
