@@ -19,6 +19,7 @@ from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.partition.producers import Verdict
+from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.wire.produce import ProducedTopic, ProduceRequest, produce_answer_writer, read_produce
 from handler.wire.records import (
@@ -114,7 +115,11 @@ def handle(services: Services, call: Call) -> Result:
             elif request.acks not in (-1, 0, 1):
                 gathering.partition(answers, requested.partition, _no_log_start)(Verdict(ErrorCode.invalid_required_acks, -1))
             else:
-                partition = services.partition(name, requested.partition)
+                try:
+                    partition = services.partition(name, requested.partition)
+                except TopicMissing:
+                    gathering.partition(answers, requested.partition, _no_log_start)(Verdict(ErrorCode.unknown_topic_or_partition, -1))
+                    continue
                 metrics.PRODUCED_BYTES.inc(header.size)
                 done = gathering.partition(answers, requested.partition, lambda at=partition: at.log_start)  # type: ignore[misc]
                 partition.append(header, records, deadline, done)

@@ -12,6 +12,8 @@ Not implemented: transactions (every record is committed), follower fetching, ra
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -20,6 +22,7 @@ from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.fetch_sessions import FetchedPartition, FetchPlan, rotate
 from handler.partition.cache import Run
 from handler.partition.partition import Partition
+from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import InvalidTopicName, TopicName
 
@@ -32,7 +35,7 @@ CATCH_UP_SECONDS: Final = 10.0
 class _Fetch:
     """One request until it is answered."""
 
-    __slots__ = ("_call", "_deadline", "_places", "_plan", "_result", "_services", "_timer", "_waiting_since")
+    __slots__ = ("_call", "_deadline", "_places", "_plan", "_result", "_services", "_timer", "_waiting_since", "_watchers")
 
     def __init__(self, services: Services, call: Call, plan: FetchPlan) -> None:
         self._services = services
@@ -41,6 +44,7 @@ class _Fetch:
         self._places = [self._place(wanted) for wanted in plan.partitions]
         self._result: asyncio.Future[Answer | None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._watchers: list[Callable[[], None]] = []
         self._waiting_since = services.clock()
         self._deadline = self._waiting_since + max(0.0, call.request.max_wait.total_seconds())
 
@@ -58,7 +62,10 @@ class _Fetch:
                 return ErrorCode.unknown_topic_id
         if wanted.leader_epoch > 0:
             return ErrorCode.unknown_leader_epoch
-        return self._services.partition(name, wanted.index)
+        try:
+            return self._services.partition(name, wanted.index)
+        except TopicMissing:
+            return ErrorCode.unknown_topic_or_partition
 
     def begin(self) -> Result:
         answer = self._try()
@@ -67,30 +74,32 @@ class _Fetch:
         loop = asyncio.get_running_loop()
         self._result = loop.create_future()
         self._result.add_done_callback(lambda _: self._stop())
-        self._wait()
+        self._watchers = [partial(self._changed, number) for number in range(len(self._places))]
+        for place, changed in zip(self._places, self._watchers, strict=True):
+            if isinstance(place, Partition):
+                place.watch(changed)
         self._timer = loop.call_at(self._deadline, self._time_is_up)
         return self._result
-
-    def _wait(self) -> None:
-        for place in self._places:
-            if isinstance(place, Partition):
-                place.watch(self._changed)
 
     def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for place in self._places:
+        for place, changed in zip(self._places, self._watchers, strict=True):
             if isinstance(place, Partition):
-                place.unwatch(self._changed)
+                place.unwatch(changed)
 
-    def _changed(self) -> None:
-        if self._result is None or self._result.done():
+    def _changed(self, number: int) -> None:
+        """One partition has news. The others are looked at only when it has something to answer with."""
+        place = self._places[number]
+        if self._result is None or self._result.done() or not isinstance(place, Partition):
             return
-        answer = self._try()
-        if answer is None:
-            self._wait()
-        else:
-            self._result.set_result(answer)
+        run = self._read_one(self._plan.partitions[number], place, self._limit, first=True)
+        if run is not None and (run.size or run.error is not ErrorCode.none):
+            answer = self._try()
+            if answer is not None:
+                self._result.set_result(answer)
+                return
+        place.watch(self._watchers[number])
 
     def _time_is_up(self) -> None:
         if self._result is None or self._result.done():
@@ -111,9 +120,13 @@ class _Fetch:
             return self._answer(runs)
         return None
 
+    @property
+    def _limit(self) -> int:
+        return min(getattr(self._call.request, "max_bytes", 2**31 - 1), self._services.config.fetch_max_bytes)
+
     def _read(self) -> tuple[list[Run | None], bool]:
         """What every partition has; and whether something is on its way."""
-        limit = min(getattr(self._call.request, "max_bytes", 2**31 - 1), self._services.config.fetch_max_bytes)
+        limit = self._limit
         size = 0
         underway = False
         runs: list[Run | None] = []

@@ -16,6 +16,7 @@ from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
+from handler.pulsar.errors import TopicMissing
 from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 
@@ -52,6 +53,9 @@ class Services:
     wall_clock: Callable[[], int]  # milliseconds
 
     def partition(self, name: TopicName, index: int) -> Partition:
+        """The partition, or TopicMissing where it is known not to be there."""
+        if not self.catalog.may_have(name, index):
+            raise TopicMissing(f"{name.pulsar} has no partition {index}")
         return self.partitions.get(name.partition(index))
 
     def node_address(self, client: Client) -> tuple[str, int]:

@@ -13,6 +13,7 @@ from handler.wire.records import empty_batch
 
 # What a cached entry costs beside its bytes, measured with tracemalloc: objects, dict and list slots.
 ENTRY_OVERHEAD: Final = 600
+MIN_ORDER: Final = 1_000
 
 
 class CachedEntry:
@@ -52,12 +53,13 @@ class Run(NamedTuple):
 
 
 class FetchCache:
-    __slots__ = ("_order", "budget", "used")
+    __slots__ = ("_order", "_order_limit", "budget", "used")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.used = 0
         self._order: deque[tuple[PartitionCache, int]] = deque()
+        self._order_limit = MIN_ORDER
 
     def partition(self) -> PartitionCache:
         return PartitionCache(self)
@@ -68,6 +70,9 @@ class FetchCache:
         while order and not order[0][0].has(order[0][1]):
             order.popleft()  # dropped by its own partition
         order.append((partition, entry.base_offset))
+        if len(order) > self._order_limit:  # what closed partitions left behind an entry that is still there
+            self._order = order = deque(item for item in order if item[0].has(item[1]))
+            self._order_limit = max(MIN_ORDER, 2 * len(order))
         while self.used > self.budget and len(self._order) > 1:
             oldest, base = self._order.popleft()
             self.used -= oldest.drop(base)

@@ -20,13 +20,12 @@ KAFKA_FORMAT: Final = b"kafka"
 class PulsarLog(EntryLog):
     """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
 
-    _broker_finds_index = True
-
     def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, writer_name: str) -> None:
         self.topic = topic
         self._client = client
         self._admin = admin
         self._writer_name = writer_name
+        self._broker_finds_index = True
 
     async def writer(self, events: WriterEvents) -> LogWriter:
         return await self._client.producer(self.topic, self._writer_name, events, properties={FORMAT_PROPERTY: KAFKA_FORMAT})
@@ -41,12 +40,12 @@ class PulsarLog(EntryLog):
         return await self._admin.find_time(self.topic, timestamp)
 
     async def find_index(self, index: int) -> Position | None:
-        if type(self)._broker_finds_index:
+        if self._broker_finds_index:
             try:
                 found = await self._admin.find_index(self.topic, index)
                 return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
-                type(self)._broker_finds_index = False
+                self._broker_finds_index = False
         return await self._search_index(index)
 
     async def _search_index(self, index: int) -> Position | None:

@@ -53,8 +53,11 @@ class Catalog:
             self._cluster_id = clusters[0] if clusters else "pulsar"
         return self._cluster_id
 
-    def known(self, name: TopicName) -> Topic | None:
-        return self._topics.get(name)
+    def may_have(self, name: TopicName, index: int) -> bool:
+        """Whether the topic may have this partition: False where that is known for sure."""
+        topic = self._topics.get(name)
+        fresh = topic is not None and self._clock() - topic.learnt_at < FRESH_SECONDS
+        return index >= 0 and (topic is None or index < topic.partitions or not fresh)
 
     def name_of(self, topic_id: uuid.UUID | None) -> TopicName | None:
         """The topic of an id that this process has told or could have told a client."""

@@ -31,6 +31,8 @@ _FIXED: Final = {
     "int8": 1, "bool": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "uint32": 4, "timedelta_i32": 4,
     "int64": 8, "uint64": 8, "float64": 8, "timedelta_i64": 8, "datetime_i64": 8, "uuid": 16,
 }  # fmt: skip
+# Every element becomes objects and work, however few its bytes; no honest request is near this.
+MAX_ELEMENTS: Final = 50_000
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
 
@@ -88,6 +90,8 @@ def _array(item: Walk, item_size: int | None, flexible: bool) -> Walk:
             return _within(data, at, count * item_size)
         if count > len(data) - at:
             raise ProtocolError(f"an array of {count} elements in {len(data) - at} bytes")
+        if count > MAX_ELEMENTS:
+            raise ProtocolError(f"an array of {count} elements: no more than {MAX_ELEMENTS} are taken in one request")
         for _ in range(count):
             at = item(data, at, cuts)
         return at
