@@ -102,7 +102,11 @@ async def run(config: Config) -> int:
         await sidecar.start()
         metrics_at = metrics_address(config)
         if metrics_at is not None:
-            start_http_server(metrics_at[1], metrics_at[0])
+            try:
+                start_http_server(metrics_at[1], metrics_at[0])
+            except OSError as error:
+                where = f"{config.telemetry.metrics_listen} ({error.strerror})"
+                raise ConfigError(f"can't serve metrics on {where}: set telemetry.metrics_listen to a free address") from error
         host, _ = config.kafka.listen_address
         log.info("Kafka clients are served on %s:%d, Pulsar is %s", host, sidecar.port, config.pulsar.url)
         await stop.wait()

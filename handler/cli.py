@@ -59,7 +59,7 @@ async def _doctor(config: Config) -> int:
     for finding in findings:
         print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
     faults = sum(finding.severity is doctor.Severity.FAULT for finding in findings)
-    print(f"{faults} faults" if faults else "Pulsar is ready for Kafka clients.")
+    print(f"{faults} fault{'s' * (faults > 1)}" if faults else "Pulsar is ready for Kafka clients.")
     return 1 if faults else 0
 
 

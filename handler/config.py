@@ -6,12 +6,15 @@ url = "pulsar://…"
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, get_type_hints
+from urllib.parse import urlsplit
 
 from handler.errors import ConfigError
 
@@ -89,17 +92,18 @@ def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Conf
     given: dict[str, Any] = {}
     if path is not None:
         try:
-            given = tomllib.loads(path.read_text())
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"the configuration file {path} can't be read: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"the configuration file {path} is not TOML: {error}") from error
     _merge_environment(given, environment)
     config = Config()
     sections = {section.name: section for section in fields(Config)}
     for name, values in given.items():
         if name not in sections:
-            raise ConfigError(f"[{name}] is not a section: there are {', '.join(sections)}")
+            what = f"[{name}]" if isinstance(values, dict) else f"{name}, outside of any section,"
+            raise ConfigError(f"{what} is not known: there are the sections {', '.join(sections)}")
         if not isinstance(values, dict):
             raise ConfigError(f"{name} must be a section: write [{name}] and its settings below it")
         config = replace(config, **{name: _section(name, getattr(config, name), values)})
@@ -113,7 +117,9 @@ def _merge_environment(given: dict[str, Any], environment: Mapping[str, str]) ->
             section, split, name = variable.removeprefix(ENV_PREFIX).lower().partition("__")
             if not split:
                 raise ConfigError(f"{variable} names no setting: write {ENV_PREFIX}SECTION__SETTING")
-            given.setdefault(section, {})[name] = value
+            values = given.setdefault(section, {})
+            if isinstance(values, dict):  # what isn't is told with the file's other mistakes
+                values[name] = value
 
 
 def _section(section: str, defaults: Any, values: dict[str, Any]) -> Any:
@@ -135,30 +141,32 @@ def _cast(name: str, value: Any, kind: type) -> Any:
         if kind is float and isinstance(value, (str, int)) and not isinstance(value, bool):
             return float(value)
     except (KeyError, ValueError):
-        raise ConfigError(f"{name} is {value!r}, which is not a {_KINDS[kind]}") from None
+        raise ConfigError(f"{name} is {value!r}, which is not {_KINDS[kind]}") from None
     if type(value) is not kind:
-        raise ConfigError(f"{name} is {value!r}, which is not a {_KINDS[kind]}")
+        raise ConfigError(f"{name} is {value!r}, which is not {_KINDS[kind]}")
     return value
 
 
-_KINDS: Final = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+_KINDS: Final = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 
 
 def check(config: Config) -> None:
     """What types can't say."""
-    for url in config.pulsar.url.split(","):
-        if url.startswith("pulsar+ssl://"):
-            raise ConfigError("pulsar.url is a TLS address, which is not supported yet: use pulsar://")
-        if "://" in url and not url.startswith("pulsar://"):
-            raise ConfigError(f"pulsar.url is {url!r}: it begins with pulsar://")
-    if not config.pulsar.admin_url.startswith(("http://", "https://")):
-        raise ConfigError(f"pulsar.admin_url is {config.pulsar.admin_url!r}: it begins with http:// or https://")
+    if "pulsar+ssl://" in config.pulsar.url:
+        raise ConfigError("pulsar.url is a TLS address, which is not supported yet: use pulsar://")
+    for place, url in enumerate(config.pulsar.url.split(",")):
+        _check_url("pulsar.url", url, ("pulsar",), scheme_needed=place == 0)
+    for url in config.pulsar.admin_url.split(","):
+        _check_url("pulsar.admin_url", url, ("http", "https"), scheme_needed=True)
     _ = config.kafka.listen_address
-    _ = config.kafka.advertised_address
-    if config.kafka.namespace.count("/") != 1 or config.kafka.namespace.strip("/") != config.kafka.namespace:
+    advertised = config.kafka.advertised_address
+    if advertised is not None and (config.kafka.advertised.startswith(":") or advertised[1] == 0):
+        raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
+    if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", config.kafka.namespace):
         raise ConfigError(f"kafka.namespace is {config.kafka.namespace!r}: write tenant/namespace")
-    if config.kafka.default_partitions < 1:
-        raise ConfigError("kafka.default_partitions must be 1 or more")
+    for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0)):
+        if getattr(config.kafka, name) < lowest:
+            raise ConfigError(f"kafka.{name} must be {lowest} or more")
     if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(f"telemetry.log_level is {config.telemetry.log_level!r}: use DEBUG, INFO, WARNING or ERROR")
     if config.telemetry.log_format not in ("text", "json"):
@@ -166,8 +174,24 @@ def check(config: Config) -> None:
     if config.telemetry.metrics_listen:
         _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
     for item in fields(config.limits):
-        if getattr(config.limits, item.name) <= 0:
-            raise ConfigError(f"limits.{item.name} must be more than 0")
+        if not 0 < getattr(config.limits, item.name) < math.inf:
+            raise ConfigError(f"limits.{item.name} must be more than 0, and a number")
+
+
+def _check_url(name: str, url: str, schemes: tuple[str, ...], *, scheme_needed: bool) -> None:
+    how = f"write {schemes[0]}://host:port, several separated by commas"
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        rest = url
+    if (scheme_needed or separator) and scheme not in schemes:
+        raise ConfigError(f"{name} has {url!r}: it begins with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+    try:
+        parts = urlsplit(f"x://{rest}")
+        known = parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        known = None
+    if not known or parts.path.strip("/") or parts.query:
+        raise ConfigError(f"{name} has {url!r}: {how}")
 
 
 def metrics_address(config: Config) -> tuple[str, int] | None:

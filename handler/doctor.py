@@ -134,6 +134,13 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> l
     except PulsarError as error:
         return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}")]
     try:
+        await client.reach(f"persistent://{namespace}/kafka-sidecar-doctor")
+    except TopicMissing:
+        pass
+    except PulsarError as error:
+        text = "check pulsar.listener_name and what the brokers advertise: the broker that serves a topic can't be reached: "
+        findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}"))
+    try:
         policies = await admin.namespace_policies(namespace)
     except TopicMissing:
         return [

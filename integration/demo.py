@@ -5,6 +5,7 @@ KAFKA_PORT, PULSAR_PORT, PULSAR_WEB_PORT and PULSAR_VERSION change the defaults.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -38,6 +39,7 @@ def _port(variable: str, default: int) -> int:
 def main() -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGHUP, _stop)  # the terminal was closed
     kafka_port, pulsar_port, web_port = _port("KAFKA_PORT", 9092), _port("PULSAR_PORT", 6650), _port("PULSAR_WEB_PORT", 8080)
     version = version_from_environment()
     data = ROOT / "data" / f"pulsar-{version}"
@@ -64,9 +66,11 @@ def main() -> int:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        print("Stopping ...", flush=True)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with contextlib.suppress(OSError):  # there may be no terminal any more
+            print("Stopping ...", flush=True)
         if sidecar.running:
-            sidecar.stop()
+            sidecar.stop(30 if pulsar.running else 3)  # without Pulsar nothing that is under way can end
         if pulsar.running:
             pulsar.stop()
 

@@ -24,7 +24,16 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(t
     [
         ({"KAFKA_SIDECAR_KAFKA__LISTEN": "nowhere"}, "kafka.listen is 'nowhere': write host:port"),
         ({"KAFKA_SIDECAR_KAFKA__LISTNE": "x"}, "kafka.listne is not a setting"),
-        ({"KAFKA_SIDECAR_KAFKAA__LISTEN": "x"}, "[kafkaa] is not a section"),
+        ({"KAFKA_SIDECAR_KAFKAA__LISTEN": "x"}, "[kafkaa] is not known: there are the sections pulsar, kafka"),
+        ({"KAFKA_SIDECAR_KAFKA__NODE_ID": "-1"}, "kafka.node_id must be 0 or more"),
+        ({"KAFKA_SIDECAR_KAFKA__ADVERTISED": ":9092"}, "clients need a host and a port"),
+        ({"KAFKA_SIDECAR_KAFKA__NAMESPACE": "pub lic/default"}, "write tenant/namespace"),
+        ({"KAFKA_SIDECAR_PULSAR__URL": ""}, "it begins with pulsar://"),
+        ({"KAFKA_SIDECAR_PULSAR__URL": "pulsar://x:abc"}, "write pulsar://host:port"),
+        ({"KAFKA_SIDECAR_PULSAR__ADMIN_URL": "http://x:abc"}, "write http://host:port"),
+        ({"KAFKA_SIDECAR_PULSAR__ADMIN_URL": "http://x:8080/admin/v2"}, "write http://host:port"),
+        ({"KAFKA_SIDECAR_PULSAR__ADMIN_URL": "http://x:8080,y:8080"}, "it begins with http:// or https://"),
+        ({"KAFKA_SIDECAR_LIMITS__DRAIN_SECONDS": "nan"}, "limits.drain_seconds must be more than 0, and a number"),
         ({"KAFKA_SIDECAR_LISTEN": "x"}, "names no setting"),
         ({"KAFKA_SIDECAR_KAFKA__NODE_ID": "one"}, "is not a whole number"),
         ({"KAFKA_SIDECAR_KAFKA__NAMESPACE": "public"}, "write tenant/namespace"),
@@ -37,6 +46,29 @@ def test_a_mistake_is_one_sentence(environment: dict[str, str], told: str) -> No
     with pytest.raises(ConfigError, match=r".") as raised:
         load(None, environment)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"[kafka]\nlisten = 9092\n", "kafka.listen is 9092, which is not text in quotes"),
+        (b"listen = 'x:1'\n", "listen, outside of any section, is not known"),
+        (b"kafka = 3\n", "kafka must be a section"),
+        (b"\xe9", "is not TOML"),
+        (b"[kafka", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_sentence(tmp_path: Path, text: bytes, told: str) -> None:
+    file = tmp_path / "c.toml"
+    file.write_bytes(text)
+    with pytest.raises(ConfigError) as raised:
+        load(file, {"KAFKA_SIDECAR_KAFKA__NODE_ID": "1"})
+    assert told in str(raised.value)
+
+
+def test_several_brokers_are_separated_by_commas() -> None:
+    for url in ("pulsar://a:1,b:2", "pulsar://a:1,pulsar://b:2"):
+        load(None, {"KAFKA_SIDECAR_PULSAR__URL": url})
 
 
 def test_check_config_prints_what_it_can_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ class Partition:
         if self.ended is not None:
             return
         self.ended = code
-        level = logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO
+        level = logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO if self._opened.done() else logging.WARNING
         log.log(level, "partition %s: %s", self.name, why)
         if not self._opened.done():
             self._opened.set_result(None)

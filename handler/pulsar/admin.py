@@ -35,7 +35,7 @@ def _path(topic: str) -> str:
 
 class PulsarAdmin:
     def __init__(self, url: str, max_connections: int = 16) -> None:
-        self._urls = url.split(",")
+        self._urls = [one.rstrip("/") for one in url.split(",")]
         self._current = 0  # the one that answered last
         self._http = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False)
 

@@ -32,7 +32,7 @@ Purpose = Literal["write", "read"]
 
 class PulsarClient:
     def __init__(self, service_url: str, listener_name: str | None = None) -> None:
-        self._service_urls = service_url.removeprefix("pulsar://").split(",")
+        self._service_urls = [url.removeprefix("pulsar://").rstrip("/") for url in service_url.split(",")]
         self._listener_name = listener_name
         self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
         self._opening: dict[tuple[str, str | None, Purpose], asyncio.Task[Connection]] = {}
@@ -166,6 +166,10 @@ class PulsarClient:
 
     async def failover(self, topic: str, subscription: str, events: ReaderEvents, metadata: dict[bytes, bytes]) -> Reader:
         return await Reader.join(await self._owner(topic, "read"), topic, subscription, events, metadata)
+
+    async def reach(self, topic: str) -> None:
+        """Find and connect to the broker that would serve `topic`, whether the topic exists or not."""
+        await self._look_up(topic, "read")
 
     async def protocol_version(self) -> tuple[int, str]:
         """Protocol version and server version of a broker, for the doctor."""

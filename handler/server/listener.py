@@ -34,7 +34,8 @@ class Listener:
         try:
             self._server = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
         except OSError as error:
-            raise ConfigError(f"can't listen on {host}:{port} ({error.strerror}): set listen to a free address") from error
+            where = f"{host}:{port} ({error.strerror})"
+            raise ConfigError(f"can't listen on {where}: set kafka.listen to a free address of this machine") from error
         self._sweeper = asyncio.create_task(self._close_idle())
         return int(self._server.sockets[0].getsockname()[1])
 

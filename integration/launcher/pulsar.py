@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -174,4 +175,7 @@ class Standalone(Restartable):
 
 
 def version_from_environment() -> str:
-    return os.environ.get("PULSAR_VERSION", DEFAULT_VERSION)
+    version = os.environ.get("PULSAR_VERSION", DEFAULT_VERSION)
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise SystemExit(f"PULSAR_VERSION is {version!r}: set it to a version of Pulsar, as in {DEFAULT_VERSION}.")
+    return version
