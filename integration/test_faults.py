@@ -13,9 +13,10 @@ import pytest
 from integration.conftest import new_topic
 from integration.exactly_once import assert_once_and_in_order, write_while
 from integration.launcher.process import free_port
-from integration.launcher.pulsar import Standalone
+from integration.launcher.pulsar import DEFAULT_VERSION, Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import FaultProxy, unload
+from integration.versions import OLDER_VERSIONS
 
 
 @dataclass
@@ -27,10 +28,10 @@ class Breakable:
     sidecar: SidecarProcess
 
 
-def _start(directory: Path, **settings: str) -> Breakable:
+def _start(directory: Path, version: str = DEFAULT_VERSION, **settings: str) -> Breakable:
     port = free_port()
     listeners = {"advertisedListeners": f"internal:pulsar://127.0.0.1:{port}", "internalListenerName": "internal"}
-    standalone = Standalone(directory / "pulsar", settings={**listeners, **settings})
+    standalone = Standalone(directory / "pulsar", version=version, settings={**listeners, **settings})
     proxy = FaultProxy(standalone.port, port)
     standalone.start()
     sidecar = SidecarProcess(directory / "sidecar", f"pulsar://127.0.0.1:{port}", standalone.admin_url)
@@ -127,3 +128,24 @@ def test_the_broker_is_killed_and_comes_back(breakable: Breakable) -> None:
         breakable.standalone.start()
 
     _check(breakable, topic, fault)
+
+
+@pytest.mark.parametrize("version", OLDER_VERSIONS)
+def test_older_brokers_that_are_cut_off_and_unload(version: str, tmp_path: Path) -> None:
+    """Each version ends producers in its own way, and 2.9 to 2.11 drop SENDs without a word."""
+    broken = _start(tmp_path, version=version)
+    topic = new_topic()
+
+    def fault() -> None:
+        for _ in range(3):
+            broken.proxy.cut_after_send()
+            time.sleep(0.4)
+            unload(broken.standalone.admin_url, topic)
+            time.sleep(0.4)
+            broken.proxy.cut()
+            time.sleep(0.4)
+
+    try:
+        _check(broken, topic, fault)
+    finally:
+        _stop(broken)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -12,8 +11,6 @@ from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName, TopicName
-
-ZERO_ID = uuid.UUID(int=0)
 
 
 def resolve(services: Services, requested: Any) -> TopicName | ErrorCode:

@@ -21,7 +21,6 @@ class ReadEntry(NamedTuple):
     position: Position
     base_offset: int
     next_offset: int
-    broker_timestamp: int | None
     content: Content | None  # None where it can't be read
 
 
@@ -69,9 +68,9 @@ def _understood(entry: RawEntry) -> ReadEntry:
     try:
         content = read_entry(entry)
     except EntryUnreadable:
-        return ReadEntry(entry.position, entry.last_index, entry.last_index + 1, entry.broker_timestamp, None)
+        return ReadEntry(entry.position, entry.last_index, entry.last_index + 1, None)
     base = entry.last_index - content.offsets + 1
-    return ReadEntry(entry.position, base, entry.last_index + 1, entry.broker_timestamp, content)
+    return ReadEntry(entry.position, base, entry.last_index + 1, content)
 
 
 async def first_entry(log_: EntryLog) -> ReadEntry:

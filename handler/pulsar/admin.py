@@ -187,7 +187,5 @@ def _log_stats(internal: dict[str, Any], info: dict[str, Any]) -> LogStats:
         size = int(internal["currentLedgerSize"]) if open_one else int(ledger["size"])
         if entries > 0:
             ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size))
-    ledger_text, _, entry_text = str(internal["lastConfirmedEntry"]).partition(":")
-    confirmed = Position(int(ledger_text), int(entry_text)) if int(entry_text) >= 0 else None
     index = (info.get("properties") or {}).get("index")
-    return LogStats(tuple(ledgers), None if index is None else int(index), confirmed)
+    return LogStats(tuple(ledgers), None if index is None else int(index))

@@ -40,11 +40,6 @@ class LogStats(NamedTuple):
 
     ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
     index_property: int | None  # properties.index of the last managed-ledger metadata write
-    last_confirmed: Position | None
-
-    @property
-    def entries(self) -> int:
-        return sum(ledger.entries for ledger in self.ledgers)
 
     @property
     def first(self) -> Position | None:

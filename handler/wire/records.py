@@ -166,16 +166,6 @@ def empty_batch(base_offset: int, offsets: int, timestamp: int = NO_TIMESTAMP) -
     return struct.pack(">qiibI", base_offset, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
 
 
-def with_append_time(data: bytes, timestamp: int) -> bytes:
-    """A placed batch with LogAppendTime (KIP-32): the flag set, the greatest timestamp the broker's."""
-    head = bytearray(data[:HEADER_SIZE])
-    attributes = int.from_bytes(head[21:23], "big") | LOG_APPEND_TIME
-    head[21:23] = attributes.to_bytes(2, "big")
-    head[35:43] = _OFFSET.pack(timestamp)
-    head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[_CHECKED_FROM:])).to_bytes(4, "big")
-    return bytes(head) + data[HEADER_SIZE:]
-
-
 def with_last_offset(data: bytes, last_offset_delta: int) -> bytes:
     """A batch that takes offsets behind its last record too."""
     head = bytearray(data[:HEADER_SIZE])

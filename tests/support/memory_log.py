@@ -86,8 +86,7 @@ class MemoryLog:
         listed = tuple(
             LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items)) for ledger, items in ledgers.items()
         )
-        last = self.present[-1].position if self.present else None
-        return LogStats(listed, self.index, last)
+        return LogStats(listed, self.index)
 
     async def find_index(self, index: int) -> Position | None:
         return next((entry.position for entry in self.present if entry.last_index is not None and entry.last_index >= index), None)

@@ -18,7 +18,6 @@ from handler.wire.records import (
     place_all,
     read_produced,
     split_batches,
-    with_append_time,
     with_last_offset,
 )
 from tests.support.batches import batch
@@ -54,13 +53,6 @@ def test_a_batch_can_take_offsets_behind_its_last_record() -> None:
     assert one is not None
     assert one.validate_crc()
     assert one.next_offset == 10
-
-
-def test_log_append_time_is_the_time_of_every_record() -> None:
-    one = MemoryRecords(with_append_time(place(batch(b"a", b"b", timestamp=5), 3), 77)).next_batch()
-    assert one is not None
-    assert one.validate_crc()
-    assert [(record.offset, record.timestamp, record.timestamp_type) for record in one] == [(3, 77, 1), (4, 77, 1)]
 
 
 @given(st.integers(0, 2**40), st.integers(1, 1000))

@@ -1,0 +1,99 @@
+"""Fetch: when it answers, with how much, and what it says of offsets and topics that are not there."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from handler.apis.a01_fetch import handle
+from handler.apis.api import Call
+from tests.apis.test_produce import TOPIC_ID, Setup
+from tests.support.batches import batch
+
+
+@pytest.fixture
+async def setup() -> AsyncIterator[Setup]:
+    made = Setup()
+    yield made
+    await made.table.close()
+
+
+def begin(
+    setup: Setup, offsets: dict[int, int], *, wait: float = 5.0, least: int = 1, most: int = 10**6, topic: uuid.UUID = TOPIC_ID
+) -> Any:
+    wanted = [
+        SimpleNamespace(partition=index, fetch_offset=offset, partition_max_bytes=10**6, current_leader_epoch=-1)
+        for index, offset in offsets.items()
+    ]
+    request = SimpleNamespace(
+        session_id=0, session_epoch=-1, topics=[SimpleNamespace(topic_id=topic, partitions=wanted)], forgotten_topics_data=[],
+        max_wait=datetime.timedelta(seconds=wait), min_bytes=least, max_bytes=most, isolation_level=0,
+    )  # fmt: skip
+    return handle(setup.services, Call(1, 13, request, "test", cast(Any, setup)))
+
+
+async def fetch(setup: Setup, offsets: dict[int, int], **how: Any) -> dict[int, dict[str, Any]]:
+    begun = begin(setup, offsets, **how)
+    async with asyncio.timeout(10):
+        answer = begun if isinstance(begun, dict) else await begun
+    return {part["partition_index"]: part for topic in answer["responses"] for part in topic["partitions"]}
+
+
+async def test_what_is_there_is_answered_with_both_ends(setup: Setup) -> None:
+    await setup.produce(batch(b"a", b"b"))
+    answer = (await fetch(setup, {0: 0}))[0]
+    assert answer["error_code"] is ErrorCode.none
+    assert (answer["high_watermark"], answer["last_stable_offset"], answer["log_start_offset"]) == (2, 2, 0)
+    assert len(answer["records"]) == len(batch(b"a", b"b"))
+
+
+async def test_a_fetch_at_the_end_waits_for_the_next_record(setup: Setup) -> None:
+    await setup.produce(batch(b"a"))
+    waiting = asyncio.ensure_future(begin(setup, {0: 1}))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await setup.produce(batch(b"b"))
+    answer = await asyncio.wait_for(waiting, 5)
+    assert answer["responses"][0]["partitions"][0]["records"]
+
+
+async def test_a_fetch_ends_with_its_time_and_says_where_the_end_is(setup: Setup) -> None:
+    await setup.produce(batch(b"a"))
+    answer = (await fetch(setup, {0: 1}, wait=0.05))[0]
+    assert (answer["error_code"], answer["records"], answer["high_watermark"]) == (ErrorCode.none, b"", 1)
+
+
+async def test_it_waits_for_as_many_bytes_as_were_asked_for(setup: Setup) -> None:
+    await setup.produce(batch(b"a"))
+    waiting = asyncio.ensure_future(begin(setup, {0: 0}, least=2 * len(batch(b"a"))))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await setup.produce(batch(b"b"))
+    answer = await asyncio.wait_for(waiting, 5)
+    assert len(answer["responses"][0]["partitions"][0]["records"]) == 2 * len(batch(b"a"))
+
+
+async def test_one_batch_is_given_however_small_the_limit(setup: Setup) -> None:
+    await setup.produce(batch(b"a" * 1_000), batch(b"b" * 1_000))
+    answers = await fetch(setup, {0: 0, 1: 0}, most=10)
+    assert sorted(len(answer["records"]) > 0 for answer in answers.values()) == [False, True]
+
+
+@pytest.mark.parametrize("offset", [-5, 9])
+async def test_an_offset_outside_of_the_log_is_out_of_range(setup: Setup, offset: int) -> None:
+    await setup.produce(batch(b"a"))
+    assert (await fetch(setup, {0: offset}))[0]["error_code"] is ErrorCode.offset_out_of_range
+
+
+async def test_topics_and_partitions_that_are_not_there(setup: Setup) -> None:
+    assert (await fetch(setup, {0: 0}, topic=uuid.UUID(int=1)))[0]["error_code"] is ErrorCode.unknown_topic_id
+    answers = await fetch(setup, {2: 0, -1: 0})
+    assert {answer["error_code"] for answer in answers.values()} == {ErrorCode.unknown_topic_or_partition}
+    assert not setup.logs, "nothing was opened for them"
