@@ -6,12 +6,14 @@ KAFKA_PORT, PULSAR_PORT, PULSAR_WEB_PORT and PULSAR_VERSION change the defaults.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import sys
 import time
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 from integration.launcher.jars import ROOT
 from integration.launcher.process import ServerFailed, port_is_taken
@@ -27,22 +29,42 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
 
-def _port(variable: str, default: int) -> int:
-    text = os.environ.get(variable, str(default))
-    if not text.isdigit() or not 0 < int(text) < 65536:
-        raise SystemExit(f"{variable} is {text!r}: set it to a port number.")
-    if port_is_taken(int(text)):
-        raise SystemExit(f"Port {text} is taken: stop what listens there, or set {variable} to another port.")
-    return int(text)
+def _ports(defaults: dict[str, int]) -> list[int]:
+    """The ports, by the variables that set them; what is wrong with any of them is told at once."""
+    ports = []
+    wrong = []
+    for variable, default in defaults.items():
+        text = os.environ.get(variable, str(default))
+        if not text.isdigit() or not 0 < int(text) < 65536:
+            wrong.append(f"{variable} is {text!r}: set it to a port number.")
+        elif port_is_taken(int(text)):
+            wrong.append(f"Port {text} is taken: stop what listens there, or set {variable} to another port.")
+        else:
+            ports.append(int(text))
+    if wrong:
+        raise SystemExit("\n".join(wrong))
+    return ports
+
+
+def _claim(data: Path) -> TextIO:
+    """The data directory for this process alone, for as long as the file is open."""
+    data.mkdir(parents=True, exist_ok=True)
+    lock = (data / "demo.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit(f"Another demo uses {_short(data)}: stop it first.") from None
+    return lock
 
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGHUP, _stop)  # the terminal was closed
-    kafka_port, pulsar_port, web_port = _port("KAFKA_PORT", 9092), _port("PULSAR_PORT", 6650), _port("PULSAR_WEB_PORT", 8080)
+    kafka_port, pulsar_port, web_port = _ports({"KAFKA_PORT": 9092, "PULSAR_PORT": 6650, "PULSAR_WEB_PORT": 8080})
     version = version_from_environment()
     data = ROOT / "data" / f"pulsar-{version}"
+    lock = _claim(data)
     pulsar = Standalone(data, version=version, port=pulsar_port, web_port=web_port)
     sidecar = SidecarProcess(data, pulsar.url, pulsar.admin_url, port=kafka_port)
     try:
@@ -73,6 +95,7 @@ def main() -> int:
             sidecar.stop(30 if pulsar.running else 3)  # without Pulsar nothing that is under way can end
         if pulsar.running:
             pulsar.stop()
+        lock.close()
 
 
 def _short(path: Path) -> str:
