@@ -92,7 +92,7 @@ class Partition:
                     self._start.move(self._fold.next_offset)
                 else:
                     self._start_at = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
-                await self._read_to_last(OPEN_SECONDS, at_least=last)
+                await self._read_to_last(OPEN_SECONDS, if_unknown=last)
                 await self._start.refresh()
         except TimeoutError:
             self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
@@ -224,14 +224,14 @@ class Partition:
                     waiter.set_result(None)
             self._at_position = [item for item in self._at_position if not item[1].done()]
 
-    async def _read_to_last(self, seconds: float, at_least: Position | None = None) -> None:
+    async def _read_to_last(self, seconds: float, if_unknown: Position | None = None) -> None:
         """Read up to what the broker holds now."""
         last = await self._tail.last_position(seconds)
-        if last is None or (at_least is not None and at_least > last):
-            last = at_least
+        if last is None:
+            last = if_unknown  # after a reload some brokers name the open ledger's entry −1
         if last is None or (self._fold.last is not None and self._fold.last >= last):
             return
-        if at_least is None and self._fold.last is None and self._fold.started and (await self._log.stats()).last is None:
+        if if_unknown is None and self._fold.last is None and self._fold.started and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._at_position.append((last, waiter))
