@@ -190,7 +190,7 @@ class _Fetch:
             "log_start_offset": log_start,
             "aborted_transactions": () if committed else None,
             "preferred_read_replica": -1,
-            "records": b"".join(run.parts) if run is not None else b"",
+            "records": run.parts if run is not None else (),
         }
 
 

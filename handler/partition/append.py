@@ -249,7 +249,7 @@ class Appender:
         for later, other in list(self._pending.items()):
             same = other.sequence is not None and other.sequence.producer_id == pending.sequence.producer_id
             if same and later > number and not other.written:
-                self._resolve(later, Verdict(ErrorCode.out_of_order_sequence_number, -1))
+                self._resolve(later, Verdict(ErrorCode.request_timed_out, -1))
 
     def close(self) -> None:
         if self._task is not None:

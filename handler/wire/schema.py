@@ -121,6 +121,25 @@ def _sized(flexible: bool, layout: str) -> Write:
     return write
 
 
+def _records(flexible: bool) -> Write:
+    """Record batches as bytes, or as a sequence of them: those are copied once, into the answer."""
+    write_whole = _sized(flexible, "i")
+
+    def write(out: bytearray, value: bytes | Sequence[bytes] | None) -> None:
+        if value is None or isinstance(value, bytes):
+            write_whole(out, value)
+            return
+        size = sum(map(len, value))
+        if flexible:
+            unsigned_varint(out, size + 1)
+        else:
+            out += struct.pack(">i", size)
+        for part in value:
+            out += part
+
+    return write
+
+
 def _primitive(kafka_type: str, flexible: bool) -> Write:
     match kafka_type:
         case "int8" | "bool":
@@ -147,8 +166,10 @@ def _primitive(kafka_type: str, flexible: bool) -> Write:
             return _uuid
         case "string":
             return _sized(flexible, "h")
-        case "bytes" | "records":
+        case "bytes":
             return _sized(flexible, "i")
+        case "records":
+            return _records(flexible)
     raise NotImplementedError(f"no writer for Kafka type {kafka_type}")
 
 

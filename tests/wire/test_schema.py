@@ -105,6 +105,15 @@ def test_an_announced_count_takes_no_memory(key: int, version: int, count: bytes
             pass
 
 
+@pytest.mark.parametrize("version", [11, 12])
+@given(parts=st.lists(st.binary(max_size=30), max_size=4))
+def test_records_in_parts_are_written_as_one(version: int, parts: list[bytes]) -> None:
+    def encoded(records: object) -> bytes:
+        return bytes(encode_answer(1, version, {"responses": [{"topic": "t", "partitions": [{"records": records}]}]}))
+
+    assert encoded(parts) == encoded(b"".join(parts))
+
+
 UNKNOWN_TAG = b"\x01\xa0\x07\x03new"  # one tagged field, number 928, three bytes
 
 
