@@ -6,7 +6,11 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError
 from handler.pulsar.frames import encode_command
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 
@@ -136,3 +140,74 @@ def receipt(producer_id: int, sequence: int, ledger: int, entry: int) -> BaseCom
     answer.send_receipt.message_id.ledger_id = ledger
     answer.send_receipt.message_id.entry_id = entry
     return answer
+
+
+TOPIC = "persistent://public/default/t-partition-0"
+
+
+@dataclass
+class Events:
+    """What a producer or reader was told."""
+
+    receipts: list[tuple[int, int, int]] = field(default_factory=list)
+    errors: list[tuple[int, int]] = field(default_factory=list)
+    entries: list[RawEntry] = field(default_factory=list)
+    actives: list[bool] = field(default_factory=list)
+    ended: list[PulsarError] = field(default_factory=list)
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        self.receipts.append((sequence, ledger, entry))
+        self.told.set()
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        self.errors.append((sequence, code))
+        self.told.set()
+
+    def on_entry(self, entry: RawEntry) -> None:
+        self.entries.append(entry)
+        self.told.set()
+
+    def on_active(self, active: bool) -> None:
+        self.actives.append(active)
+        self.told.set()
+
+    def on_end(self, reason: PulsarError) -> None:
+        self.ended.append(reason)
+        self.told.set()
+
+    async def wait(self) -> None:
+        async with asyncio.timeout(5):
+            await self.told.wait()
+        self.told.clear()
+
+
+def serves(command: BaseCommand, link: Link, broker: FakeBroker) -> None:
+    """The ordinary answers of a broker that owns every topic; what else comes is left to the test."""
+    match command.type:
+        case Type.LOOKUP:
+            link.send(looked_up(command, broker.url))
+        case Type.PRODUCER:
+            link.send(producer_ready(command))
+        case Type.SUBSCRIBE:
+            link.send(success(command.subscribe.request_id))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in the broker's code
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def serving_broker() -> AsyncIterator[FakeBroker]:
+    """A broker that owns every topic and grants what it is asked for."""
+    async with fake_broker(lambda command, link: serves(command, link, broker)) as broker:
+        yield broker
+
+
+async def reading(broker: FakeBroker, events: Events) -> tuple[PulsarClient, Link, int]:
+    client = PulsarClient(broker.url)
+    await client.reader(TOPIC, Position(3, 4), events)
+    (link,) = (link for link in broker.links if link.of_type(Type.SUBSCRIBE))
+    return client, link, link.of_type(Type.SUBSCRIBE)[0].subscribe.consumer_id

@@ -1,0 +1,86 @@
+"""One connection: handshake, keepalive, requests, and brokers that send garbage."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.pulsar import connection as connection_module
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import Unavailable
+from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from tests.support.fake_broker import (
+    TOPIC,
+    Events,
+    fake_broker,
+    reading,
+    serving_broker,
+    until,
+)
+
+Type = BaseCommand.Type
+
+
+async def test_the_handshake_promises_what_the_client_can_do() -> None:
+    async with serving_broker() as broker:
+        client = PulsarClient(broker.url)
+        assert await client.protocol_version() == (21, "fake")
+        connect = broker.links[0].connect.connect
+        assert connect.protocol_version >= 18
+        assert connect.feature_flags.supports_broker_entry_metadata
+        await client.close()
+
+
+@pytest.mark.parametrize("garbage", [b"\x7f\xff\xff\xff", b"\0\0\0\2ab", b"\0\0\0\x08\0\0\0\4\xff\xff\xff\xff"])
+async def test_a_broker_that_sends_garbage_is_left(garbage: bytes) -> None:
+    async with serving_broker() as broker:
+        events = Events()
+        client, link, _ = await reading(broker, events)
+        link.send_raw(garbage)
+        await events.wait()
+        assert events.ended[0].retriable
+        await client.close()
+
+
+async def test_pings_are_answered_and_a_challenge_too() -> None:
+    async with serving_broker() as broker:
+        client, link, _ = await reading(broker, Events())
+        link.send(BaseCommand(type=Type.PING, ping={}))
+        challenge = BaseCommand(type=Type.AUTH_CHALLENGE)
+        challenge.auth_challenge.challenge.auth_method_name = "none"
+        link.send(challenge)
+        await until(lambda: link.of_type(Type.PONG) and link.of_type(Type.AUTH_RESPONSE))
+        await client.close()
+
+
+async def test_a_broker_that_answers_no_ping_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "KEEPALIVE_SECONDS", 0.05)
+    async with serving_broker() as broker:
+        events = Events()
+        client, link, _ = await reading(broker, events)
+        await events.wait()
+        assert "did not answer a ping" in str(events.ended[0])
+        assert link.of_type(Type.PING)
+        await client.close()
+
+
+async def test_a_broker_that_does_not_shake_hands_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "CONNECT_SECONDS", 0.1)
+    async with fake_broker(lambda _command, _link: None) as broker:
+        broker.silent_handshake = True
+        client = PulsarClient(broker.url)
+        with pytest.raises(Unavailable, match="can't connect"):
+            await client.protocol_version()
+        await client.close()
+
+
+async def test_a_request_without_an_answer_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with fake_broker(lambda _command, _link: None) as broker:
+        client = PulsarClient(broker.url)
+        connection = await client._service_connection()
+        command = BaseCommand(type=Type.LOOKUP)
+        command.lookup_topic.topic = TOPIC
+        command.lookup_topic.request_id = 77
+        command.lookup_topic.authoritative = False
+        with pytest.raises(Unavailable, match="did not answer"):
+            await connection.request(77, command, 0.05)
+        await client.close()
