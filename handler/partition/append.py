@@ -38,6 +38,7 @@ Done = Callable[[Verdict], None]
 # A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
 # know (2.9 to 2.11) and during bundle transfers.
 ANSWER_SECONDS: Final = 10.0
+OLD_NEWS_SECONDS: Final = 5.0
 FIRST_DELAY: Final = 0.05
 MAX_DELAY: Final = 1.0
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
@@ -47,10 +48,12 @@ METADATA_ALLOWANCE: Final = 256
 class Pending:
     """An append that has no verdict yet."""
 
-    __slots__ = ("content", "deadline", "sent_at", "sequence", "waiters", "written")
+    __slots__ = ("content", "deadline", "header", "payload", "sent_at", "sequence", "waiters", "written")
 
-    def __init__(self, content: Content, sequence: Sequence | None, deadline: float, done: Done) -> None:
-        self.content = content
+    def __init__(self, header: BatchHeader, payload: bytes, sequence: Sequence | None, deadline: float, done: Done) -> None:
+        self.header = header
+        self.payload = payload
+        self.content: Content | None = None  # as it was sent last
         self.sequence = sequence
         self.deadline = deadline
         self.waiters = [done]
@@ -79,7 +82,7 @@ class Appender:
         self._task: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[PulsarError] | None = None
         self.max_message_size = 5 * 1024 * 1024
-        self.used_at = 0.0
+        self.used_at = self._loop.time()
         self._heard_at = 0.0  # when the last receipt came
 
     @property
@@ -99,7 +102,7 @@ class Appender:
             return
         sequence: Sequence | None = None
         if header.producer_id != NO_PRODUCER_ID:
-            if self._doubts.holds(header.producer_id):
+            if self._doubts.holds(header.producer_id) or (self._knows_old_news() and not end_is_known):
                 self._doubts.hold(asked)
                 return
             sequence = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
@@ -114,15 +117,22 @@ class Appender:
                 return
         number = self._next_sequence
         self._next_sequence += 1
-        pending = Pending(appended(payload, header, self.writer_name, number), sequence, deadline, done)
+        pending = Pending(header, payload, sequence, deadline, done)
         self._pending[number] = pending
         if sequence is not None:
             self._by_producer.setdefault(sequence.producer_id, deque()).append(pending)
         self.used_at = self._loop.time()
         if self._writer is not None:
-            self._send(number, pending, None)
+            self._send(number, pending)
         elif self._task is None:
             self._task = asyncio.create_task(self._run())
+
+    def _knows_old_news(self) -> bool:
+        """Whether others may have written much since anything was folded here.
+
+        A basis that is long past would send readers of old data back that far.
+        """
+        return not self._pending and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
 
     def _precheck(self, sequence: Sequence, deadline: float, done: Done) -> Verdict | None:
         """The verdict as far as it is known already; None when `done` waits for an append in flight."""
@@ -146,11 +156,14 @@ class Appender:
         known = self._fold.producers.check(sequence)
         return known if known.duplicate else Verdict(ErrorCode.out_of_order_sequence_number, -1)
 
-    def _send(self, number: int, pending: Pending, after: Position | None) -> None:
+    def _send(self, number: int, pending: Pending) -> None:
         assert self._writer is not None
+        # Without a producer only a second try depends on what came before it: its first may have landed.
+        basis = self._fold.basis(pending.header.producer_id) if pending.sequence is not None or pending.written else None
+        pending.content = appended(pending.payload, pending.header, self.writer_name, number, basis)
         pending.sent_at = self._loop.time()
         pending.written = True
-        self._writer.send(number, pending.content.offsets, pending.content.data, None if after is None else str(after))
+        self._writer.send(number, pending.header.offsets, pending.payload, None if basis is None else basis.encode())
 
     # --- the writer's life
 
@@ -182,12 +195,9 @@ class Appender:
         """A producer, and everything pending on its way: first learn what landed, then send the rest in order."""
         writer = await self._log.writer(self)
         self.max_message_size = writer.max_message_size
-        after: Position | None = None
         try:
-            if any(pending.written for pending in self._pending.values()):
-                self._placed.clear()
-                await self._settle()
-                after = self._fold.last
+            self._placed.clear()
+            await self._settle()
         except BaseException:
             writer.close()
             raise
@@ -200,7 +210,7 @@ class Appender:
             if pending.written and not pending.waiters and pending.sequence is None:
                 self._forget(number, pending)  # its client was told that time ran out, and nobody waits
             else:  # with a sequence it may be what a later one follows
-                self._send(number, pending, after if pending.written else None)
+                self._send(number, pending)
 
     def _renumber_overtaken(self) -> None:
         """Give new sequences to appends that a later one of ours has overtaken in the log.
@@ -216,7 +226,6 @@ class Appender:
             if overtaken:  # and all behind it, so that their order stays
                 del self._pending[number]
                 self._pending[self._next_sequence] = pending
-                pending.content = pending.content._replace(writer_sequence=self._next_sequence)
                 self._next_sequence += 1
 
     def _let_go(self) -> None:
@@ -301,7 +310,7 @@ class Appender:
                 placed.popleft()  # it was read before its receipt came
                 continue
             pending = self._pending.get(sequence)
-            if pending is None or not fold.follows(position.ledger, position.entry):
+            if pending is None or pending.content is None or not fold.follows(position.ledger, position.entry):
                 self._read_to_end()
                 return
             placed.popleft()

@@ -18,15 +18,15 @@ from kio.schema.errors import ErrorCode
 from handler.errors import EntryUnreadable
 from handler.partition.cache import CachedEntry, FetchCache, PartitionCache, Run
 from handler.partition.entries import permits_of, read_entry
-from handler.partition.fold import Fold, IndexAlarm
+from handler.partition.fold import BEFORE_ALL, Fold, IndexAlarm
 from handler.partition.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 
 log = logging.getLogger(__name__)
 
-# Where the fold of a catch-up reader begins: enough to see the first copy of an append that raced
-# through two sidecars. Second copies of one sidecar say themselves how far to go back.
+# Where the fold of a catch-up reader begins: about as far back as the appends in flight go, so that
+# entries seldom send it back to what they were judged by.
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
@@ -58,7 +58,6 @@ class CatchUpReader:
         self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
         self._cost = 1  # permits of the most expensive entry so far: a native batch costs as many as it has messages
         self._largest = 0  # bytes of the largest entry so far
-        self._started_at: Position | None = None
         self.wanted = wanted
         self.next_offset = wanted
         self.done = False
@@ -122,17 +121,16 @@ class CatchUpReader:
 
     async def _read_once(self) -> None:
         """Stream from the wanted offset to the tail; once more from further back when an entry asks for it."""
-        start = self._restart_at
-        if start is None:
-            found = await self._log.find_index(self.next_offset)
-            if found is None:
-                # Behind the last index the broker could find, which may be a little old: try again later.
-                raise Unavailable(f"no entry holds offset {self.next_offset}")
-            start = (await self._log.stats()).before(found, ENTRIES_BEFORE, BYTES_BEFORE)
-        self._fold = Fold()
+        found = await self._log.find_index(self.next_offset)
+        if found is None:
+            # Behind the last index the broker could find, which may be a little old: try again later.
+            raise Unavailable(f"no entry holds offset {self.next_offset}")
+        stats = await self._log.stats()
+        before = stats.before(found, ENTRIES_BEFORE, BYTES_BEFORE)
+        start = None if before == stats.first else before
+        self._fold = Fold(start)
         while True:
             self._restart_at = None
-            self._started_at = start
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
             self._reader = await self._log.reader(start, self)
@@ -150,8 +148,8 @@ class CatchUpReader:
                     return  # retention made the gap: whoever reads here is out of range
                 self._gap_known_to = base
             elif self._restart_at is not None:
-                start = self._restart_at
-                self._fold = Fold()
+                start = None if self._restart_at == BEFORE_ALL else self._restart_at
+                self._fold = Fold(start)
             else:
                 return
 
@@ -218,13 +216,14 @@ class CatchUpReader:
                 log.error("%s", error)
                 self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.corrupt_message))
             return
-        if content.resent_after is not None and self._started_at is not None and content.resent_after < self._started_at:
-            self._restart_at = content.resent_after
-            return
         if self._is_gap(position, entry.last_index - content.offsets + 1):
             return
         folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
+            if not folded.sure:
+                assert content.basis is not None
+                self._restart_at = content.basis.at
+                return
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             accepted = folded.verdict.accepted

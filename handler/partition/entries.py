@@ -15,14 +15,13 @@ from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.partition.native import kafka_batch
-from handler.partition.producers import Sequence
-from handler.partition.store import FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
-from handler.pulsar.entry import Position, RawEntry
+from handler.partition.producers import Basis, Sequence
+from handler.partition.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
+from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, place_all, split_batches
 
 _OUR_WRITER = WRITER_PREFIX.encode()
-RESENT_PROPERTY = b"resent.after"
 
 
 class Content(NamedTuple):
@@ -33,7 +32,7 @@ class Content(NamedTuple):
     offsets: int
     writer: bytes | None  # a sidecar's writer name, None for everyone else
     writer_sequence: int
-    resent_after: Position | None
+    basis: Basis | None  # what the writer knew; None where nothing depends on it
 
     @property
     def max_timestamp(self) -> int:
@@ -54,9 +53,9 @@ class Content(NamedTuple):
         return place_all(self.data, self.batches, base_offset)
 
 
-def appended(payload: bytes, header: BatchHeader, writer: bytes, sequence: int) -> Content:
+def appended(payload: bytes, header: BatchHeader, writer: bytes, sequence: int, basis: Basis | None) -> Content:
     """The content of an entry that this process has just written."""
-    return Content(payload, [(header, 0)], header.offsets, writer, sequence, None)
+    return Content(payload, [(header, 0)], header.offsets, writer, sequence, basis)
 
 
 def read_entry(entry: RawEntry) -> Content:
@@ -75,8 +74,8 @@ def read_entry(entry: RawEntry) -> Content:
             data, _ = kafka_batch(metadata, entry.payload)
         batches = list(split_batches(data))
         ours = metadata.producer_name.startswith(_OUR_WRITER)
-        after = properties.get(RESENT_PROPERTY) if ours else None
-        resent_after = None if after is None else _position(after)
+        known = properties.get(BASIS_PROPERTY) if ours else None
+        basis = None if known is None else Basis.decode(known)
     except Exception as error:
         # Anybody may have written this entry, and anything may be wrong with it: not only what was thought of.
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
@@ -84,13 +83,8 @@ def read_entry(entry: RawEntry) -> Content:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
     return Content(
         data, batches, sum(header.offsets for header, _ in batches),
-        metadata.producer_name if ours else None, metadata.sequence_id, resent_after,
+        metadata.producer_name if ours else None, metadata.sequence_id, basis,
     )  # fmt: skip
-
-
-def _position(text: bytes) -> Position:
-    ledger, _, entry = text.decode().partition(":")
-    return Position(int(ledger), int(entry))
 
 
 def permits_of(entry: RawEntry) -> int:

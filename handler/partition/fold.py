@@ -5,6 +5,10 @@ An entry is folded from its receipt when its predecessor in the same ledger is a
 nothing can stand between them (entry ids in a ledger are dense, a failed add starts a new ledger),
 so its index is that one's plus its own count. All others are folded as they are read, with the
 index the broker gave them. Offsets grow and may have gaps; an index that comes back is an alarm.
+
+A fold may begin in the middle of a log. Each batch that has a producer says what its writer knew of
+that producer, and up to where it had folded the log: whoever began at or before that place comes to
+the writer's own verdict, however little it has seen of the producer. All others are not sure.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from kio.schema.errors import ErrorCode
 
 from handler.errors import SidecarError
 from handler.partition.entries import Content
-from handler.partition.producers import ACCEPTED, ProducerTable, Verdict
+from handler.partition.producers import ACCEPTED, Basis, ProducerTable, Verdict
 from handler.pulsar.entry import Position
 
 MAX_WRITERS: Final = 1_000
+BEFORE_ALL: Final = Position(-1, -1)
 # What a reader compares with what receipts said; a tail reader is never further behind than this.
 REMEMBERED_ENTRIES: Final = 4_096
 
@@ -34,6 +39,7 @@ class Folded(NamedTuple):
     next_offset: int
     verdict: Verdict
     gap_from: int | None  # where offsets are missing before this entry
+    sure: bool = True  # False: who began to fold earlier may have come to another verdict
 
 
 class Fold:
@@ -41,18 +47,18 @@ class Fold:
         "_recent",
         "_recent_order",
         "_writers",
+        "begins",
         "first_offset",
         "last",
         "max_timestamp",
         "max_timestamp_base",
         "next_offset",
-        "own_writer",
         "producers",
         "started",
     )
 
-    def __init__(self, own_writer: bytes | None = None) -> None:
-        self.own_writer = own_writer  # whose entries are judged for their producers' answers
+    def __init__(self, begins: Position | None = None) -> None:
+        self.begins = begins  # None: nothing stands before what is folded
         self.next_offset = 0
         self.started = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
@@ -73,6 +79,10 @@ class Fold:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
         last = self.last
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
+
+    def basis(self, producer_id: int) -> Basis:
+        """What this fold knows now, for an entry that is about to be sent."""
+        return self.producers.basis(self.last or BEFORE_ALL, producer_id)
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""
@@ -100,13 +110,14 @@ class Fold:
         base = index - content.offsets + 1
         gap_from = self.next_offset if self.started and base > self.next_offset else None
         self._advance(position, base, index)
-        verdict = self._judge(base, content)
+        sure = self.begins is None or content.basis is None or content.basis.at >= self.begins
+        verdict = self._judge(position, base, content, sure)
         if verdict.accepted:
             if content.max_timestamp > self.max_timestamp:
                 self.max_timestamp = content.max_timestamp
                 self.max_timestamp_base = base
             verdict = Verdict(ErrorCode.none, base)
-        return Folded(position, base, index + 1, verdict, gap_from)
+        return Folded(position, base, index + 1, verdict, gap_from, sure)
 
     def _advance(self, position: Position, base: int, index: int) -> None:
         if base < 0 or (self.started and base < self.next_offset):
@@ -123,7 +134,7 @@ class Fold:
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
 
-    def _judge(self, base: int, content: Content) -> Verdict:
+    def _judge(self, position: Position, base: int, content: Content, sure: bool) -> Verdict:
         if content.writer is not None:
             # A writer numbers its entries and never goes back, but for sending one again.
             seen = self._writers.get(content.writer, -1)
@@ -135,14 +146,13 @@ class Fold:
                 self._writers.popitem(last=False)
         for sequence, delta in content.sequences():
             # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
-            verdict = self.producers.check(sequence) if content.writer is not None else ACCEPTED
-            if verdict.error is ErrorCode.out_of_order_sequence_number and content.writer != self.own_writer:
-                # Whoever wrote it knew more of the producer than a fold that began in its middle: what
-                # was acknowledged there must not be hidden here.
-                verdict = verdict if self.producers.knows_whole(sequence.producer_id) else ACCEPTED
-            if not verdict.accepted:
-                return verdict
-            self.producers.record(sequence, base + delta)
+            if content.writer is not None and sure:
+                if content.basis is not None:
+                    self.producers.recall(sequence.producer_id, content.basis)
+                verdict = self.producers.check(sequence)
+                if not verdict.accepted:
+                    return verdict
+            self.producers.record(sequence, base + delta, position, sure=sure)
         return ACCEPTED
 
     def _second_copy(self, content: Content) -> Verdict:

@@ -57,7 +57,7 @@ class Partition:
         self._log = log_
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._fold = Fold(writer_name.encode())
+        self._fold = Fold()
         self._cache = cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[tuple[BatchHeader, bytes, float, Done]] = []
@@ -91,7 +91,8 @@ class Partition:
                     self._fold.begin_empty((stats.index_property if stats.index_property is not None else -1) + 1)
                     self._start.move(self._fold.next_offset)
                 else:
-                    self._start_at = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
+                    start = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
+                    self._start_at = self._fold.begins = None if start == stats.first else start
                 await self._read_to_last(OPEN_SECONDS, if_unknown=last)
                 await self._start.refresh()
         except TimeoutError:
@@ -212,9 +213,11 @@ class Partition:
         self._reached(position)
 
     def _keep(self, folded: Folded, content: Content) -> None:
-        # Offsets missing before it are left out here: a reader of old data finds out whether retention took them.
-        served = content if folded.verdict.accepted else None
-        self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
+        # Offsets missing before it are left out here: a reader of old data finds out whether retention took
+        # them. So is an entry of which this fold is not sure: that reader goes back as far as it takes.
+        if folded.sure:
+            served = content if folded.verdict.accepted else None
+            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
         self._changed()
 
     def _reached(self, position: Position) -> None:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from handler.pulsar.entry import Position
 from handler.wire.records import next_sequence
 
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
@@ -45,10 +46,29 @@ class Sequence(NamedTuple):
     last: int
 
 
+class Basis(NamedTuple):
+    """What a writer knew when it sent an entry: how far it had folded the log, and what the producer's
+    last batch was there. It stands in the entry, so that whoever begins to fold behind `at` knows as much."""
+
+    at: Position
+    epoch: int = -1  # −1 for a producer that was not known
+    last: int = -1
+
+    def encode(self) -> bytes:
+        return b"%d:%d %d %d" % (*self.at, self.epoch, self.last)
+
+    @classmethod
+    def decode(cls, text: bytes) -> Basis:
+        at, epoch, last = text.split()
+        ledger, entry = at.split(b":")
+        return cls(Position(int(ledger), int(entry)), int(epoch), int(last))
+
+
 class WrittenBatch(NamedTuple):
     first: int
     last: int
     base_offset: int
+    position: Position
 
 
 ACCEPTED: Final = Verdict(ErrorCode.none, -1)
@@ -57,7 +77,9 @@ ACCEPTED: Final = Verdict(ErrorCode.none, -1)
 @dataclass(slots=True)
 class ProducerState:
     epoch: int
-    whole: bool  # whether it is known from its first batch on
+    last: int
+    sure: bool  # whether every verdict that led here was certain (see `Fold.begins`)
+    at: Position  # where the last batch stands, at the latest
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
@@ -83,22 +105,51 @@ class ProducerTable:
         for written in state.batches:
             if written.first == batch.first and written.last == batch.last:
                 return Verdict(ErrorCode.none, written.base_offset, duplicate=True)
-        if state.batches and not follows(state.batches[-1].last, batch.first):
+        if not follows(state.last, batch.first):
             return Verdict(ErrorCode.out_of_order_sequence_number, -1)
         return ACCEPTED
 
-    def knows_whole(self, producer_id: int) -> bool:
+    def basis(self, at: Position, producer_id: int) -> Basis:
+        """What is known of a producer, to be written into an entry of its."""
         state = self._states.get(producer_id)
-        return state is not None and state.whole
+        return Basis(at) if state is None else Basis(at, state.epoch, state.last)
 
-    def record(self, batch: Sequence, base_offset: int) -> None:
+    def recall(self, producer_id: int, basis: Basis) -> None:
+        """Take over what a writer knew of a producer, if it is more than what is known here or less.
+
+        Less: a state that has expired at the writer has expired for everybody, for what it accepted
+        then has been acknowledged.
+        """
+        state = self._states.get(producer_id)
+        if state is None:
+            if basis.epoch >= 0:
+                self._put(producer_id, ProducerState(basis.epoch, basis.last, sure=True, at=basis.at))
+            return
+        if state.sure and (state.at > basis.at or (state.epoch == basis.epoch and state.last == basis.last)):
+            return
+        later = [written for written in state.batches if written.position > basis.at]
+        del self._states[producer_id]
+        self.recall(producer_id, basis)
+        for written in later:
+            batch = Sequence(producer_id, state.epoch, written.first, written.last)
+            if self.check(batch).accepted:
+                self.record(batch, written.base_offset, written.position, sure=True)
+
+    def record(self, batch: Sequence, base_offset: int, position: Position, *, sure: bool) -> None:
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.epoch:
-            state = self._states[batch.producer_id] = ProducerState(batch.epoch, whole=batch.first == 0)
-            if len(self._states) > MAX_PRODUCERS:
-                self._states.popitem(last=False)
-        state.batches.append(WrittenBatch(batch.first, batch.last, base_offset))
+            state = ProducerState(batch.epoch, batch.last, sure, position)
+            self._put(batch.producer_id, state)
+        state.last = batch.last
+        state.sure = sure
+        state.at = position
+        state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
         self._states.move_to_end(batch.producer_id)
+
+    def _put(self, producer_id: int, state: ProducerState) -> None:
+        self._states[producer_id] = state
+        if len(self._states) > MAX_PRODUCERS:
+            self._states.popitem(last=False)
 
 
 def follows(last: int, first: int) -> bool:

@@ -15,6 +15,8 @@ WRITER_PREFIX: Final = "kafka-sidecar-"
 # KoP's marker of entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"
 KAFKA_FORMAT: Final = b"kafka"
+# What the writer knew when it sent the entry (`producers.Basis`).
+BASIS_PROPERTY: Final = b"basis"
 
 
 class PulsarLog(EntryLog):
@@ -28,7 +30,8 @@ class PulsarLog(EntryLog):
         self._broker_finds_index = True
 
     async def writer(self, events: WriterEvents) -> LogWriter:
-        return await self._client.producer(self.topic, self._writer_name, events, properties={FORMAT_PROPERTY: KAFKA_FORMAT})
+        properties = {FORMAT_PROPERTY: KAFKA_FORMAT}
+        return await self._client.producer(self.topic, self._writer_name, events, properties=properties, varying=BASIS_PROPERTY)
 
     async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
         return await self._client.reader(self.topic, start, events)

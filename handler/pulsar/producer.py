@@ -30,9 +30,11 @@ class ProducerEvents(Protocol):
 
 
 class Producer:
-    __slots__ = ("_command", "_connection", "_events", "_id", "_metadata", "_open", "name", "topic", "topic_epoch")
+    __slots__ = ("_command", "_connection", "_events", "_id", "_metadata", "_open", "_varied", "_varying", "name", "topic", "topic_epoch")
 
-    def __init__(self, connection: Connection, topic: str, name: str, events: ProducerEvents, properties: dict[bytes, bytes]) -> None:
+    def __init__(
+        self, connection: Connection, topic: str, name: str, events: ProducerEvents, properties: dict[bytes, bytes], varying: bytes
+    ) -> None:  # fmt: skip
         self.topic = topic
         self.name = name
         self.topic_epoch: int | None = None
@@ -40,20 +42,24 @@ class Producer:
         self._events = events
         self._open = True
         self._id = connection.new_id()
-        # Two templates, filled in per SEND: building them anew costs more than the SEND itself.
+        # Templates, filled in per SEND: building them anew costs more than the SEND itself.
         self._command = BaseCommand(type=Type.SEND)
         self._command.send.producer_id = self._id
         self._metadata = MessageMetadata(producer_name=name.encode())
         for key, value in properties.items():
             self._metadata.properties.add(key=key, value=value)
+        # `varying` is the key of one more property, which is another one in each entry.
+        self._varied = MessageMetadata()
+        self._varied.CopyFrom(self._metadata)
+        self._varying = self._varied.properties.add(key=varying)
 
     @classmethod
     async def open(
         cls, connection: Connection, topic: str, name: str, events: ProducerEvents, *,
-        properties: dict[bytes, bytes], access_mode: int = SHARED, topic_epoch: int | None = None,
+        properties: dict[bytes, bytes], varying: bytes = b"", access_mode: int = SHARED, topic_epoch: int | None = None,
         wait_seconds: float | None = None,
     ) -> Producer:  # fmt: skip
-        producer = cls(connection, topic, name, events, properties)
+        producer = cls(connection, topic, name, events, properties, varying)
         connection.producers[producer._id] = producer
         command = BaseCommand(type=Type.PRODUCER)
         command.producer.topic = topic
@@ -82,24 +88,21 @@ class Producer:
     def max_message_size(self) -> int:
         return self._connection.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes, after: str | None = None) -> None:
-        """Write one entry that takes `count` indexes. `after` marks it as a second try (see ADR 3)."""
+    def send(self, sequence: int, count: int, payload: bytes, varying: bytes | None = None) -> None:
+        """Write one entry that takes `count` indexes, with a value for the property that varies if there is one."""
         if not self._open:
             raise Unavailable(f"the producer on {self.topic} is closed")
         send = self._command.send
         send.sequence_id = sequence
         send.num_messages = count
-        metadata = self._metadata
+        if varying is None:
+            metadata = self._metadata
+        else:
+            metadata = self._varied
+            self._varying.value = varying
         metadata.sequence_id = sequence
         metadata.publish_time = time.time_ns() // 1_000_000
-        if after is None:
-            encoded = metadata.SerializeToString()
-        else:
-            marked = MessageMetadata()
-            marked.CopyFrom(metadata)
-            marked.properties.add(key=b"resent.after", value=after.encode())
-            encoded = marked.SerializeToString()
-        self._connection.write(encode_send(self._command.SerializeToString(), encoded, payload), payload)
+        self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString(), payload), payload)
 
     def close(self) -> None:
         """Tell the broker; nobody waits for its answer."""

@@ -14,7 +14,7 @@ DATA = batch(b"a", b"b")
 
 def _put(cache: PartitionCache, *bases: int) -> None:
     for base in bases:
-        cache.put(CachedEntry(base, base + 2, appended(DATA, read_produced(DATA), b"w", base), ErrorCode.none))
+        cache.put(CachedEntry(base, base + 2, appended(DATA, read_produced(DATA), b"w", base, None), ErrorCode.none))
 
 
 def test_a_run_ends_where_an_entry_is_missing() -> None:

@@ -5,48 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from aiokafka.record.memory_records import MemoryRecords
 from kio.schema.errors import ErrorCode
 
-from handler.partition.cache import FetchCache, Run
+from handler.partition.cache import FetchCache
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.producers import Verdict
+from handler.partition.store import BASIS_PROPERTY
 from handler.pulsar.entry import LogStats
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-
-
-def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, **limits: int) -> Partition:
-    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits))
-
-
-async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:
-    result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-    deadline = asyncio.get_running_loop().time() + seconds
-    partition.append(read_produced(data), data, deadline, lambda verdict: None if result.done() else result.set_result(verdict))
-    return await asyncio.wait_for(result, seconds + 2)
-
-
-async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) -> list[tuple[int, bytes | None]]:
-    """Everything from `offset` to the end as a consumer would gather it."""
-    assert await partition.opened() is ErrorCode.none
-    found: list[tuple[int, bytes | None]] = []
-    end = await partition.confirmed_end()
-    async with asyncio.timeout(seconds):
-        while offset < end:
-            run = partition.read(offset, 100_000, at_least_one=True)
-            if run is None or not run.parts:
-                assert run is None or run.error is ErrorCode.none, run.error
-                changed = asyncio.Event()
-                partition.watch(changed.set)
-                await changed.wait()
-                continue
-            records = MemoryRecords(b"".join(run.parts))
-            while records.has_next():
-                found += [(record.offset, record.value) for record in records.next_batch() if record.offset >= offset]
-            offset = run.next_offset
-    return found
+from tests.support.partitions import append, fetch, open_partition, read_all
 
 
 async def test_appends_get_the_offsets_of_the_log() -> None:
@@ -311,7 +280,7 @@ async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothi
     encrypted.encryption_keys.add(key=b"k", value=b"v")
     log.append(encrypted, 3, b"secret")
     odd = MessageMetadata(producer_name=b"kafka-sidecar-forged", sequence_id=0, publish_time=1)
-    odd.properties.add(key=b"resent.after", value=b"nonsense")
+    odd.properties.add(key=BASIS_PROPERTY, value=b"nonsense")
     log.append(odd, 1, b"x")
     assert (await append(partition, batch(b"after"))).base_offset == 5
     for offset, error in ((0, ErrorCode.none), (1, ErrorCode.corrupt_message), (4, ErrorCode.corrupt_message), (5, ErrorCode.none)):
@@ -319,39 +288,6 @@ async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothi
         assert run is not None
         assert run.error is error, offset
     partition.close()
-
-
-async def test_what_was_acknowledged_elsewhere_is_not_hidden_by_a_fold_that_knows_less() -> None:
-    log = MemoryLog()
-    partition = open_partition(log)
-    for number in range(3):
-        await append(partition, batch(b"%d" % number, producer_id=7, epoch=0, sequence=number))
-    # As after a refused copy of 4 that stands before 3: the writer's fold told its client what holds.
-    writer = await log.writer_as("kafka-sidecar-other", _Silent())
-    for sequence, data in enumerate((batch(b"4", producer_id=7, epoch=0, sequence=4), batch(b"3", producer_id=7, epoch=0, sequence=3))):
-        writer.send(sequence, 1, data)
-    cold = Partition("t", log.named("kafka-sidecar-cold"), "kafka-sidecar-cold", FetchCache(1_000_000), PartitionLimits(replay_entries=2))
-    assert [value for _, value in await read_all(cold, 3)] == [b"4", b"3"]
-    partition.close()
-    cold.close()
-
-
-class _Silent:
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
-    def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
-    def on_end(self, reason: Exception) -> None: ...
-
-
-async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Run:
-    """What a consumer at `offset` gets first: data or an error."""
-    async with asyncio.timeout(seconds):
-        while True:
-            run = partition.read(offset, 100_000, at_least_one=True)
-            if run is not None and (run.parts or run.error is not ErrorCode.none):
-                return run
-            changed = asyncio.Event()
-            partition.watch(changed.set)
-            await changed.wait()
 
 
 async def test_retention_under_a_reader_of_old_data_is_out_of_range_and_no_gap() -> None:

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from handler.partition.producers import REMEMBERED_BATCHES, ProducerTable, Sequence
+from handler.partition.producers import REMEMBERED_BATCHES, Basis, ProducerTable, Sequence
+from handler.pulsar.entry import Position
 from handler.wire.records import MAX_SEQUENCE, next_sequence
 
 
 def _write(table: ProducerTable, batch: Sequence, offset: int) -> bool:
     if table.check(batch).accepted:
-        table.record(batch, offset)
+        table.record(batch, offset, Position(1, offset), sure=True)
         return True
     return False
 
@@ -51,9 +52,24 @@ def test_every_batch_is_there_once_and_duplicates_know_their_offset(attempts: li
             assert verdict.base_offset == recent[0][1]
         elif not written or batch.first == expected:
             assert verdict.accepted
-            table.record(batch, offset)
+            table.record(batch, offset, Position(1, offset), sure=True)
             written.append((batch, offset))
             offset += extra + 1
             expected = next_sequence(batch.last, 1)
         else:
             assert verdict.error is ErrorCode.out_of_order_sequence_number
+
+
+def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:
+    table = ProducerTable()
+    assert _write(table, Sequence(1, 0, 0, 4), 0)
+    assert not table.check(Sequence(1, 0, 9, 9)).accepted
+    table.recall(1, Basis(Position(1, 50)))  # "not known", said by one that had folded up to there
+    assert _write(table, Sequence(1, 0, 9, 9), 51)
+    table.recall(1, Basis(Position(1, 50)))  # the next in flight: what landed in between is known here
+    assert _write(table, Sequence(1, 0, 10, 10), 52)
+
+
+def test_a_basis_reads_as_it_was_written() -> None:
+    for basis in (Basis(Position(-1, -1)), Basis(Position(2**62, 7), 3, MAX_SEQUENCE)):
+        assert Basis.decode(basis.encode()) == basis

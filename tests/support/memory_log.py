@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents, WriterEvents
-from handler.partition.store import FORMAT_PROPERTY, KAFKA_FORMAT
+from handler.partition.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -25,6 +25,9 @@ class MemoryLog:
     max_message_size: int = 5 * 1024 * 1024
     swallow_receipts: bool = False
     refuse_sends: int = 0
+    refuse_with: int = 2
+    hold_sends: bool = False  # a slow connection: what is sent lands when it is let go
+    held: list[Callable[[], None]] = field(default_factory=list)
     writers: list[MemoryWriter] = field(default_factory=list)
     readers: list[MemoryReader] = field(default_factory=list)
     read_delay: float = 0.0
@@ -43,6 +46,11 @@ class MemoryLog:
         for reader in list(self.readers):
             reader.wake()
         return position
+
+    def let_go(self) -> None:
+        held, self.held = self.held, []
+        for land in held:
+            land()
 
     def roll(self) -> None:
         self.ledger += 1
@@ -129,18 +137,25 @@ class MemoryWriter:
     def max_message_size(self) -> int:
         return self._log.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes, after: str | None = None) -> None:
+    def send(self, sequence: int, count: int, payload: bytes, basis: bytes | None) -> None:
         if not self._open:
             return
         if self._log.refuse_sends:
             self._log.refuse_sends -= 1
-            asyncio.get_running_loop().call_soon(self._events.on_send_error, sequence, 2, "scripted")
+            asyncio.get_running_loop().call_soon(self._events.on_send_error, sequence, self._log.refuse_with, "scripted")
             return
         metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence, publish_time=1)
         metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
-        if after is not None:
-            metadata.properties.add(key=b"resent.after", value=after.encode())
+        if basis is not None:
+            metadata.properties.add(key=BASIS_PROPERTY, value=basis)
+        if self._log.hold_sends:
+            self._log.held.append(lambda: self._land(metadata, count, payload))
+        else:
+            self._land(metadata, count, payload)
+
+    def _land(self, metadata: MessageMetadata, count: int, payload: bytes) -> None:
         position = self._log.append(metadata, count, payload)
+        sequence = metadata.sequence_id
         if not self._log.swallow_receipts:
             self._soon(lambda: self._events.on_receipt(sequence, position.ledger, position.entry))
 

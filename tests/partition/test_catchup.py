@@ -1,0 +1,77 @@
+"""Readers of old data: they go back as far as it takes to serve what everybody else serves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from handler.partition.entries import read_entry
+from handler.partition.partition import TAIL_IDLE_SECONDS
+from handler.pulsar.errors import NOT_ALLOWED
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import append, open_partition, read_all
+
+
+def numbered(sequence: int) -> bytes:
+    return batch(b"%d" % sequence, producer_id=9, epoch=0, sequence=sequence)
+
+
+async def test_what_was_sent_behind_a_refused_batch_is_hidden_from_everybody() -> None:
+    log = MemoryLog()
+    writer = open_partition(log)
+    await append(writer, numbered(5))
+    log.refuse_sends, log.refuse_with = 1, NOT_ALLOWED
+    refused, behind = await asyncio.gather(append(writer, numbered(6)), append(writer, numbered(7)))
+    assert refused.error is ErrorCode.policy_violation
+    assert behind.error is ErrorCode.out_of_order_sequence_number
+    assert (await append(writer, numbered(6))).base_offset == 2
+    assert (await append(writer, numbered(7))).base_offset == 3
+    served = [(0, b"5"), (2, b"6"), (3, b"7")]
+    assert await read_all(writer) == served
+    # Whoever begins behind the producer's start, or between the two copies, comes to the same.
+    for replayed in range(1, 5):
+        late = open_partition(log, "kafka-sidecar-late", replay_entries=replayed)
+        assert await read_all(late) == served
+        assert await read_all(late, 1) == served[1:]
+        late.close()
+    writer.close()
+
+
+async def test_copies_far_apart_in_the_log_are_one_record_for_everybody() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, numbered(0))
+    assert (await append(theirs, batch(b"x"))).base_offset == 1
+    log.hold_sends = True  # the connection is slow: what is written now lands later
+    held = asyncio.create_task(append(ours, numbered(1)))
+    await asyncio.sleep(0.01)
+    log.hold_sends = False
+    assert (await append(theirs, numbered(1))).base_offset == 2  # its client has come to the other sidecar
+    for number in range(100):
+        await append(theirs, batch(b"%d" % number))
+    log.let_go()
+    assert (await held).base_offset == 2
+    late = open_partition(log, "kafka-sidecar-late", replay_entries=10)
+    assert [offset for offset, _ in await read_all(late, 95)] == list(range(95, 103))
+    for partition in (ours, theirs, late):
+        partition.close()
+
+
+async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.partition.append.OLD_NEWS_SECONDS", 0.02)
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, numbered(0))
+    ours.tick(asyncio.get_running_loop().time() + TAIL_IDLE_SECONDS + 1)  # nobody reads here
+    for number in range(20):
+        await append(theirs, batch(b"%d" % number))
+    await asyncio.sleep(0.05)
+    await append(ours, numbered(1))
+    basis = read_entry(log.entries[-1]).basis
+    assert basis is not None
+    assert basis.at == log.entries[-2].position
+    for partition in (ours, theirs):
+        partition.close()

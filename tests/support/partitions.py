@@ -1,0 +1,58 @@
+"""Partitions over the twin of Pulsar, and what a client would do with them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiokafka.record.memory_records import MemoryRecords
+from kio.schema.errors import ErrorCode
+
+from handler.partition.cache import FetchCache, Run
+from handler.partition.partition import Partition, PartitionLimits
+from handler.partition.producers import Verdict
+from handler.wire.records import read_produced
+from tests.support.memory_log import MemoryLog
+
+
+def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, **limits: int) -> Partition:
+    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits))
+
+
+async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:
+    result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+    deadline = asyncio.get_running_loop().time() + seconds
+    partition.append(read_produced(data), data, deadline, lambda verdict: None if result.done() else result.set_result(verdict))
+    return await asyncio.wait_for(result, seconds + 2)
+
+
+async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) -> list[tuple[int, bytes | None]]:
+    """Everything from `offset` to the end as a consumer would gather it."""
+    assert await partition.opened() is ErrorCode.none
+    found: list[tuple[int, bytes | None]] = []
+    end = await partition.confirmed_end()
+    async with asyncio.timeout(seconds):
+        while offset < end:
+            run = partition.read(offset, 100_000, at_least_one=True)
+            if run is None or not run.parts:
+                assert run is None or run.error is ErrorCode.none, run.error
+                changed = asyncio.Event()
+                partition.watch(changed.set)
+                await changed.wait()
+                continue
+            records = MemoryRecords(b"".join(run.parts))
+            while records.has_next():
+                found += [(record.offset, record.value) for record in records.next_batch() if record.offset >= offset]
+            offset = run.next_offset
+    return found
+
+
+async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Run:
+    """What a consumer at `offset` gets first: data or an error."""
+    async with asyncio.timeout(seconds):
+        while True:
+            run = partition.read(offset, 100_000, at_least_one=True)
+            if run is not None and (run.parts or run.error is not ErrorCode.none):
+                return run
+            changed = asyncio.Event()
+            partition.watch(changed.set)
+            await changed.wait()
