@@ -15,6 +15,7 @@ from handler.apis.api import Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.config import Config, metrics_address
 from handler.errors import ConfigError
+from handler.groups.service import GroupService
 from handler.partition.partition import PartitionLimits
 from handler.partition.store import WRITER_PREFIX, PulsarLog
 from handler.partition.table import PartitionTable
@@ -52,6 +53,7 @@ class Sidecar:
             catalog=Catalog(self.admin, TopicNames(config.kafka.namespace), loop.time),
             partitions=self.partitions,
             sessions=FetchSessions(),
+            groups=GroupService(self.client, self.admin, config.groups, config.kafka),
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
@@ -81,6 +83,7 @@ class Sidecar:
         return await self.listener.drain(self.config.limits.drain_seconds)
 
     async def close(self) -> None:
+        await self.services.groups.close()
         await self.partitions.close()
         await self.client.close()
         await self.admin.close()

@@ -52,6 +52,18 @@ class KafkaConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsConfig:
+    namespace: str = setting("public/__kafka", "Pulsar tenant/namespace of __consumer_offsets.")
+    offsets_partitions: int = setting(8, "Partitions of __consumer_offsets when it is made; what is there keeps its count.")
+    offsets_retention_minutes: int = setting(10_080, "How long an empty group keeps its offsets.")
+    offset_metadata_bytes: int = setting(4_096, "Largest metadata of a committed offset.")
+    initial_rebalance_delay_ms: int = setting(3_000, "How long a new group waits for more members.")
+    min_session_timeout_ms: int = setting(6_000, "Shortest session timeout a member may ask for.")
+    max_session_timeout_ms: int = setting(1_800_000, "Longest session timeout a member may ask for.")
+    max_size: int = setting(2**31 - 1, "Most members of a group.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
     max_request_bytes: int = setting(100 * 1024 * 1024, "Largest request; a larger one closes its connection.")
     request_budget_bytes: int = setting(128 * 1024 * 1024, "Bytes of all requests that have no answer yet.")
@@ -76,6 +88,7 @@ class TelemetryConfig:
 class Config:
     pulsar: PulsarConfig = PulsarConfig()
     kafka: KafkaConfig = KafkaConfig()
+    groups: GroupsConfig = GroupsConfig()
     limits: LimitsConfig = LimitsConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
@@ -162,11 +175,19 @@ def check(config: Config) -> None:
     advertised = config.kafka.advertised_address
     if advertised is not None and (config.kafka.advertised.startswith(":") or advertised[1] == 0):
         raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
-    if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", config.kafka.namespace):
-        raise ConfigError(f"kafka.namespace is {config.kafka.namespace!r}: write tenant/namespace")
+    for section, given in (("kafka", config.kafka.namespace), ("groups", config.groups.namespace)):
+        if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", given):
+            raise ConfigError(f"{section}.namespace is {given!r}: write tenant/namespace")
     for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
+    for item in fields(config.groups):
+        value = getattr(config.groups, item.name)
+        lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1
+        if item.name != "namespace" and value < lowest:
+            raise ConfigError(f"groups.{item.name} must be {lowest} or more")
+    if config.groups.min_session_timeout_ms > config.groups.max_session_timeout_ms:
+        raise ConfigError("groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit")
     if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(f"telemetry.log_level is {config.telemetry.log_level!r}: use DEBUG, INFO, WARNING or ERROR")
     if config.telemetry.log_format not in ("text", "json"):

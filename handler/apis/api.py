@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
+from handler.groups.service import GroupService
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import TopicMissing
@@ -49,6 +50,7 @@ class Services:
     catalog: Catalog
     partitions: PartitionTable
     sessions: FetchSessions
+    groups: GroupService
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
 

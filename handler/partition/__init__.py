@@ -1,7 +1,7 @@
 """One Kafka partition over one Pulsar topic: the fold, what feeds it and what is answered from it.
 
 port        what the partition needs of a log (the real one is in `store`, the twin in the tests)
-entries     a stored entry → Kafka batches        native, codecs   Pulsar's own messages
+entries     a stored entry → Kafka batches        native           Pulsar's own messages
 producers   idempotence by Kafka's rules          fold             entries in log order → offsets
 append      receipts, resends, verdicts           doubts           sequences that do not follow what is known
 tail        the shared reader at the end

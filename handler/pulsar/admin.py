@@ -133,7 +133,23 @@ class PulsarAdmin:
     async def unload(self, topic: str) -> None:
         await self.call("PUT", _path(topic) + "/unload")
 
+    async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
+        """The stats of every partition that has some, by index."""
+        found = await self.get(_path(topic) + "/partitioned-stats", perPartition="true")
+        return {int(name.rpartition("-partition-")[2]): stats for name, stats in found["partitions"].items()}
+
+    async def compact(self, partition: str) -> None:
+        """Begin a compaction; AlreadyExists while one is under way."""
+        await self.call("PUT", _path(partition) + "/compaction")
+
     # --- cluster and namespace
+
+    async def create_namespace(self, namespace: str) -> None:
+        await self.call("PUT", f"/admin/v2/namespaces/{namespace}")
+
+    async def keep_for_ever(self, namespace: str) -> None:
+        retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+        await self.call("POST", f"/admin/v2/namespaces/{namespace}/retention", json=retention)
 
     async def clusters(self) -> list[str]:
         found: list[str] = await self.get("/admin/v2/clusters")

@@ -161,11 +161,11 @@ class PulsarClient:
             access_mode=access_mode, topic_epoch=topic_epoch, wait_seconds=wait_seconds,
         )  # fmt: skip
 
-    async def reader(self, topic: str, start: Position | None, events: ReaderEvents) -> Reader:
-        return await Reader.open(await self._owner(topic, "read"), topic, start, events)
+    async def reader(self, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False) -> Reader:
+        return await Reader.open(await self._owner(topic, "read"), topic, start, events, compacted=compacted)
 
-    async def failover(self, topic: str, subscription: str, events: ReaderEvents, metadata: dict[bytes, bytes]) -> Reader:
-        return await Reader.join(await self._owner(topic, "read"), topic, subscription, events, metadata)
+    async def failover(self, topic: str, subscription: str, name: str, events: ReaderEvents, metadata: dict[bytes, bytes]) -> Reader:
+        return await Reader.join(await self._owner(topic, "read"), topic, subscription, name, events, metadata)
 
     async def reach(self, topic: str) -> None:
         """Find and connect to the broker that would serve `topic`, whether the topic exists or not."""

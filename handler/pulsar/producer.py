@@ -104,6 +104,19 @@ class Producer:
         metadata.publish_time = time.time_ns() // 1_000_000
         self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString(), payload), payload)
 
+    def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
+        """Write one entry that holds `count` messages of Pulsar's own (see `messages.write_batch`)."""
+        if not self._open:
+            raise Unavailable(f"the producer on {self.topic} is closed")
+        self._command.send.sequence_id = sequence
+        self._command.send.num_messages = count
+        metadata = MessageMetadata()
+        metadata.CopyFrom(self._metadata)
+        metadata.sequence_id = sequence
+        metadata.publish_time = time.time_ns() // 1_000_000
+        metadata.num_messages_in_batch = count
+        self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString(), payload), payload)
+
     def close(self) -> None:
         """Tell the broker; nobody waits for its answer."""
         if self._open:

@@ -41,12 +41,18 @@ class Reader:
         self._id = connection.new_id()
 
     @classmethod
-    async def open(cls, connection: Connection, topic: str, start: Position | None, events: ReaderEvents) -> Reader:
-        """A reader from `start` on, or from the earliest entry there is. Nothing comes before `grant`."""
+    async def open(
+        cls, connection: Connection, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False
+    ) -> Reader:
+        """A reader from `start` on, or from the earliest entry there is. Nothing comes before `grant`.
+
+        `compacted`: up to where the topic was compacted, only the last message of each key.
+        """
         reader = cls(connection, topic, events)
         command = reader._subscribe(f"kafka-sidecar-reader-{uuid.uuid4().hex[:12]}", _EXCLUSIVE)
         subscribe = command.subscribe
         subscribe.durable = False
+        subscribe.read_compacted = compacted
         subscribe.start_message_id.ledger_id = _EARLIEST if start is None else start.ledger
         subscribe.start_message_id.entry_id = _EARLIEST if start is None else start.entry
         # A position whose ledger is gone falls back to this: earliest, never a silent jump to the end.
@@ -56,12 +62,13 @@ class Reader:
 
     @classmethod
     async def join(
-        cls, connection: Connection, topic: str, subscription: str, events: ReaderEvents, metadata: dict[bytes, bytes]
+        cls, connection: Connection, topic: str, subscription: str, name: str, events: ReaderEvents, metadata: dict[bytes, bytes]
     ) -> Reader:
         """A Failover consumer: its events may have `on_active(bool)`, told whenever the election changes."""
         reader = cls(connection, topic, events)
         command = reader._subscribe(subscription, _FAILOVER)
         command.subscribe.durable = False
+        command.subscribe.consumer_name = name
         for key, value in metadata.items():
             command.subscribe.metadata.add(key=key, value=value)
         await reader._begin(command)

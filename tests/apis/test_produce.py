@@ -41,7 +41,7 @@ class Setup:
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
         )
         self.services = Services(
-            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(),
+            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(), groups=cast(Any, None),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
 

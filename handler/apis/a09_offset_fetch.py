@@ -1,0 +1,83 @@
+"""OffsetFetch (9), versions 1 to 10.
+
+v2 all topics with null, group errors · v7 RequireStable (there are no transactions to wait for) ·
+v8 many groups · v9 member epochs · v10 topic ids
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.groups import Asked, asked_topic, place
+from handler.apis.topics import find
+from handler.groups.records import OffsetValue
+from handler.groups.shard import NotLeading, Offsets
+from handler.topics.catalog import Topic
+
+GROUPS_SINCE: Final = 8
+TOPIC_IDS_SINCE: Final = 10
+GROUP_ERRORS_SINCE: Final = 2
+
+
+def _partition(index: int, value: OffsetValue | None, error: ErrorCode) -> dict[str, Any]:
+    if value is None:
+        return {"partition_index": index, "committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": error}
+    return {
+        "partition_index": index, "committed_offset": value.offset, "committed_leader_epoch": value.leader_epoch,
+        "metadata": value.metadata, "error_code": error,
+    }  # fmt: skip
+
+
+def _topic(asked: Asked, indexes: Any, offsets: Offsets, error: ErrorCode) -> dict[str, Any]:
+    partitions = []
+    for index in indexes:
+        at = place(asked, index)
+        failed = error if error is not ErrorCode.none else asked.error
+        partitions.append(_partition(index, offsets.get(at) if at is not None and error is ErrorCode.none else None, failed))
+    return {**asked.identity, "partitions": partitions}
+
+
+async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list[dict[str, Any]]:
+    """Everything the group has committed. A topic that is gone has no id to be told by."""
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for (topic, index), value in offsets.items():
+        topics.setdefault(topic, []).append(_partition(index, value, ErrorCode.none))
+    if not by_id:
+        return [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
+    told = []
+    for name, partitions in topics.items():
+        found = await find(services, services.catalog.names.parse(name))
+        if isinstance(found, Topic):
+            told.append({"topic_id": found.topic_id, "partitions": partitions})
+    return told
+
+
+async def _group(services: Services, call: Call, group_id: str, topics: Any) -> dict[str, Any]:
+    error = ErrorCode.none
+    offsets: Offsets = {}
+    try:
+        offsets = services.groups.asked().offsets(group_id)
+    except NotLeading as refused:
+        error = refused.error
+    if error is not ErrorCode.none and call.version >= GROUP_ERRORS_SINCE:
+        return {"group_id": group_id, "topics": (), "error_code": error}
+    if topics is None:
+        told = await _all_topics(services, offsets, call.version >= TOPIC_IDS_SINCE)
+    else:
+        told = [_topic(asked_topic(services, topic), topic.partition_indexes, offsets, error) for topic in topics]
+    return {"group_id": group_id, "topics": told, "error_code": error}
+
+
+async def _handle(services: Services, call: Call) -> Answer:
+    request = call.request
+    if call.version >= GROUPS_SINCE:
+        groups = [await _group(services, call, group.group_id, group.topics) for group in request.groups]
+        return {"throttle_time": 0, "groups": groups}
+    group = await _group(services, call, request.group_id, request.topics)
+    return {"throttle_time": 0, "topics": group["topics"], "error_code": group["error_code"]}
+
+
+API: Final = Api(9, "OffsetFetch", 1, 10, _handle)

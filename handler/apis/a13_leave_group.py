@@ -1,0 +1,39 @@
+"""LeaveGroup (13), versions 0 to 5. v3 many members, also by instance (an administrator removes static ones)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.groups import ask
+from handler.groups.coordinator import Coordinator
+from handler.groups.members import Leaving
+
+MANY_SINCE: Final = 3
+
+
+def _handle(services: Services, call: Call) -> Result:
+    request = call.request
+    if call.version >= MANY_SINCE:
+        leaving = [Leaving(member.member_id, member.group_instance_id) for member in request.members]
+    else:
+        leaving = [Leaving(request.member_id, None)]
+
+    def answer(errors: list[ErrorCode]) -> Answer:
+        if call.version < MANY_SINCE:
+            return {"throttle_time": 0, "error_code": errors[0]}
+        members = [
+            {"member_id": one.member_id, "group_instance_id": one.instance_id, "error_code": error}
+            for one, error in zip(leaving, errors, strict=True)
+        ]
+        return {"throttle_time": 0, "error_code": ErrorCode.none, "members": members}
+
+    def question(coordinator: Coordinator, told: Any) -> None:
+        coordinator.leave(request.group_id, leaving, told)
+
+    return ask(services, question, answer, lambda error: {"throttle_time": 0, "error_code": error, "members": ()})
+
+
+API: Final = Api(13, "LeaveGroup", 0, 5, _handle)

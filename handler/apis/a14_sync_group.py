@@ -1,0 +1,37 @@
+"""SyncGroup (14), versions 0 to 5. v3 static members · v5 protocol type and name, checked and told."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.groups import ask
+from handler.groups.coordinator import Coordinator
+from handler.groups.members import Sync, SyncAnswer
+
+
+def _handle(services: Services, call: Call) -> Result:
+    request = call.request
+    sync = Sync(
+        request.member_id, getattr(request, "group_instance_id", None), request.generation_id,
+        getattr(request, "protocol_type", None), getattr(request, "protocol_name", None),
+        {item.member_id: item.assignment for item in request.assignments},
+    )  # fmt: skip
+
+    def question(coordinator: Coordinator, told: Any) -> None:
+        coordinator.sync(sync, request.group_id, told)
+
+    return ask(services, question, _answer, lambda error: _answer(SyncAnswer(error)))
+
+
+def _answer(answer: SyncAnswer) -> Answer:
+    return {
+        "throttle_time": 0,
+        "error_code": answer.error,
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol,
+        "assignment": answer.assignment,
+    }
+
+
+API: Final = Api(14, "SyncGroup", 0, 5, _handle)

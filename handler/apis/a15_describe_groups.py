@@ -1,0 +1,61 @@
+"""DescribeGroups (15), versions 0 to 6. v4 static members · v6 an unknown group is GROUP_ID_NOT_FOUND, before it is Dead."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
+from handler.apis.api import Answer, Api, Call, Services
+from handler.groups.classic import ClassicGroup
+from handler.groups.members import State
+from handler.groups.shard import NotLeading
+
+NOT_FOUND_SINCE: Final = 6
+
+
+def _handle(services: Services, call: Call) -> Answer:
+    return {"throttle_time": 0, "groups": [_describe(services, call, group_id) for group_id in call.request.groups]}
+
+
+def _describe(services: Services, call: Call, group_id: str) -> dict[str, Any]:
+    try:
+        group = services.groups.asked().describe(group_id)
+    except NotLeading as refused:
+        return _nothing(group_id, "", refused.error, None)
+    if group is not None:
+        return _told(group)
+    if call.version >= NOT_FOUND_SINCE:
+        return _nothing(group_id, State.DEAD.value, ErrorCode.group_id_not_found, f"Group {group_id} not found.")
+    return _nothing(group_id, State.DEAD.value, ErrorCode.none, None)
+
+
+def _nothing(group_id: str, state: str, error: ErrorCode, message: str | None) -> dict[str, Any]:
+    return {
+        "error_code": error, "error_message": message, "group_id": group_id, "group_state": state, "protocol_type": "",
+        "protocol_data": "", "members": (), "authorized_operations": OPERATIONS_NOT_GIVEN,
+    }  # fmt: skip
+
+
+def _told(group: ClassicGroup) -> dict[str, Any]:
+    stable = group.state is State.STABLE  # before, nobody has a part, and nothing is selected
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "member_metadata": member.metadata(group.protocol) if stable else b"",
+            "member_assignment": member.assignment if stable else b"",
+        }
+        for member in group.members.values()
+    ]
+    return _nothing(group.group_id, group.state.value, ErrorCode.none, None) | {
+        "protocol_type": group.protocol_type or "",
+        "protocol_data": (group.protocol or "") if stable else "",
+        "members": members,
+    }
+
+
+API: Final = Api(15, "DescribeGroups", 0, 6, _handle)

@@ -1,0 +1,28 @@
+"""DeleteGroups (42), versions 0 to 2. Only groups without members, with all they have committed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis.api import Answer, Api, Call, Services
+from handler.groups.shard import NotLeading
+
+
+async def _delete(services: Services, group_id: str) -> dict[str, Any]:
+    told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+    try:
+        services.groups.asked().delete_group(group_id, lambda error: None if told.done() else told.set_result(error))
+    except NotLeading as refused:
+        return {"group_id": group_id, "error_code": refused.error}
+    return {"group_id": group_id, "error_code": await told}
+
+
+async def _handle(services: Services, call: Call) -> Answer:
+    results = await asyncio.gather(*(_delete(services, group_id) for group_id in call.request.groups_names))
+    return {"throttle_time": 0, "results": results}
+
+
+API: Final = Api(42, "DeleteGroups", 0, 2, _handle)

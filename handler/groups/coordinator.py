@@ -1,0 +1,268 @@
+"""What clients ask of a group coordinator, in terms of groups and shards.
+
+Every call is answered by the shard of its group or raises NotLeading. Names of topics are those that
+`topics` makes of whatever a client wrote, so that one topic has one committed offset.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from handler.groups.classic import CONSUMER_PROTOCOL, ClassicGroup
+from handler.groups.expiry import expired
+from handler.groups.members import Join, JoinAnswer, Leaving, Now, State, Sync, SyncAnswer
+from handler.groups.records import GroupKey, OffsetKey, OffsetValue, Record, partition_of
+from handler.groups.shard import NotLeading, Offsets, Phase, Shard, TopicPartition
+
+log = logging.getLogger(__name__)
+
+# Whoever did not come to count the seconds for so long was stopped, and others may have taken its place.
+STALLED_SECONDS: Final = 10.0
+EXPIRY_SECONDS: Final = 600.0
+
+Told = Callable[[ErrorCode], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorLimits:
+    min_session_timeout: int = 6_000
+    max_session_timeout: int = 1_800_000
+    offset_metadata_bytes: int = 4_096
+    retention_ms: int = 7 * 24 * 3600 * 1000
+
+
+class Commit(NamedTuple):
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    retention: int  # milliseconds, −1 for the coordinator's
+    offsets: Mapping[TopicPartition, tuple[int, int, str]]  # offset, leader epoch, metadata
+
+
+class Coordinator:
+    """`shards` is empty until the partitions of `__consumer_offsets` are known."""
+
+    def __init__(self, limits: CoordinatorLimits, now: Callable[[], Now]) -> None:
+        self.shards: list[Shard] = []
+        self._limits = limits
+        self._now = now
+        self._beat_at = now().clock
+        self._expire_at = self._beat_at + EXPIRY_SECONDS
+
+    # --- whose group it is
+
+    def shard_of(self, group_id: str) -> Shard:
+        if not self.shards:
+            raise NotLeading(ErrorCode.coordinator_not_available)
+        return self.shards[partition_of(group_id, len(self.shards))]
+
+    def _leading(self, group_id: str) -> Shard:
+        if not group_id:
+            raise NotLeading(ErrorCode.invalid_group_id)
+        if self._now().clock - self._beat_at > STALLED_SECONDS:
+            self.distrust()
+        shard = self.shard_of(group_id)
+        shard.check_leading()
+        return shard
+
+    def distrust(self) -> None:
+        """This process stood still. What it believes to lead another may lead by now."""
+        log.warning("this process stood still for %.0f s: all groups are loaded again", self._now().clock - self._beat_at)
+        self._beat_at = self._now().clock
+        for shard in self.shards:
+            shard.restart("the process stood still")
+
+    def beat(self) -> None:
+        """Once a second."""
+        now = self._now()
+        if now.clock - self._beat_at > STALLED_SECONDS:
+            self.distrust()
+        self._beat_at = now.clock
+        if now.clock >= self._expire_at:
+            self._expire_at = now.clock + EXPIRY_SECONDS
+            self.expire_offsets()
+
+    # --- members
+
+    def join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
+        shard = self._leading(group_id)
+        if not self._limits.min_session_timeout <= request.session_timeout <= self._limits.max_session_timeout:
+            told(JoinAnswer(ErrorCode.invalid_session_timeout, request.member_id))
+            return
+        group = shard.group(group_id) if request.member_id else shard.group_or_new(group_id)
+        if group is None:
+            told(JoinAnswer(ErrorCode.unknown_member_id, request.member_id))
+            return
+        group.join(self._now(), request, told)
+        shard.run(group)
+
+    def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
+        shard = self._leading(group_id)
+        group = shard.group(group_id)
+        if group is None:
+            told(SyncAnswer(ErrorCode.unknown_member_id))
+            return
+        group.sync(self._now(), request, told)
+        shard.run(group)
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        shard = self._leading(group_id)
+        group = shard.group(group_id)
+        if group is None:
+            return ErrorCode.unknown_member_id
+        error = group.heartbeat(self._now(), member_id, instance_id, generation)
+        shard.run(group)
+        return error
+
+    def leave(self, group_id: str, leaving: Sequence[Leaving], told: Callable[[list[ErrorCode]], None]) -> None:
+        shard = self._leading(group_id)
+        group = shard.group(group_id)
+        if group is None:
+            told([ErrorCode.unknown_member_id] * len(leaving))
+            return
+        errors = group.leave(self._now(), leaving)
+        shard.run(group)
+        shard.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
+
+    # --- offsets
+
+    def commit(self, request: Commit, told: Callable[[dict[TopicPartition, ErrorCode]], None]) -> None:
+        shard = self._leading(request.group_id)
+        error = self._check_commit(shard, request)
+        if error is not ErrorCode.none:
+            told(dict.fromkeys(request.offsets, error))
+            return
+        now = self._now().wall
+        expires_at = now + request.retention if request.retention >= 0 else -1
+        errors = dict.fromkeys(request.offsets, ErrorCode.none)
+        records = []
+        for (topic, index), (offset, leader_epoch, metadata) in request.offsets.items():
+            if len(metadata.encode()) > self._limits.offset_metadata_bytes:
+                errors[topic, index] = ErrorCode.offset_metadata_too_large
+            else:
+                value = OffsetValue(offset, leader_epoch, metadata, now, expires_at)
+                records.append(Record(OffsetKey(request.group_id, topic, index), value))
+        if records:
+            shard.store(records, partial(_committed, errors, told))
+        else:
+            told(errors)
+
+    def _check_commit(self, shard: Shard, request: Commit) -> ErrorCode:
+        group = shard.group(request.group_id)
+        if group is None:
+            if request.generation >= 0:
+                return ErrorCode.illegal_generation
+            return ErrorCode.none  # it commits without members; the group is made when the offsets are stored
+        error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
+        shard.run(group)
+        return error
+
+    def offsets(self, group_id: str) -> Offsets:
+        return self._leading(group_id).offsets.get(group_id, {})
+
+    def delete_offsets(
+        self, group_id: str, places: Sequence[TopicPartition], told: Callable[[ErrorCode, dict[TopicPartition, ErrorCode]], None]
+    ) -> None:
+        shard = self._leading(group_id)
+        group = shard.group(group_id)
+        if group is None:
+            told(ErrorCode.group_id_not_found, {})
+            return
+        if group.members and group.protocol_type != CONSUMER_PROTOCOL:
+            told(ErrorCode.non_empty_group, {})
+            return
+        subscribed = group.subscribed_topics if group.members else frozenset()
+        errors = dict.fromkeys(places, ErrorCode.none)
+        for place in places:
+            if subscribed is None or place[0] in subscribed:
+                errors[place] = ErrorCode.group_subscribed_to_topic
+
+        def forget(error: ErrorCode) -> None:
+            """What was committed before is stored by now, and is deleted too."""
+            if error is not ErrorCode.none:
+                told(error, {})
+                return
+            known = shard.offsets.get(group_id, {})
+            gone = [Record(OffsetKey(group_id, *place), None) for place in places if errors[place] is ErrorCode.none and place in known]
+            shard.store(gone, lambda error: told(error, errors if error is ErrorCode.none else {}))
+
+        shard.after_writes(forget)
+
+    # --- groups
+
+    def describe(self, group_id: str) -> ClassicGroup | None:
+        return self._leading(group_id).group(group_id)
+
+    def all_groups(self) -> list[ClassicGroup]:
+        """The groups that are coordinated here. Raises where one of the shards is still loading."""
+        if any(shard.phase is Phase.LOADING for shard in self.shards):
+            raise NotLeading(ErrorCode.coordinator_load_in_progress)
+        return [group for shard in self.shards for group in shard.groups.values()]
+
+    def delete_group(self, group_id: str, told: Told) -> None:
+        shard = self._leading(group_id)
+
+        def delete(error: ErrorCode) -> None:
+            """What was committed before is stored by now."""
+            if error is not ErrorCode.none:
+                told(error)
+                return
+            group = shard.group(group_id)
+            if group is None:
+                told(ErrorCode.group_id_not_found)
+            elif group.state is not State.EMPTY:
+                told(ErrorCode.non_empty_group)
+            else:
+                self._delete(shard, group, told)
+
+        shard.after_writes(delete)
+
+    def _delete(self, shard: Shard, group: ClassicGroup, told: Told) -> None:
+        records = [Record(OffsetKey(group.group_id, *place), None) for place in shard.offsets.get(group.group_id, {})]
+        if group.generation > 0:
+            records.append(Record(GroupKey(group.group_id), None))
+        shard.remove(group)
+        shard.store(records, told)
+
+    def expire_offsets(self) -> None:
+        now = self._now().wall
+        for shard in self.shards:
+            if shard.phase is not Phase.LEADING:
+                continue
+            for group in list(shard.groups.values()):
+                offsets = shard.offsets.get(group.group_id, {})
+                gone = expired(group, offsets, now, self._limits.retention_ms)
+                if gone:
+                    log.info("group %s: %d offsets have expired", group.group_id, len(gone))
+                if group.state is State.EMPTY and not group.awaits_somebody and len(gone) == len(offsets):
+                    self._delete(shard, group, lambda _: None)
+                elif gone:
+                    shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: what was committed of it means nothing for one that gets its name."""
+        for shard in self.shards:
+            if shard.phase is Phase.LEADING:
+                gone = [OffsetKey(group, *place) for group, offsets in shard.offsets.items() for place in offsets if place[0] == topic]
+                if gone:
+                    shard.store([Record(key, None) for key in gone], lambda _: None)
+
+
+def _committed(errors: dict[TopicPartition, ErrorCode], told: Callable[[dict[TopicPartition, ErrorCode]], None], error: ErrorCode) -> None:
+    if error is not ErrorCode.none:
+        errors = {place: error if known is ErrorCode.none else known for place, known in errors.items()}
+    told(errors)
+
+
+def new_member_id(stem: str) -> str:
+    """As Kafka makes them: the instance or client id, and something unique."""
+    raw = secrets.token_hex(16)
+    return f"{stem}-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"

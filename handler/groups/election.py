@@ -1,0 +1,75 @@
+"""Who coordinates a shard: the active consumer of a Failover subscription. Pulsar elects, and says so.
+
+The consumers' metadata say where each sidecar is found, so that topic stats name the coordinator of
+every shard to anybody who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from handler.groups.shard import Shard
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import RawEntry
+from handler.pulsar.errors import PulsarError
+
+log = logging.getLogger(__name__)
+
+SUBSCRIPTION: Final = "kafka-sidecar-groups"
+FIRST_DELAY: Final = 0.2
+MAX_DELAY: Final = 5.0
+
+
+class Election:
+    """A candidate for one shard, for as long as it runs."""
+
+    def __init__(self, client: PulsarClient, topic: str, name: str, metadata: dict[bytes, bytes], shard: Shard) -> None:
+        self._client = client
+        self._topic = topic
+        self._name = name
+        self._metadata = metadata
+        self._shard = shard
+        self._ended: asyncio.Future[PulsarError] | None = None
+        self._leave: Callable[[], None] = lambda: None
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        delay = FIRST_DELAY
+        loop = asyncio.get_running_loop()
+        while True:
+            self._ended = loop.create_future()
+            try:
+                candidate = await self._client.failover(self._topic, SUBSCRIPTION, self._name, self, self._metadata)
+                self._leave = candidate.close
+                delay = FIRST_DELAY
+                reason = await self._ended
+            except PulsarError as error:
+                reason = error
+            self._shard.depose(str(reason))
+            log.info("no candidate for %s at the moment: %s", self._topic, reason)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, MAX_DELAY)
+
+    def close(self) -> None:
+        """Stand no more: another is elected at once."""
+        self.task.cancel()
+        self._shard.depose("this sidecar stops")
+        self._leave()
+
+    # --- from the subscription
+
+    def on_entry(self, entry: RawEntry) -> None:
+        """Nothing is asked for: the log is read by the term, from its beginning."""
+
+    def on_active(self, active: bool) -> None:
+        if active:
+            self._shard.elect()
+        else:
+            self._shard.depose("the election chose another")
+
+    def on_end(self, reason: PulsarError) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(reason)

@@ -1,0 +1,38 @@
+"""Which committed offsets have outlived their group (offsets.retention.minutes, KIP-211)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from handler.groups.classic import CONSUMER_PROTOCOL, ClassicGroup
+from handler.groups.members import State
+from handler.groups.records import OffsetValue
+from handler.groups.shard import Offsets, TopicPartition
+
+
+def expired(group: ClassicGroup, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
+    """The offsets that may go. `now` and `retention` are milliseconds."""
+    since = _since(group)
+    if since is None:
+        return []
+    subscribed = group.subscribed_topics if group.members else frozenset()
+    gone = []
+    for place, value in offsets.items():
+        if subscribed is not None and place[0] in subscribed:
+            continue
+        until = value.expires_at if value.expires_at >= 0 else since(value) + retention
+        if until <= now:
+            gone.append(place)
+    return gone
+
+
+def _since(group: ClassicGroup) -> Callable[[OffsetValue], int] | None:
+    """From when the retention of an offset counts; None while none of the group's may expire."""
+    if group.protocol_type is None:  # never had members: it commits on its own
+        return lambda value: value.committed_at
+    if group.state is State.EMPTY:
+        state_since = group.state_since
+        return lambda value: state_since if state_since >= 0 else value.committed_at
+    if group.protocol_type == CONSUMER_PROTOCOL and group.state is State.STABLE and group.subscribed_topics is not None:
+        return lambda value: value.committed_at
+    return None

@@ -1,0 +1,217 @@
+"""One partition of `__consumer_offsets` as a coordinator uses it: taken, read to its end, written.
+
+`TermLog` is what a term needs; the tests have a twin of it. Whoever takes a log writes a marker as its
+first entry and reads up to it: producers before are fenced by then, so nothing of theirs comes behind
+the marker, and unlike the last entry a broker names, the marker is always delivered, compaction or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from google.protobuf.message import DecodeError
+
+from handler.errors import EntryUnreadable
+from handler.groups.adopted import AdoptedBatches
+from handler.groups.records import Record, RecordUnreadable, read_record, write_key, write_value
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import Fenced, PulsarError, Refused, Unavailable
+from handler.pulsar.messages import Message, read_messages, write_batch
+from handler.pulsar.producer import EXCLUSIVE_WITH_FENCING, WAIT_FOR_EXCLUSIVE, Producer
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.pulsar.reader import Reader
+
+log = logging.getLogger(__name__)
+
+# A kind of key that Kafka does not know, so that whoever reads the topic passes over it.
+MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
+PERMITS: Final = 1_000
+READ_SECONDS: Final = 120.0
+EXCLUSIVE_SECONDS: Final = 60.0
+METADATA_ALLOWANCE: Final = 1_024
+
+
+# A record, and whether it is in a form that compaction would lose (see `adopted`).
+OnRecord = Callable[[Record, bool], None]
+
+
+class TermLog(Protocol):
+    """A log for one term. Every call may raise PulsarError; after `on_lost` nothing is written any more."""
+
+    async def take(self, on_lost: Callable[[PulsarError], None]) -> None: ...
+    async def read(self, on_record: OnRecord) -> None: ...
+    def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None: ...
+    def after_writes(self, done: Callable[[], None]) -> None: ...
+    def close(self) -> None: ...
+
+
+class PulsarTermLog(TermLog):
+    def __init__(self, client: PulsarClient, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._loop = asyncio.get_running_loop()
+        self._producer: Producer | None = None
+        self._on_lost: Callable[[PulsarError], None] = lambda _: None
+        self._next = 0
+        self._stored = -1  # the last sequence that has its receipt
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # by the sequence they wait for
+        self._marker_at: asyncio.Future[Position] = self._loop.create_future()
+
+    async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
+        """Become the only producer. Whoever was it before can't write any more when this returns."""
+        self._on_lost = on_lost
+        name = f"kafka-groups-{uuid.uuid4().hex[:16]}"
+        try:
+            self._producer = await self._client.producer(self._topic, name, self, access_mode=EXCLUSIVE_WITH_FENCING)
+        except (Refused, Fenced) as error:
+            # Before Pulsar 2.11 (PIP-161) one can only wait until the other has gone.
+            log.debug("%s: %s", self._topic, error)
+            self._producer = await self._client.producer(
+                self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS
+            )
+        self._send([(MARKER_KEY, None)])
+
+    async def read(self, on_record: OnRecord) -> None:
+        """Everything up to the marker, in order; of what was compacted only the last of each key."""
+        reading = _Reading(on_record, self._marker_at)
+        reader = await self._client.reader(self._topic, None, reading, compacted=True)
+        reading.begin(reader)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await reading.finished
+        except TimeoutError as error:
+            raise Unavailable(f"{self._topic} could not be read within {READ_SECONDS:.0f} s") from error
+        finally:
+            reader.close()
+
+    def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
+        """Write records as one entry, if they fit into one; `stored` is called in the order of the appends."""
+        messages = [(write_key(key), None if value is None else write_value(value)) for key, value in records]
+        assert self._producer is not None
+        room = self._producer.max_message_size - METADATA_ALLOWANCE
+        part: list[tuple[bytes, bytes | None]] = []
+        used = 0
+        for key, value in messages:
+            size = 2 * len(key) + len(value or b"") + 64
+            if part and used + size > room:
+                self._send(part)
+                part, used = [], 0
+            part.append((key, value))
+            used += size
+        if part:
+            self._send(part)
+        self.after_writes(stored)
+
+    def after_writes(self, done: Callable[[], None]) -> None:
+        """Call `done` when all that was written so far is stored: now, if nothing is under way."""
+        if self._stored < self._next - 1:
+            self._waiting.append((self._next - 1, done))
+        else:
+            done()
+
+    def _send(self, messages: Sequence[tuple[bytes, bytes | None]]) -> None:
+        if self._producer is None:
+            raise Unavailable(f"{self._topic} is not taken")
+        payload = write_batch(messages, time.time_ns() // 1_000_000)
+        self._producer.send_batch(self._next, len(messages), payload)
+        self._next += 1
+
+    def close(self) -> None:
+        self._on_lost = lambda _: None
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+        self._waiting.clear()
+        if not self._marker_at.done():
+            self._marker_at.cancel()
+
+    # --- from the producer
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        if sequence == 0 and not self._marker_at.done():
+            self._marker_at.set_result(Position(ledger, entry))
+        if sequence != self._stored + 1:
+            self._on_lost(Unavailable(f"{self._topic}: receipt {sequence} came after {self._stored}"))
+            return
+        self._stored = sequence
+        while self._waiting and self._waiting[0][0] <= sequence:
+            self._waiting.popleft()[1]()
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        self._on_lost(Unavailable(f"{self._topic} could not be written (error {code}): {message}"))
+
+    def on_end(self, reason: PulsarError) -> None:
+        if not self._marker_at.done():
+            self._marker_at.set_exception(reason)
+            self._marker_at.exception()  # looked at: nobody may be waiting for it yet
+        self._on_lost(reason)
+
+
+class _Reading:
+    """A reader on its way to the marker."""
+
+    def __init__(self, on_record: OnRecord, marker_at: asyncio.Future[Position]) -> None:
+        self._on_record = on_record
+        self._adopted = AdoptedBatches()
+        self._marker_at = marker_at
+        self._reader: Reader | None = None
+        self._taken = 0
+        self._reached: Position | None = None
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        marker_at.add_done_callback(lambda _: self._look())
+
+    def begin(self, reader: Reader) -> None:
+        self._reader = reader
+        reader.grant(PERMITS)
+
+    def on_entry(self, entry: RawEntry) -> None:
+        if self._reached is not None and entry.position <= self._reached:
+            return  # the dispatcher began again
+        self._reached = entry.position
+        count = 1
+        try:
+            metadata = MessageMetadata.FromString(entry.metadata)
+            messages, count = read_messages(metadata, entry.payload)
+            for message in messages:
+                self._tell(message)
+        except (EntryUnreadable, DecodeError) as error:
+            log.error("entry %s of __consumer_offsets can't be read and is passed over: %s", entry.position, error)
+        self._taken += max(count, 1)
+        if self._taken >= PERMITS // 2 and self._reader is not None:
+            self._reader.grant(self._taken)
+            self._taken = 0
+        self._look()
+
+    def _tell(self, message: Message) -> None:
+        if message.key is None or message.key == MARKER_KEY:
+            return
+        pairs = self._adopted.records(message.value) if message.value else None
+        for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
+            try:
+                record = read_record(key, value)
+            except RecordUnreadable as error:
+                log.error("a record of __consumer_offsets is passed over: %s", error)
+                continue
+            if record is not None:
+                self._on_record(record, pairs is not None)
+
+    def on_end(self, reason: PulsarError) -> None:
+        if not self.finished.done():
+            self.finished.set_exception(reason)
+
+    def _look(self) -> None:
+        """Whether the marker is reached."""
+        if self.finished.done() or not self._marker_at.done() or self._marker_at.cancelled():
+            return
+        failure = self._marker_at.exception()
+        if failure is not None:
+            self.finished.set_exception(failure)
+        elif self._reached is not None and self._reached >= self._marker_at.result():
+            self.finished.set_result(None)

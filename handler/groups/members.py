@@ -1,0 +1,129 @@
+"""What a classic group says and hears: requests as the machine sees them, answers, members, effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+Protocols = tuple[tuple[str, bytes], ...]
+Token = Any  # whoever waits for an answer; the machine only hands it back
+
+NOBODY: Final = ""  # UNKNOWN_MEMBER_ID
+
+
+class State(StrEnum):
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Now(NamedTuple):
+    clock: float  # seconds, for what is due
+    wall: int  # milliseconds, for what is stored
+
+
+class Join(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout: int  # milliseconds
+    rebalance_timeout: int
+    protocol_type: str
+    protocols: Protocols
+    needs_member_id: bool  # KIP-394: who comes without one is given one and asked to come again
+    may_skip_assignment: bool  # KIP-814
+    new_member_id: str  # what it is called if it is new
+
+
+class Sync(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    assignments: dict[str, bytes]
+
+
+class Leaving(NamedTuple):
+    member_id: str
+    instance_id: str | None
+
+
+class JoinAnswer(NamedTuple):
+    error: ErrorCode
+    member_id: str = NOBODY
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    skip_assignment: bool = False
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+
+
+class SyncAnswer(NamedTuple):
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class Reply(NamedTuple):
+    to: Token
+    answer: JoinAnswer | SyncAnswer
+
+
+class Assigned(NamedTuple):
+    """What follows once an assignment is stored."""
+
+    generation: int
+    assignments: dict[str, bytes]
+
+
+class Replaced(NamedTuple):
+    """What follows once a static member's new id is stored."""
+
+    to: Token
+    answer: JoinAnswer
+
+
+class Store(NamedTuple):
+    """The group as it is now is to be stored; `then` comes back to the machine when it is."""
+
+    assignments: dict[str, bytes]
+    then: Assigned | Replaced | None
+
+
+Effect = Reply | Store
+
+
+@dataclass(slots=True)
+class Member:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout: int
+    rebalance_timeout: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    joining: Token = None
+    syncing: Token = None
+    expires_at: float = 0.0
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((data for name, data in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: set[str]) -> str:
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    @property
+    def excused(self) -> bool:
+        """Whether it need not send heartbeats: it waits for us. A new one may wait only so long."""
+        return not self.is_new and (self.joining is not None or self.syncing is not None)

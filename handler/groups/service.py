@@ -1,0 +1,192 @@
+"""Groups as a part of the running sidecar: the topic, the candidates for its shards, the seconds.
+
+Nothing happens before a client asks for a coordinator: a sidecar that serves no groups stands in no
+election and holds no shard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from typing import Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from handler.config import GroupsConfig, KafkaConfig
+from handler.groups.coordinator import Coordinator, CoordinatorLimits
+from handler.groups.directory import ADVERTISED, NODE, Directory
+from handler.groups.election import Election
+from handler.groups.log import PulsarTermLog
+from handler.groups.members import Now
+from handler.groups.records import partition_of
+from handler.groups.shard import GroupLimits, NotLeading, Phase, Shard
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import PulsarError, TopicMissing
+
+log = logging.getLogger(__name__)
+
+TOPIC: Final = "__consumer_offsets"
+BEAT_SECONDS: Final = 1.0
+READY_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 2.0
+COMPACT_SECONDS: Final = 60.0
+# Worth compacting: this many records, and several for each that counts.
+COMPACT_RECORDS: Final = 10_000
+COMPACT_RATIO: Final = 4
+
+
+class Node(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+
+
+class GroupService:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig) -> None:
+        self._client = client
+        self._admin = admin
+        self._config = config
+        self._kafka = kafka
+        self._loop = asyncio.get_running_loop()
+        self._topic = f"persistent://{config.namespace}/{TOPIC}"
+        self._name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
+        self._limits = GroupLimits(initial_rebalance_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
+        self._directory = Directory(admin, self._topic, self._loop.time)
+        self._elections: list[Election] = []
+        self._standing: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self._compacted: dict[Shard, int] = {}
+        self.coordinator = Coordinator(
+            CoordinatorLimits(
+                min_session_timeout=config.min_session_timeout_ms, max_session_timeout=config.max_session_timeout_ms,
+                offset_metadata_bytes=config.offset_metadata_bytes, retention_ms=config.offsets_retention_minutes * 60_000,
+            ),
+            self._now,
+        )  # fmt: skip
+
+    def _now(self) -> Now:
+        return Now(self._loop.time(), time.time_ns() // 1_000_000)
+
+    async def close(self) -> None:
+        for task in (self._standing, self._beating):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        for election in self._elections:
+            election.close()
+        self._elections.clear()
+
+    # --- where the coordinator of a group is
+
+    async def find(self, group_id: str, own: tuple[str, int]) -> Node:
+        """The sidecar that coordinates a group; NotLeading while there is none to be reached."""
+        await self.stand()
+        index = partition_of(group_id, len(self.coordinator.shards))
+        me = Node(self._kafka.node_id, *own)
+        if self.coordinator.shards[index].phase is not Phase.WAITING:
+            return me
+        try:
+            leader = await self._directory.leader(index)
+        except PulsarError as error:
+            log.info("the coordinator of %s can't be found: %s", group_id, error)
+            raise NotLeading(ErrorCode.coordinator_not_available) from error
+        if leader is not None and leader.name == self._name:
+            return me
+        if leader is None or not leader.advertised:
+            raise NotLeading(ErrorCode.coordinator_not_available)
+        host, _, port = leader.advertised.rpartition(":")
+        return Node(leader.node, host.strip("[]"), int(port))
+
+    def asked(self) -> Coordinator:
+        """The coordinator, for a request that has to do with groups."""
+        if self._standing is None:
+            self._standing = asyncio.create_task(self._stand())
+        return self.coordinator
+
+    async def stand(self) -> None:
+        """Stand in the elections of all shards, from the first time on that somebody asks."""
+        self.asked()
+        assert self._standing is not None
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await asyncio.shield(self._standing)
+        except TimeoutError as error:
+            raise NotLeading(ErrorCode.coordinator_not_available) from error
+
+    async def _stand(self) -> None:
+        while True:
+            try:
+                partitions = await self._partitions()
+                break
+            except PulsarError as error:
+                log.warning("consumer groups have to wait: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+        advertised = self._kafka.advertised
+        metadata = {ADVERTISED.encode(): advertised.encode(), NODE.encode(): str(self._kafka.node_id).encode()}
+        shards = []
+        for index in range(partitions):
+            topic = f"{self._topic}-partition-{index}"
+            shard = Shard(f"{TOPIC}-{index}", lambda topic=topic: PulsarTermLog(self._client, topic), self._limits, self._now)  # type: ignore[misc]
+            shards.append(shard)
+            self._elections.append(Election(self._client, topic, self._name, metadata, shard))
+        self.coordinator.shards = shards
+        self._beating = asyncio.create_task(self._beat())
+        log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic)
+
+    async def _partitions(self) -> int:
+        """The partitions of the topic, which is made if it isn't there; what is there keeps its count."""
+        try:
+            return await self._admin.partitions(self._topic)
+        except TopicMissing:
+            log.info("%s is made with %d partitions", self._topic, self._config.offsets_partitions)
+        with contextlib.suppress(AlreadyExists):
+            await self._admin.create_namespace(self._config.namespace)
+            # Made here, so nobody else's settings are touched: committed offsets have no subscription to keep them.
+            await self._admin.keep_for_ever(self._config.namespace)
+        with contextlib.suppress(AlreadyExists):
+            await self._admin.create_topic(self._topic, self._config.offsets_partitions)
+        return await self._admin.partitions(self._topic)
+
+    async def all_decided(self) -> None:
+        """Returns when every shard is led, here or elsewhere; else NotLeading."""
+        await self.stand()
+        for index, shard in enumerate(self.coordinator.shards):
+            if shard.phase is Phase.WAITING:
+                try:
+                    leader = await self._directory.leader(index)
+                except PulsarError as error:
+                    raise NotLeading(ErrorCode.coordinator_not_available) from error
+                if leader is None or leader.name == self._name:
+                    raise NotLeading(ErrorCode.coordinator_not_available)
+
+    # --- the seconds
+
+    async def _beat(self) -> None:
+        compact_at = self._loop.time() + COMPACT_SECONDS
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            try:
+                self.coordinator.beat()
+                if self._loop.time() >= compact_at:
+                    compact_at = self._loop.time() + COMPACT_SECONDS
+                    await self._compact()
+            except Exception:
+                log.exception("housekeeping of groups failed")
+
+    async def _compact(self) -> None:
+        """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts."""
+        for index, shard in enumerate(self.coordinator.shards):
+            live = len(shard.groups) + sum(map(len, shard.offsets.values()))
+            grown = shard.records - self._compacted.get(shard, 0)
+            if shard.phase is Phase.LEADING and grown > max(COMPACT_RECORDS, COMPACT_RATIO * live):
+                try:
+                    await self._admin.compact(f"{self._topic}-partition-{index}")
+                except (PulsarError, AlreadyExists) as error:
+                    log.info("%s can't be compacted now: %s", shard.name, error)
+                else:
+                    self._compacted[shard] = shard.records

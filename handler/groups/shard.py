@@ -1,0 +1,290 @@
+"""A shard: the groups of one partition of `__consumer_offsets`, while this process coordinates them.
+
+    waiting ──elected──▶ loading ──marker read──▶ leading ──election or producer lost──▶ waiting
+
+What is stored is applied when its receipt comes, in order. Whatever goes wrong with a write ends the
+term: all that wait are told NOT_COORDINATOR, everything is forgotten, and the next term reads the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.groups.classic import ClassicGroup
+from handler.groups.log import TermLog
+from handler.groups.members import Assigned, JoinAnswer, Now, Replaced, Reply, State
+from handler.groups.records import GroupKey, GroupValue, Key, OffsetKey, OffsetValue, Record, Value
+from handler.pulsar.errors import PulsarError
+
+log = logging.getLogger(__name__)
+
+FIRST_DELAY: Final = 0.1
+MAX_DELAY: Final = 5.0
+
+TopicPartition = tuple[str, int]
+Offsets = dict[TopicPartition, OffsetValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    initial_rebalance_delay: float = 3.0
+    max_size: int = 2**31 - 1
+
+
+class NotLeading(Exception):
+    """This process does not coordinate the group, or not yet."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
+        self.error = error
+
+
+class Phase(Enum):
+    WAITING = auto()
+    LOADING = auto()
+    LEADING = auto()
+
+
+class Shard:
+    def __init__(self, name: str, open_log: Callable[[], TermLog], limits: GroupLimits, now: Callable[[], Now]) -> None:
+        self.name = name
+        self.phase = Phase.WAITING
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets: dict[str, Offsets] = {}
+        self.records = 0  # in the log, as far as this term has read and written it
+        self._open_log = open_log
+        self._limits = limits
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._log: TermLog | None = None
+        self._elected = False
+        self._term: asyncio.Task[None] | None = None
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
+        self._writes: dict[int, Callable[[ErrorCode], None]] = {}
+        self._write_number = 0
+        self._loaded: dict[str, GroupValue] = {}
+        self._adopted: dict[Key, Value] = {}
+
+    # --- the term
+
+    def elect(self) -> None:
+        """The election has made this process the coordinator."""
+        self._elected = True
+        if self._term is None and self.phase is Phase.WAITING:
+            self._term = asyncio.create_task(self._lead())
+
+    def depose(self, reason: str) -> None:
+        self._elected = False
+        if self._term is not None:
+            self._term.cancel()
+            self._term = None
+        if self.phase is not Phase.WAITING:
+            log.info("%s: the term ends: %s", self.name, reason)
+        self._end()
+
+    async def _lead(self) -> None:
+        delay = FIRST_DELAY
+        try:
+            while self._elected:
+                try:
+                    await self._begin()
+                    return
+                except PulsarError as error:
+                    log.info("%s can't be coordinated yet: %s", self.name, error)
+                    self._end()
+                await asyncio.sleep(delay)
+                delay = min(delay * 2, MAX_DELAY)
+        finally:
+            if self._term is asyncio.current_task():
+                self._term = None
+
+    async def _begin(self) -> None:
+        self.phase = Phase.LOADING
+        begun = self._loop.time()
+        self._log = taken = self._open_log()
+        await taken.take(partial(self._lost, taken))
+        await taken.read(self._load)
+        self._take_over()
+        self.phase = Phase.LEADING
+        count = sum(map(len, self.offsets.values()))
+        log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, self._loop.time() - begun)
+
+    def _load(self, record: Record, adopted: bool) -> None:
+        key, value = record
+        self.records += 1
+        self._adopted.pop(key, None)
+        if adopted and value is not None:
+            self._adopted[key] = value
+        if isinstance(key, OffsetKey):
+            self._apply_offset(key, value)
+        elif isinstance(value, GroupValue):
+            self._loaded[key.group] = value
+        else:
+            self._loaded.pop(key.group, None)
+
+    def _take_over(self) -> None:
+        now = self._now()
+        loaded, self._loaded = self._loaded, {}
+        for group_id, value in loaded.items():
+            group = ClassicGroup.load(
+                group_id, value, now, initial_delay=self._limits.initial_rebalance_delay, max_size=self._limits.max_size
+            )
+            self.groups[group_id] = group
+            self._wake(group)
+        for group_id in self.offsets:
+            self.groups.setdefault(group_id, self._new_group(group_id))
+        adopted, self._adopted = self._adopted, {}
+        if adopted:
+            log.info("%s: %d records of Kafka-on-Pulsar are written again in a form that compaction keeps", self.name, len(adopted))
+            self.store([Record(key, value) for key, value in adopted.items()], lambda _: None)
+
+    def _lost(self, lost: TermLog, reason: PulsarError) -> None:
+        """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
+        if self._log is not lost or self.phase is not Phase.LEADING:
+            return  # while it is loading whoever loads is told
+        log.info("%s: the term ends: %s", self.name, reason)
+        self._end()
+        if self._elected:
+            self._term = asyncio.create_task(self._lead())
+
+    def restart(self, reason: str) -> None:
+        """End the term and begin another, if the election still stands then."""
+        elected = self._elected
+        self.depose(reason)
+        if elected:
+            self.elect()
+
+    def _end(self) -> None:
+        """Forget everything. Whoever waits asks again, where the next coordinator is."""
+        self.phase = Phase.WAITING
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        self._alarms.clear()
+        groups, self.groups = self.groups, {}
+        self.offsets, self._loaded, self._adopted = {}, {}, {}
+        self.records = 0
+        writes, self._writes = self._writes, {}
+        for done in writes.values():
+            done(ErrorCode.not_coordinator)
+        for group in groups.values():
+            group.die(ErrorCode.not_coordinator)
+            self._reply(group)
+
+    # --- writing
+
+    def store(self, records: Sequence[Record], done: Callable[[ErrorCode], None]) -> None:
+        """Write records, apply them when they are stored, then tell; or tell that the term is over."""
+        assert self._log is not None
+        number = self._write_number
+        self._write_number += 1
+        self._writes[number] = done
+        try:
+            self._log.append(records, partial(self._stored, number, records))
+        except PulsarError as error:
+            self._lost(self._log, error)
+
+    def _stored(self, number: int, records: Sequence[Record]) -> None:
+        done = self._writes.pop(number, None)
+        if done is None:
+            return
+        self.records += len(records)
+        for key, value in records:
+            if isinstance(key, OffsetKey):
+                self._apply_offset(key, value)
+                if value is not None and key.group not in self.groups:
+                    self.groups[key.group] = self._new_group(key.group)
+        done(ErrorCode.none)
+
+    def after_writes(self, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done` when all that is under way is stored; now, if nothing is."""
+        self.store([], done)
+
+    def _apply_offset(self, key: OffsetKey, value: Value | None) -> None:
+        place = (key.topic, key.partition)
+        if isinstance(value, OffsetValue):
+            self.offsets.setdefault(key.group, {})[place] = value
+        elif key.group in self.offsets:
+            self.offsets[key.group].pop(place, None)
+            if not self.offsets[key.group]:
+                del self.offsets[key.group]
+
+    # --- groups
+
+    def check_leading(self) -> None:
+        if self.phase is Phase.LOADING:
+            raise NotLeading(ErrorCode.coordinator_load_in_progress)
+        if self.phase is Phase.WAITING:
+            raise NotLeading(ErrorCode.not_coordinator)
+
+    def group(self, group_id: str) -> ClassicGroup | None:
+        self.check_leading()
+        return self.groups.get(group_id)
+
+    def group_or_new(self, group_id: str) -> ClassicGroup:
+        self.check_leading()
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = self._new_group(group_id)
+        return group
+
+    def remove(self, group: ClassicGroup) -> None:
+        """The group is deleted. Nobody is in it."""
+        group.die(ErrorCode.unknown_member_id)
+        del self.groups[group.group_id]
+
+    def _new_group(self, group_id: str) -> ClassicGroup:
+        limits = self._limits
+        return ClassicGroup(group_id, self._now(), initial_delay=limits.initial_rebalance_delay, max_size=limits.max_size)
+
+    def run(self, group: ClassicGroup) -> None:
+        """Carry out what a group has decided."""
+        for effect in group.take_effects():
+            if isinstance(effect, Reply):
+                effect.to(effect.answer)
+            else:
+                record = Record(GroupKey(group.group_id), group.value(effect.assignments))
+                self.store([record], partial(self._group_stored, group, effect.then))
+        if self.groups.get(group.group_id) is group:
+            if group.unused and group.group_id not in self.offsets:
+                del self.groups[group.group_id]
+            self._wake(group)
+
+    def _reply(self, group: ClassicGroup) -> None:
+        for effect in group.take_effects():
+            if isinstance(effect, Reply):
+                effect.to(effect.answer)
+
+    def _group_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
+        if error is ErrorCode.none and group.state is not State.DEAD:
+            group.stored(self._now(), then)
+            self.run(group)
+        elif isinstance(then, Replaced):
+            then.to(JoinAnswer(ErrorCode.not_coordinator))
+
+    def _wake(self, group: ClassicGroup) -> None:
+        """See to it that the group is woken when it wants to be, or a little before."""
+        at = group.wake_at
+        alarm = self._alarms.get(group.group_id)
+        if at is None or (alarm is not None and alarm.when() <= at):
+            return
+        if alarm is not None:
+            alarm.cancel()
+        self._alarms[group.group_id] = self._loop.call_at(at, self._tick, group.group_id)
+
+    def _tick(self, group_id: str) -> None:
+        self._alarms.pop(group_id, None)
+        group = self.groups.get(group_id)
+        if group is not None:
+            group.tick(self._now())
+            self.run(group)
