@@ -57,6 +57,11 @@ class Coordinator:
         self._beat_at = now().clock
         self._expire_at = self._beat_at + EXPIRY_SECONDS
 
+    def begin(self, shards: list[Shard]) -> None:
+        """From now on there are shards, and `beat` is called once a second."""
+        self.shards = shards
+        self._beat_at = self._now().clock
+
     # --- whose group it is
 
     def shard_of(self, group_id: str) -> Shard:

@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
 from handler.groups.coordinator import Coordinator, CoordinatorLimits
-from handler.groups.directory import ADVERTISED, NODE, Directory
+from handler.groups.directory import ADVERTISED, NODE, Directory, Leader
 from handler.groups.election import Election
 from handler.groups.log import PulsarTermLog
 from handler.groups.members import Now
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 TOPIC: Final = "__consumer_offsets"
 BEAT_SECONDS: Final = 1.0
 READY_SECONDS: Final = 10.0
+ELECTION_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 2.0
 COMPACT_SECONDS: Final = 60.0
 # Worth compacting: this many records, and several for each that counts.
@@ -87,20 +89,30 @@ class GroupService:
         """The sidecar that coordinates a group; NotLeading while there is none to be reached."""
         await self.stand()
         index = partition_of(group_id, len(self.coordinator.shards))
-        me = Node(self._kafka.node_id, *own)
-        if self.coordinator.shards[index].phase is not Phase.WAITING:
-            return me
-        try:
-            leader = await self._directory.leader(index)
-        except PulsarError as error:
-            log.info("the coordinator of %s can't be found: %s", group_id, error)
-            raise NotLeading(ErrorCode.coordinator_not_available) from error
-        if leader is not None and leader.name == self._name:
-            return me
-        if leader is None or not leader.advertised:
+        leader = await self._decided(index)
+        if leader is None:
+            return Node(self._kafka.node_id, *own)
+        if not leader.advertised:
             raise NotLeading(ErrorCode.coordinator_not_available)
         host, _, port = leader.advertised.rpartition(":")
         return Node(leader.node, host.strip("[]"), int(port))
+
+    async def _decided(self, index: int) -> Leader | None:
+        """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for."""
+        until = self._loop.time() + ELECTION_SECONDS
+        while True:
+            if self.coordinator.shards[index].phase is not Phase.WAITING:
+                return None
+            try:
+                leader = await self._directory.leader(index)
+            except PulsarError as error:
+                log.info("who coordinates %s-%d can't be found out: %s", TOPIC, index, error)
+                leader = None
+            if leader is not None and leader.name != self._name:
+                return leader
+            if self._loop.time() >= until:
+                raise NotLeading(ErrorCode.coordinator_not_available)
+            await asyncio.sleep(POLL_SECONDS)
 
     def asked(self) -> Coordinator:
         """The coordinator, for a request that has to do with groups."""
@@ -134,7 +146,7 @@ class GroupService:
             shard = Shard(f"{TOPIC}-{index}", lambda topic=topic: PulsarTermLog(self._client, topic), self._limits, self._now)  # type: ignore[misc]
             shards.append(shard)
             self._elections.append(Election(self._client, topic, self._name, metadata, shard))
-        self.coordinator.shards = shards
+        self.coordinator.begin(shards)
         self._beating = asyncio.create_task(self._beat())
         log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic)
 
@@ -155,14 +167,7 @@ class GroupService:
     async def all_decided(self) -> None:
         """Returns when every shard is led, here or elsewhere; else NotLeading."""
         await self.stand()
-        for index, shard in enumerate(self.coordinator.shards):
-            if shard.phase is Phase.WAITING:
-                try:
-                    leader = await self._directory.leader(index)
-                except PulsarError as error:
-                    raise NotLeading(ErrorCode.coordinator_not_available) from error
-                if leader is None or leader.name == self._name:
-                    raise NotLeading(ErrorCode.coordinator_not_available)
+        await asyncio.gather(*(self._decided(index) for index in range(len(self.coordinator.shards))))
 
     # --- the seconds
 

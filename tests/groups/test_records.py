@@ -1,0 +1,131 @@
+"""Kafka's records of `__consumer_offsets`: bytes as Kafka writes them, in every version."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.groups.adopted import AdoptedBatches
+from handler.groups.records import (
+    GroupKey,
+    GroupValue,
+    MemberValue,
+    OffsetKey,
+    OffsetValue,
+    Record,
+    RecordUnreadable,
+    partition_of,
+    read_record,
+    subscribed_topics,
+    write_key,
+    write_value,
+)
+
+TEXT = st.text(max_size=20).filter(lambda text: text < "\ud800" or text.isprintable())
+I32 = st.integers(0, 2**31 - 1)
+I64 = st.integers(-1, 2**63 - 1)
+OFFSETS = st.builds(OffsetValue, I64, st.integers(-1, 100), TEXT, I64, st.just(-1)) | st.builds(
+    OffsetValue, I64, st.just(-1), TEXT, I64, st.integers(0, 2**62)
+)
+MEMBERS = st.builds(MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, I32, I32, st.binary(max_size=30), st.binary(max_size=30))
+GROUPS = st.builds(GroupValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple))
+
+
+@given(st.builds(Record, st.builds(OffsetKey, TEXT, TEXT, I32), st.none() | OFFSETS) | st.builds(Record, st.builds(GroupKey, TEXT), st.none() | GROUPS))
+def test_what_is_written_is_read(record: Record) -> None:
+    value = None if record.value is None else write_value(record.value)
+    assert read_record(write_key(record.key), value) == record
+
+
+@given(st.binary(max_size=80), st.binary(max_size=80))
+def test_nonsense_is_refused_and_nothing_worse(key: bytes, value: bytes) -> None:
+    try:
+        read_record(key, value)
+    except RecordUnreadable:
+        pass
+
+
+def test_an_offset_as_kafka_4_writes_it() -> None:
+    key = bytes.fromhex("0001 0001 67 0001 74 00000005")
+    value = bytes.fromhex("0003 000000000000002a 00000007 0001 6d 0000000000000064")
+    record = Record(OffsetKey("g", "t", 5), OffsetValue(42, 7, "m", 100, -1))
+    assert read_record(key, value) == record
+    assert (write_key(record.key), write_value(OffsetValue(42, 7, "m", 100, -1))) == (key, value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("0000 0000000000000001 0000 0000000000000002", OffsetValue(1, -1, "", 2, -1)),
+        ("0001 0000000000000001 0000 0000000000000002 0000000000000003", OffsetValue(1, -1, "", 2, 3)),
+        ("0002 0000000000000001 0000 0000000000000002", OffsetValue(1, -1, "", 2, -1)),
+        ("0004 0000000000000001 00000009 02 6d 0000000000000002 00", OffsetValue(1, 9, "m", 2, -1)),
+        # A tagged field of a later Kafka.
+        ("0004 0000000000000001 00000009 02 6d 0000000000000002 01 00 02 ffff", OffsetValue(1, 9, "m", 2, -1)),
+    ],
+)
+def test_offsets_of_every_version_are_read(value: str, expected: OffsetValue) -> None:
+    assert read_record(write_key(OffsetKey("g", "t", 0)), bytes.fromhex(value)) == Record(OffsetKey("g", "t", 0), expected)
+
+
+def test_kinds_of_later_versions_are_passed_over() -> None:
+    assert read_record(struct.pack(">h", 3) + b"anything", b"") is None
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    # As Java says it; the hash of "polygenelubricants" is −2^31.
+    [("", 0), ("b", 98 % 50), ("polygenelubricants", 0), ("my-group", 12), ("ü€𝄞", 30)],
+)
+def test_a_group_has_the_partition_that_kafka_gives_it(group: str, expected: int) -> None:
+    assert partition_of(group, 50) == expected
+
+
+def test_the_topics_of_a_subscription() -> None:
+    subscription = struct.pack(">hi", 3, 2) + b"\0\x01a\0\x02bc" + struct.pack(">i", -1) + b"more of later versions"
+    assert subscribed_topics(subscription) == ["a", "bc"]
+
+
+def _kop(pairs: list[tuple[bytes, bytes | None]], *, producer_id: int = -1, transactional: bool = False) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=int(transactional), producer_id=producer_id,
+        producer_epoch=0 if producer_id >= 0 else -1, base_sequence=0 if producer_id >= 0 else -1, batch_size=10**6,
+    )  # fmt: skip
+    for delta, (key, value) in enumerate(pairs):
+        builder.append(delta, 1_000, key, value, [])
+    return bytes(builder.build())
+
+
+def test_what_kafka_on_pulsar_wrote_is_found_in_its_batches() -> None:
+    pairs: list[tuple[bytes, bytes | None]] = [(write_key(OffsetKey("g", "t", index)), b"v%d" % index) for index in range(3)]
+    assert AdoptedBatches().records(_kop(pairs)) == pairs
+
+
+def test_offsets_of_a_transaction_count_when_it_is_committed() -> None:
+    from crc32c import crc32c
+
+    def marker(kind: int) -> bytes:
+        batch = bytearray(_kop([(struct.pack(">hh", 0, kind), b"\0\0\0\0\0\0")], producer_id=7, transactional=True))
+        batch[22] |= 0x20
+        batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+        return bytes(batch)
+
+    adopted = AdoptedBatches()
+    assert adopted.records(_kop([(b"k", b"lost")], producer_id=7, transactional=True)) == []
+    assert adopted.records(marker(0)) == []
+    assert adopted.records(_kop([(b"k", b"kept")], producer_id=7, transactional=True)) == []
+    assert adopted.records(marker(1)) == [(b"k", b"kept")]
+
+
+@given(st.binary(max_size=100))
+def test_a_value_that_is_no_batch_is_itself(value: bytes) -> None:
+    assert AdoptedBatches().records(value) is None
+
+
+@given(OFFSETS)
+def test_our_own_values_are_never_taken_for_batches(value: OffsetValue) -> None:
+    assert AdoptedBatches().records(write_value(value)) is None
