@@ -44,7 +44,7 @@ bench: $(READY)
 	@$(BIN)/python -m bench
 
 proto: $(READY)
-	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto
+	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto grpc/handler/control/v1/control.proto
 
 docs: $(READY)
 	@$(BIN)/python -m handler.docs

@@ -13,8 +13,11 @@ from prometheus_client import start_http_server
 from handler import doctor
 from handler.apis.api import Services
 from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.groups import settled
 from handler.config import Config, metrics_address
 from handler.errors import ConfigError
+from handler.fleet.peers import Peers
+from handler.fleet.server import ControlServer
 from handler.groups.service import GroupService
 from handler.partition.partition import PartitionLimits
 from handler.partition.store import WRITER_PREFIX, PulsarLog
@@ -28,6 +31,17 @@ from handler.topics.catalog import Catalog
 from handler.topics.names import TopicNames
 
 log = logging.getLogger(__name__)
+
+
+class Caller:
+    """A client of another sidecar, which has passed its request on."""
+
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
+        self.local_address = ("", 0)
+
+    def abort(self) -> None:
+        """Its connection is the other sidecar's."""
 
 
 class Sidecar:
@@ -54,11 +68,14 @@ class Sidecar:
             partitions=self.partitions,
             sessions=FetchSessions(),
             groups=GroupService(self.client, self.admin, config.groups, config.kafka),
+            peers=Peers(loop.time),
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
+        self._dispatch = Dispatcher(self.services)
+        self.control = ControlServer(self.services.groups.name, self._serve_peer)
         self.listener = Listener(
-            Dispatcher(self.services), ByteBudget(limits.request_budget_bytes), max_request=limits.max_request_bytes,
+            self._dispatch, ByteBudget(limits.request_budget_bytes), max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
         )  # fmt: skip
 
@@ -66,6 +83,9 @@ class Sidecar:
         await self._examine()
         self.client.start()
         self.partitions.start()
+        host, port = self.config.control.listen_address
+        port = await self.control.start(host, port)
+        self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
         self.port = await self.listener.start(*self.config.kafka.listen_address)
 
     async def _examine(self) -> None:
@@ -79,11 +99,21 @@ class Sidecar:
         if faults:
             raise ConfigError("Pulsar is not ready for Kafka clients:\n  " + "\n  ".join(faults))
 
+    async def _serve_peer(self, frame: bytes, peer: str) -> bytes:
+        """A request that another sidecar passes on."""
+        handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True)
+        answer = await settled(handled.answer)
+        assert answer is not None, "requests without an answer are not passed on"
+        return bytes(handled.encode(answer)[4:])
+
     async def drain(self) -> bool:
+        await self.control.drain()
         return await self.listener.drain(self.config.limits.drain_seconds)
 
     async def close(self) -> None:
         await self.services.groups.close()
+        await self.services.peers.close()
+        await self.control.close()
         await self.partitions.close()
         await self.client.close()
         await self.admin.close()

@@ -64,6 +64,16 @@ class GroupsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlConfig:
+    listen: str = setting("127.0.0.1:0", "Address and port for other sidecars, and for gRPC health; port 0 for any that is free.")
+    advertised: str = setting("", "host:port at which other sidecars reach it; empty for the address it listens on.")
+
+    @property
+    def listen_address(self) -> tuple[str, int]:
+        return _address("control.listen", self.listen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
     max_request_bytes: int = setting(100 * 1024 * 1024, "Largest request; a larger one closes its connection.")
     request_budget_bytes: int = setting(128 * 1024 * 1024, "Bytes of all requests that have no answer yet.")
@@ -89,6 +99,7 @@ class Config:
     pulsar: PulsarConfig = PulsarConfig()
     kafka: KafkaConfig = KafkaConfig()
     groups: GroupsConfig = GroupsConfig()
+    control: ControlConfig = ControlConfig()
     limits: LimitsConfig = LimitsConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
@@ -181,6 +192,14 @@ def check(config: Config) -> None:
     for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
+    host, _ = config.control.listen_address
+    if config.control.advertised:
+        _address("control.advertised", config.control.advertised)
+    elif host in ("0.0.0.0", "::"):  # noqa: S104 - looked for, not listened on
+        raise ConfigError(
+            f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "
+            "set control.advertised to host:port, the pod's address say"
+        )
     for item in fields(config.groups):
         value = getattr(config.groups, item.name)
         lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1

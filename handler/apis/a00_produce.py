@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.api import Api, Call, Result, Services, Told
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.partition.producers import Verdict
@@ -42,7 +42,7 @@ class _Gathering:
 
     __slots__ = ("_left", "_refused", "_result", "_topics")
 
-    def __init__(self, result: Promise[Answer | None], refused: Callable[[], None] | None) -> None:
+    def __init__(self, result: Promise[Told], refused: Callable[[], None] | None) -> None:
         self._result = result
         self._refused = refused  # for acks=0: what to do about an error that no answer can tell
         self._topics: list[dict[str, Any]] = []
@@ -98,7 +98,7 @@ def handle(services: Services, call: Call) -> Result:
     request: ProduceRequest = call.request
     # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
     # Its request still holds its bytes of the budget until it is written.
-    result: Promise[Answer | None] = Promise()
+    result: Promise[Told] = Promise()
     gathering = _Gathering(result, call.client.abort if request.acks == 0 else None)
     deadline = services.clock() + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:

@@ -6,12 +6,14 @@ v10 topic ids
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import Asked, ask, asked_topic, milliseconds, place
+from handler.apis.groups import Asked, ask, asked_topic, coordinated, milliseconds, place
+from handler.apis.order import Order
 from handler.groups.coordinator import Commit, Coordinator
 from handler.groups.shard import TopicPartition
 
@@ -46,7 +48,7 @@ def _handle(services: Services, call: Call) -> Result:
     def question(coordinator: Coordinator, told: Any) -> None:
         coordinator.commit(commit, told)
 
-    return ask(services, question, answer, lambda error: _answer(topics, dict.fromkeys(offsets, error) | dict.fromkeys(refused, error)))
+    return ask(services, question, answer, partial(_refuse, call))
 
 
 def _answer(topics: list[tuple[Asked, Any]], errors: dict[TopicPartition, ErrorCode]) -> Answer:
@@ -61,4 +63,15 @@ def _answer(topics: list[tuple[Asked, Any]], errors: dict[TopicPartition, ErrorC
     return {"throttle_time": 0, "topics": told}
 
 
-API: Final = Api(8, "OffsetCommit", 2, 10, _handle)
+def _refuse(call: Call, error: ErrorCode) -> Answer:
+    topics = [
+        {
+            "name": getattr(topic, "name", ""), "topic_id": getattr(topic, "topic_id", None),
+            "partitions": [{"partition_index": one.partition_index, "error_code": error} for one in topic.partitions],
+        }
+        for topic in call.request.topics
+    ]  # fmt: skip
+    return {"throttle_time": 0, "topics": topics}
+
+
+API: Final = Api(8, "OffsetCommit", 2, 10, coordinated(_handle, _refuse, Order()))

@@ -6,12 +6,14 @@ v8 many groups · v9 member epochs · v10 topic ids
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.groups import Asked, asked_topic, place
+from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.groups import Asked, asked_topic, coordinated, place
+from handler.apis.spread import spread
 from handler.apis.topics import find
 from handler.groups.records import OffsetValue
 from handler.groups.shard import NotLeading, Offsets
@@ -71,13 +73,37 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any) -> 
     return {"group_id": group_id, "topics": told, "error_code": error}
 
 
-async def _handle(services: Services, call: Call) -> Answer:
-    request = call.request
-    if call.version >= GROUPS_SINCE:
-        groups = [await _group(services, call, group.group_id, group.topics) for group in request.groups]
-        return {"throttle_time": 0, "groups": groups}
-    group = await _group(services, call, request.group_id, request.topics)
+async def _of_one(services: Services, call: Call) -> Answer:
+    group = await _group(services, call, call.request.group_id, call.request.topics)
     return {"throttle_time": 0, "topics": group["topics"], "error_code": group["error_code"]}
+
+
+def _refuse(call: Call, error: ErrorCode) -> Answer:
+    if call.version >= GROUP_ERRORS_SINCE:
+        return {"throttle_time": 0, "topics": (), "error_code": error}
+    topics = [
+        {"name": topic.name, "partitions": [_partition(index, None, error) for index in topic.partition_indexes]}
+        for topic in call.request.topics
+    ]
+    return {"throttle_time": 0, "topics": topics}
+
+
+_handle_one: Final = coordinated(_of_one, _refuse)
+
+
+async def _of_many(services: Services, call: Call) -> Answer:
+    async def here(groups: Sequence[Any]) -> list[dict[str, Any]]:
+        return [await _group(services, call, group.group_id, group.topics) for group in groups]
+
+    def refuse(group: Any, error: ErrorCode) -> dict[str, Any]:
+        return {"group_id": group.group_id, "topics": (), "error_code": error}
+
+    groups = await spread(services, call, "groups", call.request.groups, lambda group: group.group_id, here, refuse)
+    return {"throttle_time": 0, "groups": groups}
+
+
+def _handle(services: Services, call: Call) -> Result:
+    return _of_many(services, call) if call.version >= GROUPS_SINCE else _handle_one(services, call)
 
 
 API: Final = Api(9, "OffsetFetch", 1, 10, _handle)

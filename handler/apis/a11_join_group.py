@@ -12,7 +12,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, client_host, milliseconds
+from handler.apis.groups import ask, client_host, coordinated, milliseconds
 from handler.groups.coordinator import Coordinator, new_member_id
 from handler.groups.members import Join, JoinAnswer
 
@@ -36,10 +36,11 @@ def _handle(services: Services, call: Call) -> Result:
     def question(coordinator: Coordinator, told: Any) -> None:
         coordinator.join(join, request.group_id, told)
 
-    def refuse(error: ErrorCode) -> Answer:
-        return _answer(call.version, JoinAnswer(error, request.member_id))
+    return ask(services, question, partial(_answer, call.version), partial(_refuse, call))
 
-    return ask(services, question, partial(_answer, call.version), refuse)
+
+def _refuse(call: Call, error: ErrorCode) -> Answer:
+    return _answer(call.version, JoinAnswer(error, call.request.member_id))
 
 
 def _answer(version: int, answer: JoinAnswer) -> Answer:
@@ -59,4 +60,4 @@ def _answer(version: int, answer: JoinAnswer) -> Answer:
     }
 
 
-API: Final = Api(11, "JoinGroup", 0, 9, _handle)
+API: Final = Api(11, "JoinGroup", 0, 9, coordinated(_handle, _refuse))

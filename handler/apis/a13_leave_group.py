@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask
+from handler.apis.groups import ask, coordinated
 from handler.groups.coordinator import Coordinator
 from handler.groups.members import Leaving
 
@@ -33,7 +34,11 @@ def _handle(services: Services, call: Call) -> Result:
     def question(coordinator: Coordinator, told: Any) -> None:
         coordinator.leave(request.group_id, leaving, told)
 
-    return ask(services, question, answer, lambda error: {"throttle_time": 0, "error_code": error, "members": ()})
+    return ask(services, question, answer, partial(_refuse, call))
 
 
-API: Final = Api(13, "LeaveGroup", 0, 5, _handle)
+def _refuse(_: Call, error: ErrorCode) -> Answer:
+    return {"throttle_time": 0, "error_code": error, "members": ()}
+
+
+API: Final = Api(13, "LeaveGroup", 0, 5, coordinated(_handle, _refuse))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
+from kio.schema.errors import ErrorCode
+
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask
+from handler.apis.groups import ask, coordinated
 from handler.groups.coordinator import Coordinator
 from handler.groups.members import Sync, SyncAnswer
 
@@ -21,7 +24,11 @@ def _handle(services: Services, call: Call) -> Result:
     def question(coordinator: Coordinator, told: Any) -> None:
         coordinator.sync(sync, request.group_id, told)
 
-    return ask(services, question, _answer, lambda error: _answer(SyncAnswer(error)))
+    return ask(services, question, _answer, partial(_refuse, call))
+
+
+def _refuse(_: Call, error: ErrorCode) -> Answer:
+    return _answer(SyncAnswer(error))
 
 
 def _answer(answer: SyncAnswer) -> Answer:
@@ -34,4 +41,4 @@ def _answer(answer: SyncAnswer) -> Answer:
     }
 
 
-API: Final = Api(14, "SyncGroup", 0, 5, _handle)
+API: Final = Api(14, "SyncGroup", 0, 5, coordinated(_handle, _refuse))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.spread import spread
 from handler.groups.classic import ClassicGroup
 from handler.groups.members import State
 from handler.groups.shard import NotLeading
@@ -15,8 +17,14 @@ from handler.groups.shard import NotLeading
 NOT_FOUND_SINCE: Final = 6
 
 
-def _handle(services: Services, call: Call) -> Answer:
-    return {"throttle_time": 0, "groups": [_describe(services, call, group_id) for group_id in call.request.groups]}
+async def _handle(services: Services, call: Call) -> Answer:
+    async def here(groups: Sequence[str]) -> list[dict[str, Any]]:
+        return [_describe(services, call, group_id) for group_id in groups]
+
+    def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
+        return _nothing(group_id, "", error, None)
+
+    return {"throttle_time": 0, "groups": await spread(services, call, "groups", call.request.groups, str, here, refuse)}
 
 
 def _describe(services: Services, call: Call, group_id: str) -> dict[str, Any]:

@@ -1,21 +1,33 @@
-"""ListGroups (16), versions 0 to 5: the groups that this sidecar coordinates. v4 filter by state · v5 by type."""
+"""ListGroups (16), versions 0 to 5. v4 filter by state · v5 by type.
+
+The groups that this sidecar coordinates; where it advertises no address also those of all others, for
+its clients can't ask them.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.spread import ask_peer
 from handler.groups.shard import NotLeading
 
 CLASSIC: Final = "Classic"
 
 
 async def _handle(services: Services, call: Call) -> Answer:
+    elsewhere: list[Any] = []
     try:
-        await services.groups.all_decided()
+        others = [] if call.forwarded else await services.groups.leaders()
         groups = services.groups.coordinator.all_groups()
+        if not services.groups.sends_clients_away:
+            for answer in await asyncio.gather(*(ask_peer(services, call, leader, call.request) for leader in others)):
+                if answer["error_code"] is not ErrorCode.none:
+                    raise NotLeading(answer["error_code"])
+                elsewhere += answer["groups"]
     except NotLeading as refused:
         return {"throttle_time": 0, "error_code": refused.error, "groups": ()}
     states = {state.lower() for state in getattr(call.request, "states_filter", ())}
@@ -28,7 +40,7 @@ async def _handle(services: Services, call: Call) -> Answer:
         for group in groups
         if (not states or group.state.value.lower() in states) and (not types or CLASSIC.lower() in types)
     ]  # fmt: skip
-    return {"throttle_time": 0, "error_code": ErrorCode.none, "groups": listed}
+    return {"throttle_time": 0, "error_code": ErrorCode.none, "groups": [*listed, *elsewhere]}
 
 
 API: Final = Api(16, "ListGroups", 0, 5, _handle)

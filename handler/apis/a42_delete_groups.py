@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.spread import spread
 from handler.groups.shard import NotLeading
 
 
@@ -21,7 +23,13 @@ async def _delete(services: Services, group_id: str) -> dict[str, Any]:
 
 
 async def _handle(services: Services, call: Call) -> Answer:
-    results = await asyncio.gather(*(_delete(services, group_id) for group_id in call.request.groups_names))
+    async def here(groups: Sequence[str]) -> list[dict[str, Any]]:
+        return await asyncio.gather(*(_delete(services, group_id) for group_id in groups))
+
+    def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
+        return {"group_id": group_id, "error_code": error}
+
+    results = await spread(services, call, "groups_names", call.request.groups_names, str, here, refuse)
     return {"throttle_time": 0, "results": results}
 
 

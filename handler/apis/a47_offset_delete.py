@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, asked_topic, place
+from handler.apis.groups import ask, asked_topic, coordinated, place
 from handler.groups.coordinator import Coordinator
 from handler.groups.shard import TopicPartition
 
@@ -35,7 +36,11 @@ def _handle(services: Services, call: Call) -> Result:
     def question(coordinator: Coordinator, told: Callable[[Told], None]) -> None:
         coordinator.delete_offsets(call.request.group_id, places, lambda error, errors: told((error, errors)))
 
-    return ask(services, question, answer, lambda error: {"error_code": error, "throttle_time": 0, "topics": ()})
+    return ask(services, question, answer, partial(_refuse, call))
 
 
-API: Final = Api(47, "OffsetDelete", 0, 0, _handle)
+def _refuse(_: Call, error: ErrorCode) -> Answer:
+    return {"error_code": error, "throttle_time": 0, "topics": ()}
+
+
+API: Final = Api(47, "OffsetDelete", 0, 0, coordinated(_handle, _refuse))

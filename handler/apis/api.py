@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
+from handler.fleet.peers import Peers
 from handler.groups.service import GroupService
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
@@ -22,7 +23,9 @@ from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 
 Answer = dict[str, Any]
-Result = Answer | None | Promise[Answer | None] | Awaitable[Answer | None]
+# Or the bytes of an answer, header and body, that another sidecar has given.
+Told = Answer | bytes | None
+Result = Told | Promise[Told] | Awaitable[Told]
 
 
 class Client(Protocol):
@@ -40,6 +43,8 @@ class Call(NamedTuple):
     request: Any  # kio's dataclass of this version, or what the API's own reader makes of it
     client_id: str | None
     client: Client
+    frame: memoryview  # as it came, for whoever has to pass it on
+    forwarded: bool = False  # by another sidecar, which took this one for the coordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Services:
     partitions: PartitionTable
     sessions: FetchSessions
     groups: GroupService
+    peers: Peers
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
 

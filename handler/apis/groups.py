@@ -1,34 +1,104 @@
-"""What the handlers of group APIs share."""
+"""What the handlers of group APIs share: the coordinator's answer, here or from the sidecar that leads the group.
+
+A sidecar that advertises no address of its own is the only one its clients can reach. Their requests
+for groups that another one coordinates go there as they came, and the answers come back as they are.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis.api import Answer, Call, Services
+from handler.apis.api import Answer, Call, Handler, Result, Services, Told
+from handler.apis.order import Order
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
+from handler.fleet.peers import PeerUnavailable
 from handler.groups.coordinator import Coordinator
+from handler.groups.directory import Leader
 from handler.groups.shard import NotLeading, TopicPartition
 from handler.topics.names import TopicName
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+Refuse = Callable[[Call, ErrorCode], Answer]
+
+
+# --- here
 
 
 def ask(
     services: Services, question: Callable[[Coordinator, Callable[[T], None]], None], answer: Callable[[T], Answer],
     refuse: Callable[[ErrorCode], Answer],
-) -> Answer | Promise[Answer | None]:  # fmt: skip
+) -> Answer | Promise[Told]:  # fmt: skip
     """Ask the coordinator; its answer comes later, or it is not the coordinator."""
-    promise: Promise[Answer | None] = Promise()
+    promise: Promise[Told] = Promise()
     try:
         question(services.groups.asked(), lambda told: promise.resolve(answer(told)))
     except NotLeading as refused:
         return refuse(refused.error)
     return promise
+
+
+async def settled(result: Result) -> Told:
+    """The answer of a handler, whichever way it comes."""
+    if isinstance(result, Promise):
+        told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+        result.then(lambda answer: None if told.done() else told.set_result(answer))
+        return await told
+    return await result if isinstance(result, Awaitable) else result
+
+
+# --- elsewhere
+
+
+def coordinated(handle: Handler, refuse: Refuse, order: Order | None = None) -> Handler:
+    """A handler of requests about one group, wherever that group is coordinated; in the order of its clients if one is given."""
+
+    @wraps(handle)
+    def routed(services: Services, call: Call) -> Result:
+        group_id = call.request.group_id
+        if call.forwarded or not group_id or services.groups.sends_clients_away:
+            return handle(services, call)
+        if services.groups.leads(group_id) and not (order is not None and order.is_waiting(call.client, group_id)):
+            return handle(services, call)
+        if order is None:
+            return _elsewhere(services, call, handle, refuse)
+        return order.run(call.client, group_id, lambda: _elsewhere(services, call, handle, refuse))
+
+    return routed
+
+
+async def _elsewhere(services: Services, call: Call, handle: Handler, refuse: Refuse) -> Told:
+    try:
+        leader = await services.groups.leader(call.request.group_id)
+        if leader is None:
+            return await settled(handle(services, call))
+        return await forward(services, call, leader, bytes(call.frame))
+    except NotLeading as refused:
+        return refuse(call, refused.error)
+
+
+async def forward(services: Services, call: Call, leader: Leader, frame: bytes) -> bytes:
+    """The answer of another sidecar; NotLeading where it can't be asked."""
+    if not leader.control:
+        log.warning("a group is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
+        raise NotLeading(ErrorCode.coordinator_not_available)
+    try:
+        return await services.peers.forward(leader.control, leader.name, frame, call.client.peer)
+    except PeerUnavailable as error:
+        log.info("a request could not be passed on: %s", error)
+        raise NotLeading(ErrorCode.not_coordinator) from error
+
+
+# --- words
 
 
 def milliseconds(value: datetime.timedelta | int) -> int:

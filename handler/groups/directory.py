@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 
 ADVERTISED: Final = "kafka.advertised"
 NODE: Final = "kafka.node"
+CONTROL: Final = "kafka.control"
 # Elections are seen by this much later; whoever is sent to the wrong sidecar is told so and asks again.
 FRESH_SECONDS: Final = 1.0
 
@@ -21,7 +22,8 @@ FRESH_SECONDS: Final = 1.0
 class Leader(NamedTuple):
     name: str  # of the sidecar's consumers
     node: int
-    advertised: str  # host:port, empty where only its own clients reach it
+    advertised: str  # host:port for Kafka clients, empty where only its own reach it
+    control: str  # host:port for other sidecars
 
 
 class Directory:
@@ -60,5 +62,5 @@ def active_consumer(stats: Mapping[str, Any]) -> Leader | None:
         if consumer.get("consumerName") == active:
             metadata = consumer.get("metadata") or {}
             node = metadata.get(NODE, "0")
-            return Leader(active, int(node) if node.isdigit() else 0, metadata.get(ADVERTISED, ""))
+            return Leader(active, int(node) if node.isdigit() else 0, metadata.get(ADVERTISED, ""), metadata.get(CONTROL, ""))
     return None

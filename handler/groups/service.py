@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
 from handler.groups.coordinator import Coordinator, CoordinatorLimits
-from handler.groups.directory import ADVERTISED, NODE, Directory, Leader
+from handler.groups.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
 from handler.groups.election import Election
 from handler.groups.log import PulsarTermLog
 from handler.groups.members import Now
@@ -55,7 +55,8 @@ class GroupService:
         self._kafka = kafka
         self._loop = asyncio.get_running_loop()
         self._topic = f"persistent://{config.namespace}/{TOPIC}"
-        self._name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
+        self.name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
+        self.control_address = ""  # where others reach this one, known once it listens
         self._limits = GroupLimits(initial_rebalance_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
         self._directory = Directory(admin, self._topic, self._loop.time)
         self._elections: list[Election] = []
@@ -87,15 +88,34 @@ class GroupService:
 
     async def find(self, group_id: str, own: tuple[str, int]) -> Node:
         """The sidecar that coordinates a group; NotLeading while there is none to be reached."""
-        await self.stand()
-        index = partition_of(group_id, len(self.coordinator.shards))
-        leader = await self._decided(index)
-        if leader is None:
+        leader = await self.leader(group_id)
+        if leader is None or not self.sends_clients_away:
             return Node(self._kafka.node_id, *own)
         if not leader.advertised:
             raise NotLeading(ErrorCode.coordinator_not_available)
         host, _, port = leader.advertised.rpartition(":")
         return Node(leader.node, host.strip("[]"), int(port))
+
+    @property
+    def sends_clients_away(self) -> bool:
+        """Whether clients are told where else to go. Those of a sidecar that advertises no address reach only this one."""
+        return bool(self._kafka.advertised)
+
+    def leads(self, group_id: str) -> bool:
+        """Whether the group is coordinated here, as far as this sidecar knows."""
+        shards = self.asked().shards
+        return bool(shards) and shards[partition_of(group_id, len(shards))].phase is not Phase.WAITING
+
+    async def leader(self, group_id: str) -> Leader | None:
+        """The other sidecar that coordinates a group, None when it is this one; NotLeading while there is none."""
+        await self.stand()
+        return await self._decided(partition_of(group_id, len(self.coordinator.shards)))
+
+    async def leaders(self) -> list[Leader]:
+        """The other sidecars that coordinate groups. Every shard has a leader when this returns."""
+        await self.stand()
+        found = await asyncio.gather(*(self._decided(index) for index in range(len(self.coordinator.shards))))
+        return list({leader.name: leader for leader in found if leader is not None}.values())
 
     async def _decided(self, index: int) -> Leader | None:
         """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for."""
@@ -108,7 +128,7 @@ class GroupService:
             except PulsarError as error:
                 log.info("who coordinates %s-%d can't be found out: %s", TOPIC, index, error)
                 leader = None
-            if leader is not None and leader.name != self._name:
+            if leader is not None and leader.name != self.name:
                 return leader
             if self._loop.time() >= until:
                 raise NotLeading(ErrorCode.coordinator_not_available)
@@ -139,13 +159,16 @@ class GroupService:
                 log.warning("consumer groups have to wait: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
         advertised = self._kafka.advertised
-        metadata = {ADVERTISED.encode(): advertised.encode(), NODE.encode(): str(self._kafka.node_id).encode()}
+        metadata = {
+            ADVERTISED.encode(): advertised.encode(), NODE.encode(): str(self._kafka.node_id).encode(),
+            CONTROL.encode(): self.control_address.encode(),
+        }  # fmt: skip
         shards = []
         for index in range(partitions):
             topic = f"{self._topic}-partition-{index}"
             shard = Shard(f"{TOPIC}-{index}", lambda topic=topic: PulsarTermLog(self._client, topic), self._limits, self._now)  # type: ignore[misc]
             shards.append(shard)
-            self._elections.append(Election(self._client, topic, self._name, metadata, shard))
+            self._elections.append(Election(self._client, topic, self.name, metadata, shard))
         self.coordinator.begin(shards)
         self._beating = asyncio.create_task(self._beat())
         log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic)
@@ -163,11 +186,6 @@ class GroupService:
         with contextlib.suppress(AlreadyExists):
             await self._admin.create_topic(self._topic, self._config.offsets_partitions)
         return await self._admin.partitions(self._topic)
-
-    async def all_decided(self) -> None:
-        """Returns when every shard is led, here or elsewhere; else NotLeading."""
-        await self.stand()
-        await asyncio.gather(*(self._decided(index) for index in range(len(self.coordinator.shards))))
 
     # --- the seconds
 

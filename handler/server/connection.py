@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
+from handler.apis.api import Result
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
@@ -35,8 +36,8 @@ class Handled(Protocol):
     @property
     def api(self) -> str: ...
     @property
-    def answer(self) -> dict[str, Any] | Promise[dict[str, Any] | None] | Awaitable[dict[str, Any] | None] | None: ...
-    def encode(self, answer: Mapping[str, Any]) -> bytes | bytearray: ...
+    def answer(self) -> Result: ...
+    def encode(self, answer: Any) -> bytes | bytearray: ...
     def took(self, seconds: float) -> None: ...
 
 
@@ -54,7 +55,7 @@ class _Slot:
         self.begun = begun
         self.ready = False
         self.orphaned = False  # its client is gone while its work goes on
-        self.answer: Mapping[str, Any] | None = None  # stays None where no answer is to be sent
+        self.answer: Mapping[str, Any] | bytes | None = None  # stays None where no answer is to be sent
         self.task: asyncio.Future[Any] | None = None
 
 
@@ -178,7 +179,7 @@ class KafkaConnection(asyncio.Protocol):
         slot = _Slot(handled, size, self._loop.time())
         self._slots.append(slot)
         answer = handled.answer
-        if answer is None or isinstance(answer, dict):
+        if answer is None or isinstance(answer, dict | bytes):
             self._finish(slot, answer)
         elif isinstance(answer, Promise):
             answer.then(partial(self._finish, slot))
@@ -204,7 +205,7 @@ class KafkaConnection(asyncio.Protocol):
             return
         self._finish(slot, task.result())
 
-    def _finish(self, slot: _Slot, answer: Mapping[str, Any] | None) -> None:
+    def _finish(self, slot: _Slot, answer: Mapping[str, Any] | bytes | None) -> None:
         if slot.orphaned:
             self._release(slot.size)
             return

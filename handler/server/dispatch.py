@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple
 from handler.apis import BY_KEY
 from handler.apis.a18_api_versions import KEY as API_VERSIONS
 from handler.apis.a18_api_versions import unsupported_version
-from handler.apis.api import Api, Call, Result, Services
+from handler.apis.api import Api, Call, Client, Result, Services
 from handler.errors import ProtocolError
-from handler.server.connection import KafkaConnection
 from handler.telemetry import metrics
 from handler.telemetry.latencies import Latency
 from handler.wire.headers import RequestHeader, read_header, response_header
@@ -57,7 +56,9 @@ class Handled:
     def api(self) -> str:
         return self._route.api.name
 
-    def encode(self, answer: Mapping[str, Any]) -> bytearray:
+    def encode(self, answer: Mapping[str, Any] | bytes) -> bytes | bytearray:
+        if isinstance(answer, bytes):
+            return _SIZE.pack(len(answer)) + answer
         route = self._route
         out = bytearray(4)
         out += response_header(route.api.key, route.version, self._correlation_id)
@@ -73,13 +74,13 @@ class Dispatcher:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def __call__(self, client: KafkaConnection, frame: memoryview) -> Handled:
+    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> Handled:
         header = read_header(frame)
         route = _route(header.api_key, header.api_version)
         if route is None:
             return self._refused(header)
         version = route.version
-        call = Call(route.api.key, version, route.read(frame[header.body_at :], version), header.client_id, client)
+        call = Call(route.api.key, version, route.read(frame[header.body_at :], version), header.client_id, client, frame, forwarded)
         return Handled(route, header.correlation_id, route.api.handle(self._services, call))
 
     def _refused(self, header: RequestHeader) -> Handled:

@@ -36,7 +36,7 @@ def begin(
         session_id=0, session_epoch=-1, topics=[SimpleNamespace(topic_id=topic, partitions=wanted)], forgotten_topics_data=[],
         max_wait=datetime.timedelta(seconds=wait), min_bytes=least, max_bytes=most, isolation_level=0,
     )  # fmt: skip
-    return handle(setup.services, Call(1, 13, request, "test", cast(Any, setup)))
+    return handle(setup.services, Call(1, 13, request, "test", cast(Any, setup), memoryview(b"")))
 
 
 async def fetch(setup: Setup, offsets: dict[int, int], **how: Any) -> dict[int, dict[str, Any]]:

@@ -41,7 +41,8 @@ class Setup:
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
         )
         self.services = Services(
-            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(), groups=cast(Any, None),
+            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(),
+            groups=cast(Any, None), peers=cast(Any, None),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
 
@@ -49,7 +50,7 @@ class Setup:
         partitions = [ProducedPartition(index, data) for index, data in enumerate(records)]
         topics = [topic or ProducedTopic(None, TOPIC_ID, partitions)]
         request = ProduceRequest(None, acks, 5_000, topics)
-        return handle(self.services, Call(0, version, request, "test", cast(Any, self)))
+        return handle(self.services, Call(0, version, request, "test", cast(Any, self), memoryview(b"")))
 
     def abort(self) -> None:
         self.aborted += 1

@@ -35,7 +35,11 @@ MEMBERS = st.builds(MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, I32, I32, s
 GROUPS = st.builds(GroupValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple))
 
 
-@given(st.builds(Record, st.builds(OffsetKey, TEXT, TEXT, I32), st.none() | OFFSETS) | st.builds(Record, st.builds(GroupKey, TEXT), st.none() | GROUPS))
+RECORDS = st.builds(Record, st.builds(OffsetKey, TEXT, TEXT, I32), st.none() | OFFSETS)
+RECORDS |= st.builds(Record, st.builds(GroupKey, TEXT), st.none() | GROUPS)
+
+
+@given(RECORDS)
 def test_what_is_written_is_read(record: Record) -> None:
     value = None if record.value is None else write_value(record.value)
     assert read_record(write_key(record.key), value) == record

@@ -1,0 +1,41 @@
+"""Requests of one client about one group that must not overtake each other, although some take a longer way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+from handler.apis.api import Client
+
+T = TypeVar("T")
+
+
+class _Queue:
+    __slots__ = ("length", "lock")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()  # first come, first served
+        self.length = 0
+
+
+class Order:
+    def __init__(self) -> None:
+        self._queues: WeakKeyDictionary[Client, dict[str, _Queue]] = WeakKeyDictionary()
+
+    def is_waiting(self, client: Client, group_id: str) -> bool:
+        return group_id in self._queues.get(client, ())
+
+    async def run(self, client: Client, group_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do `work` when all that came before it is done. It takes its place when this is first awaited."""
+        queues = self._queues.setdefault(client, {})
+        queue = queues.setdefault(group_id, _Queue())
+        queue.length += 1
+        try:
+            async with queue.lock:
+                return await work()
+        finally:
+            queue.length -= 1
+            if not queue.length:
+                queues.pop(group_id, None)

@@ -1,0 +1,72 @@
+"""Other sidecars, as this one asks them: one channel each, closed when nobody has used it for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse
+from handler.errors import SidecarError
+from handler.fleet.server import OPTIONS, SERVICE
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS: Final = 300.0
+# Dead peers are noticed by their silence, also while a long poll waits.
+_KEEPALIVE: Final = [
+    ("grpc.keepalive_time_ms", 5_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
+
+
+class PeerUnavailable(SidecarError):
+    """The other sidecar can't be asked now, or did not answer."""
+
+
+class Peers:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._channels: dict[str, Any] = {}
+        self._used_at: dict[str, float] = {}
+        self._in_use: dict[str, int] = {}
+
+    async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
+        """The answer of the sidecar `name` at `address`; the call ends with the task that waits for it."""
+        channel = self._channel(address)
+        call = channel.unary_unary(
+            f"/{SERVICE}/Forward", request_serializer=ForwardRequest.SerializeToString, response_deserializer=ForwardResponse.FromString
+        )
+        self._in_use[address] = self._in_use.get(address, 0) + 1
+        try:
+            response: ForwardResponse = await call(ForwardRequest(to=name, frame=frame, peer=peer))
+        except grpc.aio.AioRpcError as error:
+            raise PeerUnavailable(f"the sidecar at {address} did not answer: {error.code().name} {error.details()}") from error
+        finally:
+            self._in_use[address] -= 1
+            self._used_at[address] = self._clock()
+        return response.frame
+
+    def _channel(self, address: str) -> Any:
+        channel = self._channels.get(address)
+        if channel is None:
+            channel = self._channels[address] = grpc.aio.insecure_channel(address, options=[*OPTIONS, *_KEEPALIVE])
+        self._used_at[address] = self._clock()
+        return channel
+
+    async def tick(self) -> None:
+        """Now and then: close what nobody uses."""
+        now = self._clock()
+        for address in [address for address, at in self._used_at.items() if now - at > IDLE_SECONDS and not self._in_use.get(address)]:
+            del self._used_at[address]
+            self._in_use.pop(address, None)
+            await self._channels.pop(address).close()
+
+    async def close(self) -> None:
+        channels, self._channels = self._channels, {}
+        await asyncio.gather(*(channel.close() for channel in channels.values()))

@@ -1,0 +1,76 @@
+"""The control port: other sidecars' requests for groups that are coordinated here, and gRPC health.
+
+Service and messages are in `grpc/handler/control/v1/control.proto`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+
+import grpc
+from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse
+from handler.errors import ConfigError, ProtocolError
+
+log = logging.getLogger(__name__)
+
+SERVICE: Final = "kafka_sidecar.control.v1.Control"
+MAX_MESSAGE: Final = 128 * 1024 * 1024
+OPTIONS: Final = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
+_SERVER: Final = [
+    ("grpc.so_reuseport", 0),
+    # Peers ask every five seconds whether this one lives (see `peers`).
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 4_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+]
+
+# A Kafka request and its client's address → the answer.
+Serve = Callable[[bytes, str], Awaitable[bytes]]
+
+
+class ControlServer:
+    def __init__(self, name: str, serve: Serve) -> None:
+        self._name = name
+        self._serve = serve
+        self._server: Any = None
+        self._health = health.HealthServicer()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port, which the system chose if `port` is 0."""
+        self._server = grpc.aio.server(options=[*OPTIONS, *_SERVER])
+        forward = grpc.unary_unary_rpc_method_handler(
+            self._forward, request_deserializer=ForwardRequest.FromString, response_serializer=ForwardResponse.SerializeToString
+        )
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Forward": forward}),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            bound = int(self._server.add_insecure_port(address))
+        except RuntimeError as error:
+            raise ConfigError(f"can't listen for other sidecars on {host}:{port}: set control.listen to a free address") from error
+        await self._server.start()
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        return bound
+
+    async def _forward(self, request: ForwardRequest, context: Any) -> ForwardResponse:
+        if request.to != self._name:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this is another sidecar")
+        try:
+            return ForwardResponse(frame=await self._serve(request.frame, request.peer))
+        except ProtocolError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise AssertionError("abort raises") from error
+
+    async def drain(self) -> None:
+        """Say that no more should be sent here."""
+        if self._server is not None:
+            await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.stop(grace=None)
+            self._server = None

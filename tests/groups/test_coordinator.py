@@ -1,0 +1,195 @@
+"""Shards and the coordinator over a log in memory: what is acknowledged is stored, and one leads at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from handler.groups.coordinator import Commit, Coordinator, CoordinatorLimits
+from handler.groups.members import Join, JoinAnswer, Leaving, Now, Sync, SyncAnswer
+from handler.groups.shard import GroupLimits, NotLeading, Phase, Shard
+from tests.support.memory_term_log import MemoryOffsets
+
+NONE = ErrorCode.none
+T0 = ("t", 0)
+
+
+@dataclass
+class Sidecar:
+    """A coordinator of one shard."""
+
+    offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
+    wall: int = 1_000_000
+    skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.shard = Shard("__consumer_offsets-0", self.offsets.open, GroupLimits(initial_rebalance_delay=0.01), self.now)
+        self.coordinator = Coordinator(CoordinatorLimits(retention_ms=1_000), self.now)
+        self.coordinator.begin([self.shard])
+
+    def now(self) -> Now:
+        return Now(asyncio.get_running_loop().time() + self.skew, self.wall)
+
+    async def lead(self) -> Sidecar:
+        self.shard.elect()
+        for _ in range(100):
+            if self.shard.phase is Phase.LEADING:
+                return self
+            await asyncio.sleep(0)
+        raise AssertionError("it does not lead")
+
+    async def asked(self, question: Callable[[Callable[..., None]], None]) -> Any:
+        told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        question(lambda *answer: None if told.done() else told.set_result(answer[0] if len(answer) == 1 else answer))
+        return await asyncio.wait_for(told, 5)
+
+    def commit(self, offset: int, *, group: str = "g", member: str = "", generation: int = -1, metadata: str = "") -> asyncio.Task[Any]:
+        request = Commit(group, member, None, generation, -1, {T0: (offset, -1, metadata)})
+        return asyncio.create_task(self.asked(lambda told: self.coordinator.commit(request, told)))
+
+    async def joined(self, group: str = "g", member: str = "") -> JoinAnswer:
+        request = Join(member, None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+        answer = await self.asked(lambda told: self.coordinator.join(request, group, told))
+        assert isinstance(answer, JoinAnswer)
+        return answer
+
+    async def synced(self, answer: JoinAnswer, part: bytes = b"part", group: str = "g") -> SyncAnswer:
+        request = Sync(answer.member_id, None, answer.generation, None, None, {answer.member_id: part})
+        told = await self.asked(lambda told: self.coordinator.sync(request, group, told))
+        assert isinstance(told, SyncAnswer)
+        return told
+
+    def kept(self, group: str = "g") -> int | None:
+        found = self.coordinator.offsets(group).get(T0)
+        return None if found is None else found.offset
+
+
+@pytest.fixture
+async def sidecar() -> AsyncIterator[Sidecar]:
+    one = await Sidecar().lead()
+    yield one
+    one.shard.depose("end")
+
+
+async def test_a_commit_is_told_when_it_is_stored_and_not_before(sidecar: Sidecar) -> None:
+    sidecar.offsets.hold_receipts = True
+    commit = sidecar.commit(7)
+    await asyncio.sleep(0.01)
+    assert not commit.done()
+    assert sidecar.kept() is None
+    owner = sidecar.offsets.owner
+    assert owner is not None
+    owner.let_go()
+    assert await commit == {T0: NONE}
+    assert sidecar.kept() == 7
+
+
+async def test_the_next_term_knows_what_was_stored(sidecar: Sidecar) -> None:
+    await sidecar.commit(7)
+    answer = await sidecar.joined()
+    assert (await sidecar.synced(answer)).assignment == b"part"
+    other = await Sidecar(sidecar.offsets).lead()
+    assert other.kept() == 7
+    assert other.coordinator.heartbeat("g", answer.member_id, None, answer.generation) is NONE
+    assert other.shard.groups["g"].members[answer.member_id].assignment == b"part"
+    other.shard.depose("end")
+
+
+async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
+    await sidecar.commit(7)
+    other = await Sidecar(sidecar.offsets).lead()
+    sidecar.shard._elected = False  # it does not know yet
+    with pytest.raises(NotLeading):
+        sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: (8, -1, "")}), lambda _: None)
+    assert other.kept() == 7
+    other.shard.depose("end")
+
+
+async def test_a_write_of_unknown_fate_is_not_acknowledged_and_the_log_says_what_became_of_it(sidecar: Sidecar) -> None:
+    sidecar.offsets.lose_writes = True
+    assert await sidecar.commit(9) == {T0: ErrorCode.not_coordinator}
+    sidecar.offsets.lose_writes = False
+    await sidecar.lead()
+    assert sidecar.offsets.terms == 2
+    assert sidecar.kept() == 9  # it had landed
+
+
+async def test_all_that_wait_are_told_when_the_term_ends(sidecar: Sidecar) -> None:
+    sidecar.offsets.hold_receipts = True
+    answer = await sidecar.joined()
+    sync = asyncio.create_task(sidecar.synced(answer))
+    joins = asyncio.create_task(sidecar.joined("other"))
+    commit = sidecar.commit(1, group="third")
+    await asyncio.sleep(0)
+    sidecar.shard.depose("the election chose another")
+    assert (await sync).error is ErrorCode.not_coordinator
+    assert (await joins).error is ErrorCode.not_coordinator
+    assert await commit == {T0: ErrorCode.not_coordinator}
+    with pytest.raises(NotLeading) as refused:
+        sidecar.coordinator.describe("g")
+    assert refused.value.error is ErrorCode.not_coordinator
+
+
+async def test_a_process_that_stood_still_loads_its_groups_again_before_it_answers(sidecar: Sidecar) -> None:
+    await sidecar.commit(7)
+    sidecar.skew = 30.0
+    with pytest.raises(NotLeading):
+        sidecar.coordinator.offsets("g")
+    await sidecar.lead()
+    assert sidecar.offsets.terms == 2
+    assert sidecar.kept() == 7
+
+
+async def test_a_deleted_group_is_gone_with_what_was_committed_before(sidecar: Sidecar) -> None:
+    sidecar.offsets.hold_receipts = True
+    commit = sidecar.commit(7)
+    delete = asyncio.create_task(sidecar.asked(lambda told: sidecar.coordinator.delete_group("g", told)))
+    await asyncio.sleep(0)
+    sidecar.offsets.hold_receipts = False
+    assert sidecar.offsets.owner is not None
+    sidecar.offsets.owner.let_go()
+    assert await commit == {T0: NONE}
+    assert await delete is NONE
+    assert sidecar.kept() is None
+    other = await Sidecar(sidecar.offsets).lead()
+    assert other.kept() is None
+    assert "g" not in other.shard.groups
+    other.shard.depose("end")
+
+
+async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not(sidecar: Sidecar) -> None:
+    await sidecar.commit(1, group="alone")
+    answer = await sidecar.joined("lives")
+    await sidecar.synced(answer, group="lives")
+    await sidecar.commit(2, group="lives", member=answer.member_id, generation=answer.generation)
+    gone = await sidecar.joined("left")
+    await sidecar.synced(gone, group="left")
+    await sidecar.commit(3, group="left", member=gone.member_id, generation=gone.generation)
+    await sidecar.asked(lambda told: sidecar.coordinator.leave("left", [Leaving(gone.member_id, None)], told))
+    sidecar.wall += 999
+    sidecar.coordinator.expire_offsets()
+    assert [sidecar.kept(group) for group in ("alone", "lives", "left")] == [1, 2, 3]
+    sidecar.wall += 1
+    sidecar.coordinator.expire_offsets()
+    assert sidecar.kept("alone") is None
+    assert sidecar.kept("left") is None
+    assert set(sidecar.shard.groups) == {"lives"}
+    assert sidecar.kept("lives") == 2
+
+
+async def test_bad_requests_are_refused(sidecar: Sidecar) -> None:
+    assert await sidecar.commit(1, metadata="x" * 5_000) == {T0: ErrorCode.offset_metadata_too_large}
+    assert await sidecar.commit(1, member="m", generation=3) == {T0: ErrorCode.illegal_generation}
+    with pytest.raises(NotLeading) as refused:
+        sidecar.coordinator.offsets("")
+    assert refused.value.error is ErrorCode.invalid_group_id
+    short = Join("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+    answer = await sidecar.asked(lambda told: sidecar.coordinator.join(short, "g", told))
+    assert answer.error is ErrorCode.invalid_session_timeout
+    assert (await sidecar.joined("unknown", member="nobody")).error is ErrorCode.unknown_member_id
+    assert "unknown" not in sidecar.shard.groups

@@ -1,0 +1,77 @@
+"""The twin of a partition of `__consumer_offsets`: records in memory, one writer at a time, faults by script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from handler.groups.log import OnRecord, TermLog
+from handler.groups.records import Record, write_key, write_value
+from handler.pulsar.errors import Fenced, PulsarError, Unavailable
+
+
+@dataclass
+class MemoryOffsets:
+    """What is stored, and who may write."""
+
+    stored: list[tuple[bytes, bytes | None]] = field(default_factory=list)
+    owner: MemoryTermLog | None = None
+    hold_receipts: bool = False
+    lose_writes: bool = False  # written, and no receipt: the connection is lost instead
+    terms: int = 0
+
+    def open(self) -> TermLog:
+        return MemoryTermLog(self)
+
+
+class MemoryTermLog(TermLog):
+    def __init__(self, offsets: MemoryOffsets) -> None:
+        self._offsets = offsets
+        self._on_lost: Callable[[PulsarError], None] = lambda _: None
+        self._held: list[Callable[[], None]] = []
+
+    async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
+        self._on_lost = on_lost
+        before, self._offsets.owner = self._offsets.owner, self
+        self._offsets.terms += 1
+        if before is not None:
+            before.lose(Fenced("another has taken it"))
+
+    async def read(self, on_record: OnRecord) -> None:
+        from handler.groups.records import read_record
+
+        for key, value in list(self._offsets.stored):
+            record = read_record(key, value)
+            assert record is not None
+            on_record(record, False)
+
+    def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
+        if self._offsets.owner is not self:
+            raise Unavailable("fenced")
+        self._offsets.stored += [(write_key(key), None if value is None else write_value(value)) for key, value in records]
+        if self._offsets.lose_writes:
+            self.lose(Unavailable("the connection is lost"))
+        else:
+            self.after_writes(stored)
+
+    def after_writes(self, done: Callable[[], None]) -> None:
+        if self._offsets.hold_receipts:
+            self._held.append(done)
+        else:
+            self.let_go()
+            done()
+
+    def let_go(self) -> None:
+        held, self._held = self._held, []
+        for done in held:
+            done()
+
+    def lose(self, reason: PulsarError) -> None:
+        on_lost, self._on_lost = self._on_lost, lambda _: None
+        on_lost(reason)
+
+    def close(self) -> None:
+        self._on_lost = lambda _: None
+        self._held.clear()
+        if self._offsets.owner is self:
+            self._offsets.owner = None
