@@ -62,12 +62,13 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
             ),
         )  # fmt: skip
+        names = TopicNames(config.kafka.namespace)
         self.services = Services(
             config=config.kafka,
-            catalog=Catalog(self.admin, TopicNames(config.kafka.namespace), loop.time),
+            catalog=Catalog(self.admin, names, loop.time),
             partitions=self.partitions,
             sessions=FetchSessions(),
-            groups=GroupService(self.client, self.admin, config.groups, config.kafka),
+            groups=GroupService(self.client, self.admin, config.groups, config.kafka, names.canonical),
             peers=Peers(loop.time),
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,

@@ -390,6 +390,14 @@ class ClassicGroup:
             self._propagate(now, ErrorCode.none)
             self._become(State.STABLE, now)
 
+    def too_large(self, now: Now, then: Assigned | Replaced | None) -> None:
+        """What was to be stored can't be. Kafka says UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
+        if isinstance(then, Replaced):
+            self._reply(then.to, then.answer._replace(error=ErrorCode.unknown_server_error))
+        elif then is not None and self.state is State.COMPLETING:
+            self._propagate(now, ErrorCode.unknown_server_error)
+            self._prepare(now)
+
     def _propagate(self, now: Now, error: ErrorCode) -> None:
         for member in self.members.values():
             if error is not ErrorCode.none:

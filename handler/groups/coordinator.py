@@ -61,6 +61,8 @@ class Coordinator:
         """From now on there are shards, and `beat` is called once a second."""
         self.shards = shards
         self._beat_at = self._now().clock
+        for shard in shards:
+            shard.may_act = self._is_awake
 
     # --- whose group it is
 
@@ -72,25 +74,29 @@ class Coordinator:
     def _leading(self, group_id: str) -> Shard:
         if not group_id:
             raise NotLeading(ErrorCode.invalid_group_id)
-        if self._now().clock - self._beat_at > STALLED_SECONDS:
-            self.distrust()
+        self._is_awake()
         shard = self.shard_of(group_id)
         shard.check_leading()
         return shard
 
-    def distrust(self) -> None:
-        """This process stood still. What it believes to lead another may lead by now."""
-        log.warning("this process stood still for %.0f s: all groups are loaded again", self._now().clock - self._beat_at)
+    def _is_awake(self) -> bool:
+        """False if this process stood still: what it believes to lead another may lead by now, so it leads nothing."""
+        stood = self._now().clock - self._beat_at
+        if stood <= STALLED_SECONDS:
+            return True
+        log.warning("this process stood still for %.0f s: all groups are loaded again", stood)
         self._beat_at = self._now().clock
         for shard in self.shards:
             shard.restart("the process stood still")
+        return False
 
     def beat(self) -> None:
         """Once a second."""
+        self._is_awake()
         now = self._now()
-        if now.clock - self._beat_at > STALLED_SECONDS:
-            self.distrust()
         self._beat_at = now.clock
+        for shard in self.shards:
+            shard.give_up_on_silence(now.clock)
         if now.clock >= self._expire_at:
             self._expire_at = now.clock + EXPIRY_SECONDS
             self.expire_offsets()

@@ -7,6 +7,7 @@ every shard to anybody who asks.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -23,6 +24,15 @@ FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
 
 
+def priority(name: str, topic: str) -> int:
+    """The rank of a candidate for a shard; the lowest is elected.
+
+    Each shard ranks the candidates in an order of its own (rendezvous hashing), so that shards are spread,
+    and that one who comes or goes moves its own share and nobody else's.
+    """
+    return int.from_bytes(hashlib.blake2b(f"{topic} {name}".encode(), digest_size=4).digest()) >> 2
+
+
 class Election:
     """A candidate for one shard, for as long as it runs."""
 
@@ -30,6 +40,7 @@ class Election:
         self._client = client
         self._topic = topic
         self._name = name
+        self._priority = priority(name, topic)
         self._metadata = metadata
         self._shard = shard
         self._ended: asyncio.Future[PulsarError] | None = None
@@ -42,7 +53,7 @@ class Election:
         while True:
             self._ended = loop.create_future()
             try:
-                candidate = await self._client.failover(self._topic, SUBSCRIPTION, self._name, self, self._metadata)
+                candidate = await self._client.candidate(self._topic, SUBSCRIPTION, self._name, self._priority, self, self._metadata)
                 self._leave = candidate.close
                 delay = FIRST_DELAY
                 reason = await self._ended

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 import uuid
 from collections import deque
@@ -20,9 +21,10 @@ from google.protobuf.message import DecodeError
 from handler.errors import EntryUnreadable
 from handler.groups.adopted import AdoptedBatches
 from handler.groups.records import Record, RecordUnreadable, read_record, write_key, write_value
+from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Fenced, PulsarError, Refused, Unavailable
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.messages import Message, read_messages, write_batch
 from handler.pulsar.producer import EXCLUSIVE_WITH_FENCING, WAIT_FOR_EXCLUSIVE, Producer
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -34,7 +36,7 @@ log = logging.getLogger(__name__)
 MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
 PERMITS: Final = 1_000
 READ_SECONDS: Final = 120.0
-EXCLUSIVE_SECONDS: Final = 60.0
+EXCLUSIVE_SECONDS: Final = 20.0
 METADATA_ALLOWANCE: Final = 1_024
 
 
@@ -48,13 +50,17 @@ class TermLog(Protocol):
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None: ...
     async def read(self, on_record: OnRecord) -> None: ...
     def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None: ...
+    def forget_adopted(self) -> None: ...
+    def fits(self, record: Record) -> bool: ...
+    def oldest_write(self) -> float | None: ...
     def after_writes(self, done: Callable[[], None]) -> None: ...
     def close(self) -> None: ...
 
 
 class PulsarTermLog(TermLog):
-    def __init__(self, client: PulsarClient, topic: str) -> None:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str) -> None:
         self._client = client
+        self._admin = admin
         self._topic = topic
         self._loop = asyncio.get_running_loop()
         self._producer: Producer | None = None
@@ -62,25 +68,35 @@ class PulsarTermLog(TermLog):
         self._next = 0
         self._stored = -1  # the last sequence that has its receipt
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # by the sequence they wait for
+        self._sent_at: deque[float] = deque()
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
+        self._adopted_keys: set[bytes] = set()
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
-        """Become the only producer. Whoever was it before can't write any more when this returns."""
+        """Become the only producer. Whoever was it before can't write any more when this returns.
+
+        By waiting for the other to go, which it does when it loses the election. Taking the place at once
+        (PIP-161) lets two in when both try at the same time: the broker fences whom it has, not who is
+        about to come. It is left for one that does not go, at a moment nobody shares.
+        """
         self._on_lost = on_lost
-        name = f"kafka-groups-{uuid.uuid4().hex[:16]}"
+        name = f"kafka-groups-{uuid.uuid4().hex[:16]}"  # a new one each time: a deduplicating broker must know none of its sequences
+        patience = EXCLUSIVE_SECONDS * (1 + random.random())  # noqa: S311 - only that not all come at once
         try:
-            self._producer = await self._client.producer(self._topic, name, self, access_mode=EXCLUSIVE_WITH_FENCING)
-        except (Refused, Fenced) as error:
-            # Before Pulsar 2.11 (PIP-161) one can only wait until the other has gone.
-            log.debug("%s: %s", self._topic, error)
-            self._producer = await self._client.producer(
-                self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS
-            )
-        self._send([(MARKER_KEY, None)])
+            self._producer = await self._open(name, WAIT_FOR_EXCLUSIVE, patience)
+        except Unavailable as error:
+            log.warning("%s: its last coordinator does not let go (%s): it is fenced", self._topic, error)
+            self._producer = await self._open(name, EXCLUSIVE_WITH_FENCING, None)
+        self._send([(MARKER_KEY, name.encode())])
+
+    async def _open(self, name: str, access_mode: int, wait_seconds: float | None) -> Producer:
+        return await self._client.producer(self._topic, name, self, access_mode=access_mode, wait_seconds=wait_seconds, purpose="lead")
 
     async def read(self, on_record: OnRecord) -> None:
         """Everything up to the marker, in order; of what was compacted only the last of each key."""
-        reading = _Reading(on_record, self._marker_at)
+        before = await self._admin.compacted_ledger(self._topic)
+        self._adopted_keys.clear()
+        reading = _Reading(on_record, self._marker_at, self._adopted_keys)
         reader = await self._client.reader(self._topic, None, reading, compacted=True)
         reading.begin(reader)
         try:
@@ -90,6 +106,9 @@ class PulsarTermLog(TermLog):
             raise Unavailable(f"{self._topic} could not be read within {READ_SECONDS:.0f} s") from error
         finally:
             reader.close()
+        if await self._admin.compacted_ledger(self._topic) != before:
+            # What was read of before it may since have been deleted, and the deletion be compacted away.
+            raise Unavailable(f"{self._topic} was compacted while it was read")
 
     def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
         """Write records as one entry, if they fit into one; `stored` is called in the order of the appends."""
@@ -99,8 +118,10 @@ class PulsarTermLog(TermLog):
         part: list[tuple[bytes, bytes | None]] = []
         used = 0
         for key, value in messages:
-            size = 2 * len(key) + len(value or b"") + 64
-            if part and used + size > room:
+            size = _size(key, value)
+            # Compaction before 2.10.6 and 2.11.3 takes a tombstone for all of its entry (apache/pulsar#20980).
+            mixed = bool(part) and (part[-1][1] is None) != (value is None)
+            if part and (mixed or used + size > room):
                 self._send(part)
                 part, used = [], 0
             part.append((key, value))
@@ -109,6 +130,16 @@ class PulsarTermLog(TermLog):
             self._send(part)
         self.after_writes(stored)
 
+    def fits(self, record: Record) -> bool:
+        """Whether a record can be written at all."""
+        assert self._producer is not None
+        value = None if record.value is None else write_value(record.value)
+        return _size(write_key(record.key), value) <= self._producer.max_message_size - METADATA_ALLOWANCE
+
+    def oldest_write(self) -> float | None:
+        """Since when a write has waited for its receipt."""
+        return self._sent_at[0] if self._sent_at else None
+
     def after_writes(self, done: Callable[[], None]) -> None:
         """Call `done` when all that was written so far is stored: now, if nothing is under way."""
         if self._stored < self._next - 1:
@@ -116,11 +147,18 @@ class PulsarTermLog(TermLog):
         else:
             done()
 
+    def forget_adopted(self) -> None:
+        """Delete what Kafka-on-Pulsar wrote, by its own keys. What counts of it must have been written again."""
+        keys, self._adopted_keys = self._adopted_keys, set()
+        for key in sorted(keys):
+            self._send([(key, None)])
+
     def _send(self, messages: Sequence[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:
             raise Unavailable(f"{self._topic} is not taken")
         payload = write_batch(messages, time.time_ns() // 1_000_000)
         self._producer.send_batch(self._next, len(messages), payload)
+        self._sent_at.append(self._loop.time())
         self._next += 1
 
     def close(self) -> None:
@@ -129,6 +167,7 @@ class PulsarTermLog(TermLog):
             self._producer.close()
             self._producer = None
         self._waiting.clear()
+        self._sent_at.clear()
         if not self._marker_at.done():
             self._marker_at.cancel()
 
@@ -137,10 +176,11 @@ class PulsarTermLog(TermLog):
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
         if sequence == 0 and not self._marker_at.done():
             self._marker_at.set_result(Position(ledger, entry))
-        if sequence != self._stored + 1:
-            self._on_lost(Unavailable(f"{self._topic}: receipt {sequence} came after {self._stored}"))
+        if sequence != self._stored + 1 or ledger >= 2**63:
+            self._on_lost(Unavailable(f"{self._topic}: receipt {sequence} at {ledger}:{entry} came after {self._stored}"))
             return
         self._stored = sequence
+        self._sent_at.popleft()
         while self._waiting and self._waiting[0][0] <= sequence:
             self._waiting.popleft()[1]()
 
@@ -154,12 +194,18 @@ class PulsarTermLog(TermLog):
         self._on_lost(reason)
 
 
+def _size(key: bytes, value: bytes | None) -> int:
+    """What a message takes in an entry, and a little more."""
+    return 2 * len(key) + len(value or b"") + 64
+
+
 class _Reading:
     """A reader on its way to the marker."""
 
-    def __init__(self, on_record: OnRecord, marker_at: asyncio.Future[Position]) -> None:
+    def __init__(self, on_record: OnRecord, marker_at: asyncio.Future[Position], adopted_keys: set[bytes]) -> None:
         self._on_record = on_record
         self._adopted = AdoptedBatches()
+        self._adopted_keys = adopted_keys  # under which its batches stand, and nothing of ours
         self._marker_at = marker_at
         self._reader: Reader | None = None
         self._taken = 0
@@ -193,6 +239,7 @@ class _Reading:
         if message.key is None or message.key == MARKER_KEY:
             return
         pairs = self._adopted.records(message.value) if message.value else None
+        (self._adopted_keys.discard if pairs is None else self._adopted_keys.add)(message.key)
         for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
             try:
                 record = read_record(key, value)

@@ -226,13 +226,16 @@ def _write_member(member: MemberValue) -> bytes:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """The partition of a group: Kafka's `abs(groupId.hashCode) % partitions`, with Java's string hash."""
+    """The partition of a group: Java's hash of its id, modulo the count and never negative.
+
+    As in Kafka-on-Pulsar (`MathUtils.signSafeMod`), whose topics are taken over. Kafka itself takes the
+    absolute value of the hash; clients never compute it.
+    """
     data = group.encode("utf-16-be", "surrogatepass")
     result = 0
     for (unit,) in struct.iter_unpack(">H", data):
         result = (31 * result + unit) & 0xFFFFFFFF
-    signed = result - 2**32 if result >= 2**31 else result
-    return (0 if signed == -(2**31) else abs(signed)) % partitions  # Utils.abs
+    return (result - 2**32 if result >= 2**31 else result) % partitions
 
 
 def subscribed_topics(subscription: bytes) -> list[str]:

@@ -11,6 +11,8 @@ import contextlib
 import logging
 import time
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -35,7 +37,7 @@ READY_SECONDS: Final = 10.0
 ELECTION_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 2.0
-COMPACT_SECONDS: Final = 60.0
+COMPACT_SECONDS: Final = 10.0
 # Worth compacting: this many records, and several for each that counts.
 COMPACT_RECORDS: Final = 10_000
 COMPACT_RATIO: Final = 4
@@ -48,11 +50,14 @@ class Node(NamedTuple):
 
 
 class GroupService:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig) -> None:
+    def __init__(
+        self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topic_name: Callable[[str], str]
+    ) -> None:
         self._client = client
         self._admin = admin
         self._config = config
         self._kafka = kafka
+        self._topic_name = topic_name
         self._loop = asyncio.get_running_loop()
         self._topic = f"persistent://{config.namespace}/{TOPIC}"
         self.name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
@@ -166,7 +171,8 @@ class GroupService:
         shards = []
         for index in range(partitions):
             topic = f"{self._topic}-partition-{index}"
-            shard = Shard(f"{TOPIC}-{index}", lambda topic=topic: PulsarTermLog(self._client, topic), self._limits, self._now)  # type: ignore[misc]
+            open_log = partial(PulsarTermLog, self._client, self._admin, topic)
+            shard = Shard(f"{TOPIC}-{index}", open_log, self._limits, self._now, self._topic_name)
             shards.append(shard)
             self._elections.append(Election(self._client, topic, self.name, metadata, shard))
         self.coordinator.begin(shards)
@@ -202,14 +208,25 @@ class GroupService:
                 log.exception("housekeeping of groups failed")
 
     async def _compact(self) -> None:
-        """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts."""
+        """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts.
+
+        Also those that never were: until then no cursor keeps what retention would take.
+        """
         for index, shard in enumerate(self.coordinator.shards):
+            if shard.phase is not Phase.LEADING:
+                self._compacted.pop(shard, None)
+                continue
+            topic = f"{self._topic}-partition-{index}"
             live = len(shard.groups) + sum(map(len, shard.offsets.values()))
-            grown = shard.records - self._compacted.get(shard, 0)
-            if shard.phase is Phase.LEADING and grown > max(COMPACT_RECORDS, COMPACT_RATIO * live):
-                try:
-                    await self._admin.compact(f"{self._topic}-partition-{index}")
-                except (PulsarError, AlreadyExists) as error:
-                    log.info("%s can't be compacted now: %s", shard.name, error)
+            try:
+                known = self._compacted.get(shard)
+                if known is None:
+                    self._compacted[shard] = 0
+                    due = not await self._admin.is_compacted(topic)
                 else:
+                    due = shard.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * live)
+                if due:
+                    await self._admin.compact(topic)
                     self._compacted[shard] = shard.records
+            except PulsarError as error:
+                log.info("%s can't be compacted now: %s", shard.name, error)

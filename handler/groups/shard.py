@@ -20,14 +20,15 @@ from kio.schema.errors import ErrorCode
 
 from handler.groups.classic import ClassicGroup
 from handler.groups.log import TermLog
-from handler.groups.members import Assigned, JoinAnswer, Now, Replaced, Reply, State
+from handler.groups.members import Assigned, JoinAnswer, Now, Replaced, Reply, State, Store
 from handler.groups.records import GroupKey, GroupValue, Key, OffsetKey, OffsetValue, Record, Value
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 
 log = logging.getLogger(__name__)
 
 FIRST_DELAY: Final = 0.1
 MAX_DELAY: Final = 5.0
+RECEIPT_SECONDS: Final = 10.0
 
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, OffsetValue]
@@ -54,15 +55,20 @@ class Phase(Enum):
 
 
 class Shard:
-    def __init__(self, name: str, open_log: Callable[[], TermLog], limits: GroupLimits, now: Callable[[], Now]) -> None:
+    def __init__(
+        self, name: str, open_log: Callable[[], TermLog], limits: GroupLimits, now: Callable[[], Now],
+        topic_name: Callable[[str], str] = lambda name: name,
+    ) -> None:  # fmt: skip
         self.name = name
         self.phase = Phase.WAITING
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets: dict[str, Offsets] = {}
+        self.may_act: Callable[[], bool] = lambda: True  # asked before time is taken for passed
         self.records = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._limits = limits
         self._now = now
+        self._topic_name = topic_name  # the one name of a topic, under which its offsets are kept
         self._loop = asyncio.get_running_loop()
         self._log: TermLog | None = None
         self._elected = False
@@ -113,6 +119,7 @@ class Shard:
         await taken.take(partial(self._lost, taken))
         await taken.read(self._load)
         self._take_over()
+        await self._write_again()
         self.phase = Phase.LEADING
         count = sum(map(len, self.offsets.values()))
         log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, self._loop.time() - begun)
@@ -120,6 +127,10 @@ class Shard:
     def _load(self, record: Record, adopted: bool) -> None:
         key, value = record
         self.records += 1
+        if adopted and isinstance(key, OffsetKey):
+            key = key._replace(topic=self._topic_name(key.topic))
+            if isinstance(value, OffsetValue):
+                value = value._replace(expires_at=-1)  # three days after its commit, which few took for a promise
         self._adopted.pop(key, None)
         if adopted and value is not None:
             self._adopted[key] = value
@@ -141,15 +152,26 @@ class Shard:
             self._wake(group)
         for group_id in self.offsets:
             self.groups.setdefault(group_id, self._new_group(group_id))
+
+    async def _write_again(self) -> None:
+        """Before anything else is written: what Kafka-on-Pulsar left, in the form that compaction keeps."""
+        assert self._log is not None
         adopted, self._adopted = self._adopted, {}
         if adopted:
-            log.info("%s: %d records of Kafka-on-Pulsar are written again in a form that compaction keeps", self.name, len(adopted))
-            self.store([Record(key, value) for key, value in adopted.items()], lambda _: None)
+            log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(adopted))
+            written: asyncio.Future[ErrorCode] = self._loop.create_future()
+            self.store([Record(key, value) for key, value in adopted.items()], written.set_result)
+            if await written is not ErrorCode.none:
+                raise Unavailable("the producer was lost")
+        self._log.forget_adopted()
 
     def _lost(self, lost: TermLog, reason: PulsarError) -> None:
         """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
-        if self._log is not lost or self.phase is not Phase.LEADING:
-            return  # while it is loading whoever loads is told
+        if self._log is not lost:
+            return
+        if self.phase is not Phase.LEADING:
+            self._fail_writes()  # whoever loads is told, and tries again
+            return
         log.info("%s: the term ends: %s", self.name, reason)
         self._end()
         if self._elected:
@@ -174,12 +196,21 @@ class Shard:
         groups, self.groups = self.groups, {}
         self.offsets, self._loaded, self._adopted = {}, {}, {}
         self.records = 0
-        writes, self._writes = self._writes, {}
-        for done in writes.values():
-            done(ErrorCode.not_coordinator)
+        self._fail_writes()
         for group in groups.values():
             group.die(ErrorCode.not_coordinator)
             self._reply(group)
+
+    def _fail_writes(self) -> None:
+        writes, self._writes = self._writes, {}
+        for done in writes.values():
+            done(ErrorCode.not_coordinator)
+
+    def give_up_on_silence(self, now: float) -> None:
+        """A write that has had no receipt for so long will not get one: some brokers say nothing to a producer they have fenced."""
+        since = self._log.oldest_write() if self._log is not None else None
+        if self._log is not None and since is not None and now - since > RECEIPT_SECONDS:
+            self._lost(self._log, Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
 
     # --- writing
 
@@ -253,12 +284,20 @@ class Shard:
             if isinstance(effect, Reply):
                 effect.to(effect.answer)
             else:
-                record = Record(GroupKey(group.group_id), group.value(effect.assignments))
-                self.store([record], partial(self._group_stored, group, effect.then))
+                self._store_group(group, effect)
         if self.groups.get(group.group_id) is group:
             if group.unused and group.group_id not in self.offsets:
                 del self.groups[group.group_id]
             self._wake(group)
+
+    def _store_group(self, group: ClassicGroup, effect: Store) -> None:
+        record = Record(GroupKey(group.group_id), group.value(effect.assignments))
+        if self._log is not None and not self._log.fits(record):
+            log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
+            group.too_large(self._now(), effect.then)
+            self.run(group)
+        elif self._log is not None:
+            self.store([record], partial(self._group_stored, group, effect.then))
 
     def _reply(self, group: ClassicGroup) -> None:
         for effect in group.take_effects():
@@ -285,6 +324,6 @@ class Shard:
     def _tick(self, group_id: str) -> None:
         self._alarms.pop(group_id, None)
         group = self.groups.get(group_id)
-        if group is not None:
+        if group is not None and self.may_act():
             group.tick(self._now())
             self.run(group)

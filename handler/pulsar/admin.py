@@ -138,6 +138,15 @@ class PulsarAdmin:
         found = await self.get(_path(topic) + "/partitioned-stats", perPartition="true")
         return {int(name.rpartition("-partition-")[2]): stats for name, stats in found["partitions"].items()}
 
+    async def compacted_ledger(self, partition: str) -> int:
+        """The ledger that holds what a partition was compacted to, −1 for none."""
+        found = (await self.get(_path(partition) + "/internalStats")).get("compactedLedger") or {}
+        return int(found.get("ledgerId", -1))
+
+    async def is_compacted(self, partition: str) -> bool:
+        """Whether the partition has ever been compacted, so that the broker keeps what is not compacted yet."""
+        return "__compaction" in (await self.get(_path(partition) + "/internalStats")).get("cursors", {})
+
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
         await self.call("PUT", _path(partition) + "/compaction")

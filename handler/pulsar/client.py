@@ -11,7 +11,7 @@ import contextlib
 import logging
 from typing import Final, Literal
 
-from handler.pulsar.connection import Connection
+from handler.pulsar.connection import KEEPALIVE_SECONDS, Connection
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable, from_code
 from handler.pulsar.producer import SHARED, Producer, ProducerEvents
@@ -27,7 +27,11 @@ IDLE_SECONDS: Final = 60.0
 _REDIRECT: Final = 0
 _FAILED: Final = 2
 
-Purpose = Literal["write", "read"]
+# What a connection is for. A broker that fences a producer closes its whole connection, and one that has
+# too many SENDs in work does not read it: what must not suffer from that has another one.
+Purpose = Literal["write", "read", "lead"]
+# Whoever leads something must know sooner than others that its broker is gone: before they are elected.
+KEEPALIVE: Final[dict[Purpose, float]] = {"write": KEEPALIVE_SECONDS, "read": KEEPALIVE_SECONDS, "lead": 4.0}
 
 
 class PulsarClient:
@@ -68,7 +72,7 @@ class PulsarClient:
 
     async def _open(self, key: tuple[str, str | None, Purpose]) -> Connection:
         try:
-            connection = await Connection.open(key[0], self._forget, key[1])
+            connection = await Connection.open(key[0], self._forget, key[1], keepalive_seconds=KEEPALIVE[key[2]])
             connection.last_used = asyncio.get_running_loop().time()
             self._connections[key] = connection
             return connection
@@ -153,9 +157,9 @@ class PulsarClient:
     async def producer(
         self, topic: str, name: str, events: ProducerEvents, *,
         properties: dict[bytes, bytes] | None = None, varying: bytes = b"", access_mode: int = SHARED,
-        topic_epoch: int | None = None, wait_seconds: float | None = None,
+        topic_epoch: int | None = None, wait_seconds: float | None = None, purpose: Purpose = "write",
     ) -> Producer:  # fmt: skip
-        connection = await self._owner(topic, "write")
+        connection = await self._owner(topic, purpose)
         return await Producer.open(
             connection, topic, name, events, properties=properties or {}, varying=varying,
             access_mode=access_mode, topic_epoch=topic_epoch, wait_seconds=wait_seconds,
@@ -164,8 +168,11 @@ class PulsarClient:
     async def reader(self, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False) -> Reader:
         return await Reader.open(await self._owner(topic, "read"), topic, start, events, compacted=compacted)
 
-    async def failover(self, topic: str, subscription: str, name: str, events: ReaderEvents, metadata: dict[bytes, bytes]) -> Reader:
-        return await Reader.join(await self._owner(topic, "read"), topic, subscription, name, events, metadata)
+    async def candidate(
+        self, topic: str, subscription: str, name: str, priority: int, events: ReaderEvents, metadata: dict[bytes, bytes]
+    ) -> Reader:
+        """A Failover consumer; the one with the lowest priority number is the active one."""
+        return await Reader.join(await self._owner(topic, "lead"), topic, subscription, name, priority, events, metadata)
 
     async def reach(self, topic: str) -> None:
         """Find and connect to the broker that would serve `topic`, whether the topic exists or not."""

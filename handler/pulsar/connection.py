@@ -57,7 +57,7 @@ class ConsumerSink(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, url: str, on_lost: Callable[[Connection], None]) -> None:
+    def __init__(self, url: str, on_lost: Callable[[Connection], None], keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
         self.url = url
         self.max_message_size = _DEFAULT_MAX_MESSAGE
         self.protocol_version = 0
@@ -75,15 +75,18 @@ class Connection(asyncio.Protocol):
         self._lost: PulsarError | None = None
         self._heard = True
         self._keepalive: asyncio.TimerHandle | None = None
+        self._keepalive_seconds = keepalive_seconds
 
     # --- life
 
     @classmethod
-    async def open(cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None = None) -> Connection:
+    async def open(
+        cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None = None, *, keepalive_seconds: float = KEEPALIVE_SECONDS
+    ) -> Connection:
         """A connection that has shaken hands, or Unavailable."""
         parts = urlsplit(url)
         loop = asyncio.get_running_loop()
-        connection = cls(url, on_lost)
+        connection = cls(url, on_lost, keepalive_seconds)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await loop.create_connection(lambda: connection, parts.hostname or "localhost", parts.port or 6650)
@@ -115,7 +118,7 @@ class Connection(asyncio.Protocol):
         if answer.HasField("max_message_size") and answer.max_message_size > 0:
             self.max_message_size = answer.max_message_size
         self._frames.limit = self.max_message_size + _FRAME_MARGIN
-        self._keepalive = self._loop.call_later(KEEPALIVE_SECONDS, self._keep_alive)
+        self._keepalive = self._loop.call_later(self._keepalive_seconds, self._keep_alive)
 
     @property
     def alive(self) -> bool:
@@ -155,11 +158,11 @@ class Connection(asyncio.Protocol):
     def _keep_alive(self) -> None:
         """PING when the broker was silent for an interval, give up after a second one."""
         if not self._heard:
-            self.abort(Unavailable(f"{self.url} did not answer a ping within {KEEPALIVE_SECONDS:.0f} s"))
+            self.abort(Unavailable(f"{self.url} did not answer a ping within {self._keepalive_seconds:.0f} s"))
             return
         self._heard = False
         self.write_command(BaseCommand(type=Type.PING, ping={}))
-        self._keepalive = self._loop.call_later(KEEPALIVE_SECONDS, self._keep_alive)
+        self._keepalive = self._loop.call_later(self._keepalive_seconds, self._keep_alive)
 
     # --- asyncio.Protocol
 

@@ -186,13 +186,14 @@ class CommandAuthChallenge(_message.Message):
     def __init__(self, server_version: _Optional[str] = ..., challenge: _Optional[_Union[AuthData, _Mapping]] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class CommandSubscribe(_message.Message):
-    __slots__ = ("topic", "subscription", "sub_type", "consumer_id", "request_id", "consumer_name", "durable", "start_message_id", "metadata", "read_compacted", "initial_position", "force_topic_creation")
+    __slots__ = ("topic", "subscription", "sub_type", "consumer_id", "request_id", "consumer_name", "priority_level", "durable", "start_message_id", "metadata", "read_compacted", "initial_position", "force_topic_creation")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIPTION_FIELD_NUMBER: _ClassVar[int]
     SUB_TYPE_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_NAME_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_LEVEL_FIELD_NUMBER: _ClassVar[int]
     DURABLE_FIELD_NUMBER: _ClassVar[int]
     START_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
@@ -205,13 +206,14 @@ class CommandSubscribe(_message.Message):
     consumer_id: int
     request_id: int
     consumer_name: str
+    priority_level: int
     durable: bool
     start_message_id: MessageIdData
     metadata: _containers.RepeatedCompositeFieldContainer[KeyValue]
     read_compacted: bool
     initial_position: int
     force_topic_creation: bool
-    def __init__(self, topic: _Optional[str] = ..., subscription: _Optional[str] = ..., sub_type: _Optional[int] = ..., consumer_id: _Optional[int] = ..., request_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., durable: _Optional[bool] = ..., start_message_id: _Optional[_Union[MessageIdData, _Mapping]] = ..., metadata: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., read_compacted: _Optional[bool] = ..., initial_position: _Optional[int] = ..., force_topic_creation: _Optional[bool] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., subscription: _Optional[str] = ..., sub_type: _Optional[int] = ..., consumer_id: _Optional[int] = ..., request_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., priority_level: _Optional[int] = ..., durable: _Optional[bool] = ..., start_message_id: _Optional[_Union[MessageIdData, _Mapping]] = ..., metadata: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., read_compacted: _Optional[bool] = ..., initial_position: _Optional[int] = ..., force_topic_creation: _Optional[bool] = ...) -> None: ...
 
 class CommandPartitionedTopicMetadata(_message.Message):
     __slots__ = ("topic", "request_id", "metadata_auto_creation_enabled")

@@ -62,13 +62,15 @@ class Reader:
 
     @classmethod
     async def join(
-        cls, connection: Connection, topic: str, subscription: str, name: str, events: ReaderEvents, metadata: dict[bytes, bytes]
-    ) -> Reader:
+        cls, connection: Connection, topic: str, subscription: str, name: str, priority: int, events: ReaderEvents,
+        metadata: dict[bytes, bytes],
+    ) -> Reader:  # fmt: skip
         """A Failover consumer: its events may have `on_active(bool)`, told whenever the election changes."""
         reader = cls(connection, topic, events)
         command = reader._subscribe(subscription, _FAILOVER)
         command.subscribe.durable = False
         command.subscribe.consumer_name = name
+        command.subscribe.priority_level = priority
         for key, value in metadata.items():
             command.subscribe.metadata.add(key=key, value=value)
         await reader._begin(command)

@@ -99,6 +99,13 @@ class TopicNames:
             return name.local
         return name.pulsar
 
+    def canonical(self, name: str) -> str:
+        """The one form of a name that is stored; what is no name stays as it is."""
+        try:
+            return self.kafka(self.parse(name))
+        except InvalidTopicName:
+            return name
+
     def from_pulsar(self, topic: str) -> TopicName | None:
         """A topic as the admin API lists it; None for what Kafka clients have no name for."""
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from handler.pulsar import client as client_module
 from handler.pulsar import connection as connection_module
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import Unavailable
@@ -53,7 +54,7 @@ async def test_pings_are_answered_and_a_challenge_too() -> None:
 
 
 async def test_a_broker_that_answers_no_ping_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "KEEPALIVE_SECONDS", 0.05)
+    monkeypatch.setitem(client_module.KEEPALIVE, "read", 0.05)
     async with serving_broker() as broker:
         events = Events()
         client, link, _ = await reading(broker, events)

@@ -36,7 +36,7 @@ async def test_a_failover_consumer_is_told_when_it_is_elected() -> None:
     async with serving_broker() as broker:
         client = PulsarClient(broker.url)
         events = Events()
-        await client.failover(TOPIC, "election", "me", events, {b"address": b"host:9092"})
+        await client.candidate(TOPIC, "election", "me", 7, events, {b"address": b"host:9092"})
         (link,) = (link for link in broker.links if link.of_type(Type.SUBSCRIBE))
         subscribe = link.of_type(Type.SUBSCRIBE)[0].subscribe
         assert [(pair.key, pair.value) for pair in subscribe.metadata] == [(b"address", b"host:9092")]

@@ -19,6 +19,7 @@ class MemoryOffsets:
     hold_receipts: bool = False
     lose_writes: bool = False  # written, and no receipt: the connection is lost instead
     terms: int = 0
+    max_size: int = 1_000_000
 
     def open(self) -> TermLog:
         return MemoryTermLog(self)
@@ -53,6 +54,15 @@ class MemoryTermLog(TermLog):
             self.lose(Unavailable("the connection is lost"))
         else:
             self.after_writes(stored)
+
+    def forget_adopted(self) -> None:
+        """Nothing here is in another's form."""
+
+    def fits(self, record: Record) -> bool:
+        return record.value is None or len(write_value(record.value)) <= self._offsets.max_size
+
+    def oldest_write(self) -> float | None:
+        return None
 
     def after_writes(self, done: Callable[[], None]) -> None:
         if self._offsets.hold_receipts:

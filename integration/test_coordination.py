@@ -1,0 +1,150 @@
+"""Two sidecars on one cluster: they share the groups, and nothing is lost when one of them goes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from integration.kafka_clients import QUIET, create, produce
+from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.test_groups import Member, wait_for
+
+GROUPS = [f"group-{number}" for number in range(10)]
+# A broker takes a silent connection for dead after at most twice this.
+KEEPALIVE_SECONDS = 3
+
+
+@dataclass
+class Pair:
+    standalone: Standalone
+    first: SidecarProcess
+    second: SidecarProcess
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    server = Standalone(tmp_path_factory.mktemp("pulsar"), settings={"keepAliveIntervalSeconds": str(KEEPALIVE_SECONDS)})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def pair(broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    sidecars = [SidecarProcess(tmp_path_factory.mktemp("sidecar"), broker.url, broker.admin_url) for _ in range(2)]
+    for sidecar in sidecars:
+        sidecar.start()
+    yield Pair(broker, *sidecars)
+    for sidecar in sidecars:
+        sidecar.kill()
+        assert "Traceback" not in sidecar.log.read_text()
+
+
+@dataclass
+class Committer:
+    """Commits 1, 2, 3, … of a group, through one sidecar and then the other, and remembers what was acknowledged."""
+
+    group: str
+    topic: str
+    addresses: list[str]
+    attempted: int = 0
+    acknowledged: int = 0
+    last_at: float = 0.0
+    stop: bool = False
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._clients = [
+            Consumer({"bootstrap.servers": one, "group.id": self.group, "enable.auto.commit": False, "socket.timeout.ms": 10_000, **QUIET})
+            for one in self.addresses
+        ]
+        for client in self._clients:
+            client.assign([TopicPartition(self.topic, 0)])
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self.stop:
+            self.attempted += 1
+            client = self._clients[self.attempted % len(self._clients)]
+            try:
+                client.commit(offsets=[TopicPartition(self.topic, 0, self.attempted)], asynchronous=False)
+            except KafkaException:
+                time.sleep(0.1)
+                continue
+            self.acknowledged = self.attempted
+            self.last_at = time.monotonic()
+        for client in self._clients:
+            client.close()
+
+
+def committed(address: str, group: str, topic: str) -> int:
+    client = Consumer({"bootstrap.servers": address, "group.id": group, **QUIET})
+    (found,) = client.committed([TopicPartition(topic, 0)], timeout=30)
+    client.close()
+    return int(found.offset)
+
+
+def test_two_sidecars_share_the_groups_and_serve_each_other_s_clients(pair: Pair, topic: str) -> None:
+    create(pair.first.address, topic, 2)
+    for partition in range(2):
+        produce(pair.first.address, topic, [b"x"] * 20, partition=partition)
+    groups = [f"{topic}-{name}" for name in GROUPS]
+    members = [(Member(pair.first.address, group, topic), Member(pair.second.address, group, topic)) for group in groups]
+    try:
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        assert all(one.assigned.isdisjoint(other.assigned) for one, other in members)
+        for sidecar in (pair.first, pair.second):
+            admin = AdminClient({"bootstrap.servers": sidecar.address})
+            assert set(groups) <= {one.group_id for one in admin.list_consumer_groups().result(20).valid}
+            for described in admin.describe_consumer_groups(groups).values():
+                assert len(described.result(20).members) == 2
+            assert "coordinating __consumer_offsets" in sidecar.log.read_text(), "one of them leads nothing"
+    finally:
+        for one, other in members:
+            one.stop()
+            other.stop()
+
+
+def _kill(sidecar: SidecarProcess) -> None:
+    sidecar.kill()
+
+
+def _drain(sidecar: SidecarProcess) -> None:
+    sidecar.stop()
+
+
+def _pause(sidecar: SidecarProcess) -> None:
+    sidecar.signal(signal.SIGSTOP)
+    time.sleep(KEEPALIVE_SECONDS * 5)
+    sidecar.signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("fault", [_kill, _drain, _pause], ids=["killed", "drained", "paused"])
+def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(pair: Pair, topic: str, fault: Callable[[SidecarProcess], None]) -> None:
+    create(pair.first.address, topic, 1)
+    addresses = [pair.first.address, pair.second.address]
+    if fault is not _pause:  # whoever commits through the one that dies can't go on
+        addresses = [pair.second.address]
+    committers = [Committer(f"{topic}-{name}", topic, addresses) for name in GROUPS]
+    try:
+        wait_for(lambda: all(one.acknowledged > 20 for one in committers), 60)
+        fault(pair.first)
+        gone_at = time.monotonic()
+        wait_for(lambda: all(one.last_at > gone_at + 5 for one in committers), 60)
+    finally:
+        for one in committers:
+            one.stop = True
+        for one in committers:
+            one.thread.join(60)
+    for one in committers:
+        kept = committed(pair.second.address, one.group, topic)
+        assert one.acknowledged <= kept <= one.attempted, one.group
