@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -102,12 +103,13 @@ def test_two_sidecars_share_the_groups_and_serve_each_other_s_clients(pair: Pair
     try:
         wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
         assert all(one.assigned.isdisjoint(other.assigned) for one, other in members)
+        logs = pair.first.log.read_text() + pair.second.log.read_text()
+        assert len(set(re.findall(r"coordinating (__consumer_offsets-\d)", logs))) == 8
         for sidecar in (pair.first, pair.second):
             admin = AdminClient({"bootstrap.servers": sidecar.address})
             assert set(groups) <= {one.group_id for one in admin.list_consumer_groups().result(20).valid}
             for described in admin.describe_consumer_groups(groups).values():
                 assert len(described.result(20).members) == 2
-            assert "coordinating __consumer_offsets" in sidecar.log.read_text(), "one of them leads nothing"
     finally:
         for one, other in members:
             one.stop()
