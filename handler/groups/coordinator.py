@@ -258,14 +258,6 @@ class Coordinator:
                 elif gone:
                     shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
 
-    def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: what was committed of it means nothing for one that gets its name."""
-        for shard in self.shards:
-            if shard.phase is Phase.LEADING:
-                gone = [OffsetKey(group, *place) for group, offsets in shard.offsets.items() for place in offsets if place[0] == topic]
-                if gone:
-                    shard.store([Record(key, None) for key in gone], lambda _: None)
-
 
 def _committed(errors: dict[TopicPartition, ErrorCode], told: Callable[[dict[TopicPartition, ErrorCode]], None], error: ErrorCode) -> None:
     if error is not ErrorCode.none:
