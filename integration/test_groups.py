@@ -20,6 +20,7 @@ from kafka import KafkaConsumer
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java_tool
+from integration.launcher.programs import TOOLS, ProgramMember, available
 
 RECORDS = 200
 
@@ -260,3 +261,34 @@ def test_java_consumers_of_every_age_read_and_commit_as_a_group(cluster: Cluster
     assert committed
     assert all(event["success"] for event in committed)
     assert sum(offsets(tool(cluster, "--describe", "--group", f"g-{topic}")).values()) == 300
+
+
+@pytest.mark.parametrize("client", ["kafkajs", "sarama", "franz"])
+def test_clients_of_other_languages_share_and_resume(cluster: Cluster, topic: str, client: str) -> None:
+    if not available(client):
+        pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
+    create(cluster.kafka, topic, 4)
+    for partition in range(4):
+        produce(cluster.kafka, topic, [b"x"] * 50, partition=partition)
+    group = f"g-{topic}"
+    first = ProgramMember(client, cluster.kafka, group, topic)
+    try:
+        wait_for(lambda: len(first.assigned) == 4 and len(first.read) >= 200, 60)
+        second = ProgramMember(client, cluster.kafka, group, topic)
+        try:
+            wait_for(lambda: len(first.assigned) == len(second.assigned) == 2, 60)
+            assert first.assigned.isdisjoint(second.assigned)
+        finally:
+            second.stop()
+        wait_for(lambda: len(first.assigned) == 4, 60)
+    finally:
+        first.stop()
+    for partition in range(4):
+        produce(cluster.kafka, topic, [b"y"] * 5, partition=partition)
+    third = ProgramMember(client, cluster.kafka, group, topic)
+    try:
+        wait_for(lambda: len(third.read) >= 20, 60)
+    finally:
+        third.stop()
+    assert sorted(third.read) == [(partition, offset) for partition in range(4) for offset in range(50, 55)]
+    assert not [*first.failures, *third.failures]

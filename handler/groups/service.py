@@ -117,11 +117,12 @@ class GroupService:
         return await self._decided(partition_of(group_id, len(self.coordinator.shards)))
 
     async def leaders(self) -> list[Leader]:
-        """The other sidecars that coordinate groups. Every shard has a leader by then, and those here are loaded, if that is quick."""
+        """The other sidecars that coordinate groups. Every shard has a leader by then; those here are loaded, if that is quick."""
         await self.stand()
         found = await asyncio.gather(*(self._decided(index) for index in range(len(self.coordinator.shards))))
-        until = self._loop.time() + ELECTION_SECONDS
-        while self._loop.time() < until and any(shard.phase is Phase.LOADING for shard in self.coordinator.shards):
+        for _ in range(round(ELECTION_SECONDS / POLL_SECONDS)):
+            if all(shard.phase is not Phase.LOADING for shard in self.coordinator.shards):
+                break
             await asyncio.sleep(POLL_SECONDS)
         return list({leader.name: leader for leader in found if leader is not None}.values())
 

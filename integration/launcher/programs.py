@@ -1,0 +1,80 @@
+"""Small group members in other languages, made from `integration/programs` with the clients that their registries have."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from integration.launcher.jars import CACHE, ROOT
+
+SOURCES: Final = ROOT / "integration" / "programs"
+# What each needs to be there. None of it is part of the project's setup.
+TOOLS: Final = {"kafkajs": ("node", "npm"), "sarama": ("go",), "franz": ("go",)}
+
+
+def available(client: str) -> bool:
+    return all(shutil.which(tool) for tool in TOOLS[client])
+
+
+def command(client: str) -> list[str]:
+    """How to run a member of this kind; made on first use."""
+    built = CACHE / "programs"
+    if client == "kafkajs":
+        place = built / "kafkajs"
+        if not _is_new(SOURCES / "kafkajs", place / "node_modules"):
+            shutil.copytree(SOURCES / "kafkajs", place, dirs_exist_ok=True)
+            _run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], place)
+        return ["node", str(place / "member.js")]
+    binary = built / "go" / client
+    if not _is_new(SOURCES / "go", binary):
+        _run(["go", "build", "-o", str(binary), f"./{client}"], SOURCES / "go")
+    return [str(binary)]
+
+
+def _is_new(sources: Path, made: Path) -> bool:
+    newest = max(path.stat().st_mtime for path in sources.rglob("*") if path.is_file())
+    return made.exists() and made.stat().st_mtime >= newest
+
+
+def _run(arguments: list[str], directory: Path) -> None:
+    done = subprocess.run(arguments, cwd=directory, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+
+
+class ProgramMember:
+    """One running member: what it says is heard in a thread; it leaves when its input ends."""
+
+    def __init__(self, client: str, address: str, group: str, topic: str) -> None:
+        self.assigned: set[int] = set()
+        self.read: list[tuple[int, int]] = []
+        self.failures: list[str] = []
+        self._process = subprocess.Popen(
+            [*command(client), address, group, topic], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            said: dict[str, Any] = json.loads(line)
+            if "assigned" in said:
+                self.assigned = set(said["assigned"])
+            elif "read" in said:
+                self.read.append((said["read"][0], said["read"][1]))
+            else:
+                self.failures.append(line)
+
+    def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._thread.join(10)
