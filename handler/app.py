@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import time
 import uuid
+from functools import partial
 
 from prometheus_client import start_http_server
 
@@ -18,7 +20,9 @@ from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer
+from handler.groups.records import OffsetKey, OffsetValue
 from handler.groups.service import GroupService
+from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.store import WRITER_PREFIX, PulsarLog
 from handler.partition.table import PartitionTable
@@ -28,7 +32,7 @@ from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.topics.catalog import Catalog
-from handler.topics.names import TopicNames
+from handler.topics.names import InvalidTopicName, TopicNames
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +74,13 @@ class Sidecar:
             sessions=FetchSessions(),
             groups=GroupService(self.client, self.admin, config.groups, config.kafka, names.canonical),
             peers=Peers(loop.time),
+            mirror=Mirror(
+                config.groups.mirror, self.admin, lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), self.partitions.get
+            ),
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
+        self.services.groups.coordinator.on_committed = partial(_mirror, self.services)
         self._dispatch = Dispatcher(self.services)
         self.control = ControlServer(self.services.groups.name, self._serve_peer)
         self.listener = Listener(
@@ -113,11 +121,19 @@ class Sidecar:
 
     async def close(self) -> None:
         await self.services.groups.close()
+        await self.services.mirror.close()
         await self.services.peers.close()
         await self.control.close()
         await self.partitions.close()
         await self.client.close()
         await self.admin.close()
+
+
+def _mirror(services: Services, key: OffsetKey, value: OffsetValue) -> None:
+    """A commit was stored: the group's subscription follows, if it is to have one."""
+    if services.mirror.wants(key.group):
+        with contextlib.suppress(InvalidTopicName):
+            services.mirror.committed(key.group, services.catalog.names.parse(key.topic).partition(key.partition), value.offset)
 
 
 async def run(config: Config) -> int:

@@ -61,6 +61,7 @@ class GroupsConfig:
     min_session_timeout_ms: int = setting(6_000, "Shortest session timeout a member may ask for.")
     max_session_timeout_ms: int = setting(1_800_000, "Longest session timeout a member may ask for.")
     max_size: int = setting(2**31 - 1, "Most members of a group.")
+    mirror: str = setting("", "Groups whose commits move a Pulsar subscription of the same name: names or patterns, separated by commas.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +204,7 @@ def check(config: Config) -> None:
     for item in fields(config.groups):
         value = getattr(config.groups, item.name)
         lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1
-        if item.name != "namespace" and value < lowest:
+        if isinstance(value, int) and value < lowest:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
     if config.groups.min_session_timeout_ms > config.groups.max_session_timeout_ms:
         raise ConfigError("groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit")

@@ -6,6 +6,7 @@ v8 many groups · v9 member epochs · v10 topic ids
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,7 +18,10 @@ from handler.apis.spread import spread
 from handler.apis.topics import find
 from handler.groups.records import OffsetValue
 from handler.groups.shard import NotLeading, Offsets
+from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Topic
+
+log = logging.getLogger(__name__)
 
 GROUPS_SINCE: Final = 8
 TOPIC_IDS_SINCE: Final = 10
@@ -57,6 +61,24 @@ async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list
     return told
 
 
+async def _of_subscription(services: Services, group_id: str, topics: Any, known: Offsets) -> Offsets:
+    """Where a group that has committed nothing begins: at the Pulsar subscription of its name."""
+    found: Offsets = {}
+    for topic in topics:
+        asked = asked_topic(services, topic)
+        for index in topic.partition_indexes:
+            at = place(asked, index)
+            if at is None or asked.topic is None or at in known or not services.catalog.may_have(asked.topic, index):
+                continue
+            try:
+                offset = await services.mirror.offset(group_id, asked.topic.partition(index))
+            except TopicMissing:
+                continue
+            if offset is not None:
+                found[at] = OffsetValue(offset, -1, "", services.wall_clock(), -1)
+    return found
+
+
 async def _group(services: Services, call: Call, group_id: str, topics: Any) -> dict[str, Any]:
     error = ErrorCode.none
     offsets: Offsets = {}
@@ -66,6 +88,14 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any) -> 
         error = refused.error
     if error is not ErrorCode.none and call.version >= GROUP_ERRORS_SINCE:
         return {"group_id": group_id, "topics": (), "error_code": error}
+    if topics is not None and error is ErrorCode.none and services.mirror.wants(group_id):
+        try:
+            offsets = offsets | await _of_subscription(services, group_id, topics, offsets)
+        except PulsarError as unavailable:
+            log.info("the subscription %s can't be asked for its position: %s", group_id, unavailable)
+            error = ErrorCode.coordinator_load_in_progress  # asked again; to begin anywhere else would lose or double records
+            if call.version >= GROUP_ERRORS_SINCE:
+                return {"group_id": group_id, "topics": (), "error_code": error}
     if topics is None:
         told = await _all_topics(services, offsets, call.version >= TOPIC_IDS_SINCE)
     else:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.groups import pulsar_partitions
 from handler.apis.spread import spread
 from handler.groups.shard import NotLeading
 
@@ -16,10 +17,14 @@ from handler.groups.shard import NotLeading
 async def _delete(services: Services, group_id: str) -> dict[str, Any]:
     told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
     try:
+        had = list(services.groups.asked().offsets(group_id))
         services.groups.asked().delete_group(group_id, lambda error: None if told.done() else told.set_result(error))
     except NotLeading as refused:
         return {"group_id": group_id, "error_code": refused.error}
-    return {"group_id": group_id, "error_code": await told}
+    error = await told
+    if error is ErrorCode.none:
+        services.mirror.deleted(group_id, pulsar_partitions(services, had))
+    return {"group_id": group_id, "error_code": error}
 
 
 async def _handle(services: Services, call: Call) -> Answer:

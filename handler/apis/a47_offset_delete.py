@@ -9,7 +9,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, asked_topic, coordinated, place
+from handler.apis.groups import ask, asked_topic, coordinated, place, pulsar_partitions
 from handler.groups.coordinator import Coordinator
 from handler.groups.shard import TopicPartition
 
@@ -24,6 +24,9 @@ def _handle(services: Services, call: Call) -> Result:
         error, errors = told
         if error is not ErrorCode.none:
             return {"error_code": error, "throttle_time": 0, "topics": ()}
+        services.mirror.deleted(
+            call.request.group_id, pulsar_partitions(services, [at for at, failed in errors.items() if failed is ErrorCode.none])
+        )
         answers = []
         for asked, partitions in topics:
             results = []

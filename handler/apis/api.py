@@ -16,6 +16,7 @@ from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
 from handler.groups.service import GroupService
+from handler.mirror.mirror import Mirror
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import TopicMissing
@@ -57,6 +58,7 @@ class Services:
     sessions: FetchSessions
     groups: GroupService
     peers: Peers
+    mirror: Mirror
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -127,6 +127,11 @@ def asked_topic(services: Services, topic: Any) -> Asked:
         return Asked(identity, services.catalog.names.kafka(found), found, ErrorCode.none)
     error = ErrorCode.unknown_topic_id if by_id is not None else ErrorCode.unknown_topic_or_partition
     return Asked(identity, None, None, error)
+
+
+def pulsar_partitions(services: Services, places: Iterable[TopicPartition]) -> list[str]:
+    """Pulsar's names of partitions whose offsets are kept."""
+    return [services.catalog.names.parse(topic).partition(index) for topic, index in places]
 
 
 def place(asked: Asked, index: int) -> TopicPartition | None:

@@ -52,6 +52,8 @@ class Coordinator:
 
     def __init__(self, limits: CoordinatorLimits, now: Callable[[], Now]) -> None:
         self.shards: list[Shard] = []
+        # Told of every commit that is stored.
+        self.on_committed: Callable[[OffsetKey, OffsetValue], None] = lambda key, value: None
         self._limits = limits
         self._now = now
         self._beat_at = now().clock
@@ -63,6 +65,7 @@ class Coordinator:
         self._beat_at = self._now().clock
         for shard in shards:
             shard.may_act = self._is_awake
+            shard.on_committed = self.on_committed
 
     # --- whose group it is
 

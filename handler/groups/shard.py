@@ -64,6 +64,7 @@ class Shard:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets: dict[str, Offsets] = {}
         self.may_act: Callable[[], bool] = lambda: True  # asked before time is taken for passed
+        self.on_committed: Callable[[OffsetKey, OffsetValue], None] = lambda key, value: None
         self.records = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._limits = limits
@@ -121,6 +122,9 @@ class Shard:
         self._take_over()
         await self._write_again()
         self.phase = Phase.LEADING
+        for group_id, offsets in self.offsets.items():
+            for (topic, partition), value in offsets.items():  # the term before may not have come to telling it
+                self.on_committed(OffsetKey(group_id, topic, partition), value)
         count = sum(map(len, self.offsets.values()))
         log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, self._loop.time() - begun)
 
@@ -233,6 +237,8 @@ class Shard:
         for key, value in records:
             if isinstance(key, OffsetKey):
                 self._apply_offset(key, value)
+                if isinstance(value, OffsetValue):
+                    self.on_committed(key, value)
                 if value is not None and key.group not in self.groups:
                     self.groups[key.group] = self._new_group(key.group)
         done(ErrorCode.none)

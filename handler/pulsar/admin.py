@@ -33,6 +33,10 @@ def _path(topic: str) -> str:
     return f"/admin/v2/{domain}/{quote(tenant, safe='')}/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
+def _subscription(partition: str, name: str) -> str:
+    return f"{_path(partition)}/subscription/{quote(name, safe='')}"
+
+
 class PulsarAdmin:
     def __init__(self, url: str, max_connections: int = 16) -> None:
         self._urls = [one.rstrip("/") for one in url.split(",")]
@@ -150,6 +154,30 @@ class PulsarAdmin:
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
         await self.call("PUT", _path(partition) + "/compaction")
+
+    # --- subscriptions
+
+    async def create_subscription(self, partition: str, name: str) -> None:
+        """A durable subscription at the beginning; AlreadyExists where there is one."""
+        await self.call("PUT", _subscription(partition, name), json="earliest")
+
+    async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
+        """Let a subscription go on with `next_entry`: what is before counts as acknowledged."""
+        place = {"ledgerId": next_entry.ledger, "entryId": next_entry.entry, "partitionIndex": -1, "batchIndex": -1, "excluded": False}
+        await self.call("POST", _subscription(partition, name) + "/resetcursor", json=place)
+
+    async def delete_subscription(self, partition: str, name: str) -> None:
+        """Refused while consumers are connected."""
+        await self.call("DELETE", _subscription(partition, name))
+
+    async def acknowledged(self, partition: str, name: str) -> Position | None:
+        """The entry up to which a durable subscription has acknowledged all; None where there is no such subscription."""
+        cursors = (await self.get(_path(partition) + "/internalStats")).get("cursors", {})
+        cursor = cursors.get(quote(name, safe="")) or cursors.get(name)
+        if cursor is None:
+            return None
+        ledger, _, entry = cursor["markDeletePosition"].partition(":")
+        return Position(int(ledger), int(entry))
 
     # --- cluster and namespace
 

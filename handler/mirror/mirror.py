@@ -1,0 +1,167 @@
+"""Committed offsets and the durable subscriptions of the same name, kept together.
+
+A commit of offset N has consumed what is before N. Only entries that are consumed whole are
+acknowledged: the subscription stands before the entry that holds N. Moving it is an admin call, so
+commits are coalesced, and nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from handler.partition.partition import Partition
+from handler.partition.port import EntryLog
+from handler.partition.single import entries_from
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+
+log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS: Final = 1.0
+CONCURRENT_MOVES: Final = 8
+MAX_REMEMBERED: Final = 100_000
+
+
+class Place(NamedTuple):
+    group: str
+    partition: str  # Pulsar's name of it
+
+
+class Mirror:
+    def __init__(
+        self, patterns: str, admin: PulsarAdmin, log_of: Callable[[str], EntryLog], partition_of: Callable[[str], Partition]
+    ) -> None:
+        self._patterns = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
+        self._admin = admin
+        self._log_of = log_of
+        self._partition_of = partition_of
+        self._wanted: dict[Place, int] = {}
+        self._stands_at: OrderedDict[Place, Position] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+        self._deletions: set[asyncio.Task[None]] = set()
+        self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
+
+    def wants(self, group: str) -> bool:
+        return any(fnmatchcase(group, pattern) for pattern in self._patterns)
+
+    # --- commits → subscriptions
+
+    def committed(self, group: str, partition: str, offset: int) -> None:
+        """A commit was stored. Its subscription follows a little later; of several only the last counts."""
+        if not self.wants(group):
+            return
+        self._wanted[Place(group, partition)] = offset
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    def deleted(self, group: str, partitions: Sequence[str]) -> None:
+        """A client has deleted what a group had committed: its subscriptions go, but for those that Pulsar clients use."""
+        if self.wants(group) and partitions:
+            task = asyncio.create_task(self._delete(group, partitions))
+            self._deletions.add(task)
+            task.add_done_callback(self._deletions.discard)
+
+    async def _delete(self, group: str, partitions: Sequence[str]) -> None:
+        for partition in partitions:
+            self._wanted.pop(Place(group, partition), None)
+            self._stands_at.pop(Place(group, partition), None)
+            try:
+                await self._admin.delete_subscription(partition, group)
+            except TopicMissing:
+                pass
+            except PulsarError as error:
+                log.info("the subscription %s of %s stays: %s", group, partition, error)
+
+    async def close(self) -> None:
+        """Bring the subscriptions to where the commits are, as far as that is quick."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL_SECONDS * 5):
+                    await self._move_all()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL_SECONDS)
+            try:
+                await self._move_all()
+            except Exception:
+                log.exception("mirroring of groups failed")
+
+    async def _move_all(self) -> None:
+        wanted, self._wanted = self._wanted, {}
+        await asyncio.gather(*(self._move(place, offset) for place, offset in wanted.items()))
+
+    async def _move(self, place: Place, offset: int) -> None:
+        async with self._moves:
+            try:
+                await self.move(place, offset)
+            except TopicMissing:
+                log.info("%s is gone, and with it the subscription %s", place.partition, place.group)
+            except Unavailable as error:
+                log.info("the subscription %s of %s follows later: %s", place.group, place.partition, error)
+                self._wanted.setdefault(place, offset)
+            except PulsarError as error:
+                log.warning("the subscription %s of %s can't follow its group: %s", place.group, place.partition, error)
+
+    async def move(self, place: Place, offset: int) -> None:
+        """Put the subscription before the entry that holds `offset`."""
+        position = await next_to_read(self._log_of(place.partition), offset)
+        if self._stands_at.get(place) == position:
+            return
+        if place not in self._stands_at:
+            with contextlib.suppress(AlreadyExists):
+                await self._admin.create_subscription(place.partition, place.group)
+        await self._admin.reset_cursor(place.partition, place.group, position)
+        self._stands_at[place] = position
+        self._stands_at.move_to_end(place)
+        if len(self._stands_at) > MAX_REMEMBERED:
+            self._stands_at.popitem(last=False)
+
+    # --- subscriptions → groups
+
+    async def offset(self, group: str, partition: str) -> int | None:
+        """Where the subscription of a group stands, as an offset; None where there is none."""
+        done = await self._admin.acknowledged(partition, group)
+        return None if done is None else await offset_after(self._partition_of(partition), done)
+
+
+async def next_to_read(log_: EntryLog, offset: int) -> Position:
+    """The place of the entry that holds `offset`, or behind the last entry where none does yet."""
+    stats = await log_.stats()
+    last = stats.last  # asked for first: what comes meanwhile may hold the offset, and must not be passed over
+    found = await log_.find_index(offset)
+    if found is not None:
+        return found
+    return last.after() if last is not None else Position(-1, -1)
+
+
+async def offset_after(partition: Partition, done: Position) -> int:
+    """The first offset behind an entry."""
+    error = await partition.opened()
+    if error is not ErrorCode.none:
+        raise Unavailable(f"{partition.name} can't be opened: {error.name}")
+    end = await partition.confirmed_end()
+    last = partition.last_position
+    if last is None or done >= last:
+        return end
+    try:
+        async with aclosing(entries_from(partition.entry_log, done.after(), 1)) as entries:
+            entry = await anext(entries)
+    except StopAsyncIteration:
+        return end
+    if entry.content is None:
+        raise Unavailable(f"entry {entry.position} can't be read")
+    return entry.base_offset

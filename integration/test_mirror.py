@@ -1,0 +1,111 @@
+"""Groups that Pulsar can see: an application moves between a Kafka and a Pulsar client, and goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import httpx
+import pulsar
+import pytest
+from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from integration.conftest import Cluster
+from integration.kafka_clients import QUIET, create, produce
+from integration.launcher.sidecar import SidecarProcess
+from integration.test_groups import member, wait_for
+
+
+@pytest.fixture(scope="module")
+def mirroring(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
+    sidecar = SidecarProcess(
+        tmp_path_factory.mktemp("mirroring"), cluster.pulsar_url, cluster.admin_url, groups__mirror="seen-*",
+        groups__namespace="public/mirrored",  # groups of its own: the other sidecar mirrors none
+    )  # fmt: skip
+    sidecar.start()
+    yield sidecar
+    assert sidecar.stop() == 0
+    assert "Traceback" not in sidecar.log.read_text()
+
+
+def _subscriptions(cluster: Cluster, topic: str, partition: int = 0) -> dict[str, int]:
+    """Subscription → backlog, as pulsar-admin shows it."""
+    path = f"/admin/v2/persistent/public/default/{quote(topic)}-partition-{partition}/stats?getPreciseBacklog=true"
+    stats = httpx.get(cluster.admin_url + path).json()
+    return {name: one["msgBacklog"] for name, one in stats["subscriptions"].items() if not name.startswith("kafka-sidecar")}
+
+
+def _commit(sidecar: SidecarProcess, group: str, topic: str, offset: int) -> None:
+    client = Consumer({"bootstrap.servers": sidecar.address, "group.id": group, "enable.auto.commit": False, **QUIET})
+    client.assign([TopicPartition(topic, 0)])
+    client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    client.close()
+
+
+def test_commits_move_a_subscription_forth_and_back(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    create(cluster.kafka, topic, 1)
+    for _ in range(10):
+        produce(cluster.kafka, topic, [b"x"])  # entries of their own
+    group = f"seen-{topic}"
+    for offset, backlog in ((4, 6), (10, 0), (2, 8)):
+        _commit(mirroring, group, topic, offset)
+        wait_for(lambda backlog=backlog: _subscriptions(cluster, topic).get(group) == backlog)  # type: ignore[misc]
+    _commit(mirroring, f"unseen-{topic}", topic, 4)
+    assert set(_subscriptions(cluster, topic)) == {group}
+
+
+def test_only_entries_that_are_consumed_whole_are_acknowledged(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    create(cluster.kafka, topic, 1)
+    produce(cluster.kafka, topic, [b"x"] * 10, settings={"linger.ms": 200})  # one entry
+    produce(cluster.kafka, topic, [b"y"])
+    group = f"seen-{topic}"
+    for offset, backlog in ((5, 2), (10, 1), (11, 0)):
+        _commit(mirroring, group, topic, offset)
+        wait_for(lambda backlog=backlog: _subscriptions(cluster, topic).get(group) == backlog)  # type: ignore[misc]
+
+
+def test_a_deleted_group_leaves_no_subscription_behind(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    create(cluster.kafka, topic, 1)
+    produce(cluster.kafka, topic, [b"x"])
+    group = f"seen-{topic}"
+    _commit(mirroring, group, topic, 1)
+    wait_for(lambda: group in _subscriptions(cluster, topic))
+    admin = AdminClient({"bootstrap.servers": mirroring.address})
+    admin.delete_consumer_groups([group])[group].result(20)
+    wait_for(lambda: group not in _subscriptions(cluster, topic))
+
+
+def test_a_pulsar_application_goes_on_as_a_kafka_group_and_back(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    create(cluster.kafka, topic, 1)
+    client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    name = f"seen-{topic}"
+    try:
+        native = client.subscribe(f"persistent://public/default/{topic}", name, initial_position=pulsar.InitialPosition.Earliest)
+        writer = client.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=False)
+        for number in range(20):
+            writer.send(b"%d" % number)
+        for _ in range(8):
+            native.acknowledge(native.receive(10_000))
+        wait_for(lambda: _subscriptions(cluster, topic).get(name) == 12)
+        native.close()
+
+        with member(mirroring.address, name, topic) as kafka:
+            wait_for(lambda: len(kafka.read) == 12)
+        assert kafka.read[0] == (0, 8), "it begins where the Pulsar application was"
+        wait_for(lambda: _subscriptions(cluster, topic).get(name) == 0)
+        for number in range(3):
+            writer.send(b"later %d" % number)
+
+        again = client.subscribe(f"persistent://public/default/{topic}", name)
+        assert [again.receive(10_000).data() for _ in range(3)] == [b"later 0", b"later 1", b"later 2"]
+    finally:
+        client.close()
+
+
+def test_a_group_without_a_subscription_begins_as_kafka_says(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    create(cluster.kafka, topic, 1)
+    client = Consumer({"bootstrap.servers": mirroring.address, "group.id": f"seen-{topic}", **QUIET})
+    (found,) = client.committed([TopicPartition(topic, 0)], timeout=20)
+    client.close()
+    assert found.offset == OFFSET_INVALID
