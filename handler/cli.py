@@ -12,7 +12,7 @@ from typing import Any
 
 from handler import __version__, doctor
 from handler.config import ENV_PREFIX, Config, load
-from handler.errors import ConfigError
+from handler.errors import SidecarError
 from handler.telemetry import logs
 
 
@@ -33,7 +33,24 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
         if name == "serve":
             command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
+    _add_groups(commands)
     return parser
+
+
+def _add_groups(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "move a group's offsets between Kafka and Pulsar subscriptions of its name"
+    groups = commands.add_parser("groups", help=text, description=text)
+    directions = groups.add_subparsers(dest="direction", required=True, metavar="COMMAND")
+    for name, what in (
+        ("import", "commit, for a Kafka group, the positions of the Pulsar subscriptions of its name"),
+        ("export", "put Pulsar subscriptions of a group's name to where the Kafka group has committed"),
+    ):
+        command = directions.add_parser(name, help=what, description=what)
+        command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        command.add_argument("--group", required=True, help="the group, and the subscription")
+        command.add_argument("--topic", action="append", default=[], help="only this topic; may be given several times")
+        command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
+        command.add_argument("--dry-run", action="store_true", help="print what would be set, and change nothing")
 
 
 def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
@@ -75,6 +92,16 @@ def _check_config(config: Config) -> int:
     return 0
 
 
+def _groups(config: Config, options: argparse.Namespace) -> int:
+    from handler.mirror.transfer import Transfer, transfer
+
+    wanted = Transfer(
+        direction=options.direction, group=options.group, topics=tuple(options.topic),
+        bootstrap=options.bootstrap_server or config.kafka.listen, dry_run=options.dry_run,
+    )  # fmt: skip
+    return _run(transfer(config, wanted, print), "asyncio")
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
@@ -84,9 +111,11 @@ def main(arguments: list[str] | None = None) -> int:
         logs.start(config.telemetry.log_level, config.telemetry.log_format)
         if options.command == "doctor":
             return _run(_doctor(config), "asyncio")
+        if options.command == "groups":
+            return _groups(config, options)
         from handler.app import run
 
         return _run(run(config), options.loop)
-    except ConfigError as error:
+    except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)
         return 2

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -109,3 +113,47 @@ def test_a_group_without_a_subscription_begins_as_kafka_says(cluster: Cluster, m
     (found,) = client.committed([TopicPartition(topic, 0)], timeout=20)
     client.close()
     assert found.offset == OFFSET_INVALID
+
+
+def _command(cluster: Cluster, sidecar: SidecarProcess, *arguments: str) -> str:
+    environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
+    command = [sys.executable, "-m", "handler", "groups", *arguments, "--bootstrap-server", sidecar.address]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False)
+    return f"{done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def test_groups_are_imported_and_exported_by_command(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    create(cluster.kafka, topic, 2)
+    for _ in range(10):
+        produce(cluster.kafka, topic, [b"x"])
+    group = f"moved-{topic}"  # one that is not mirrored
+    _commit(mirroring, group, topic, 7)
+    export = ("export", "--group", group)
+    assert re.search(rf"{topic} +0 +7 +- +→ 7\nNothing was changed", _command(cluster, mirroring, *export, "--dry-run"))
+    assert _subscriptions(cluster, topic) == {}
+    assert _command(cluster, mirroring, *export).endswith("1 partitions set\n")
+    assert _subscriptions(cluster, topic) == {group: 3}
+
+    admin = AdminClient({"bootstrap.servers": mirroring.address})
+    admin.delete_consumer_groups([group])[group].result(20)
+    imported = ("import", "--group", group, "--topic", topic)
+    assert "→ 7" in _command(cluster, mirroring, *imported, "--dry-run")
+    client = Consumer({"bootstrap.servers": mirroring.address, "group.id": group, **QUIET})
+    assert client.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == OFFSET_INVALID
+    assert _command(cluster, mirroring, *imported).startswith("0\n")
+    assert client.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 7
+    client.close()
+    assert "as it is" in _command(cluster, mirroring, *imported)
+
+
+def test_commands_about_groups_say_in_a_sentence_what_is_wrong(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    assert "there is no topic nowhere" in _command(cluster, mirroring, "import", "--group", "g", "--topic", "nowhere")
+    assert "Nothing to export" in _command(cluster, mirroring, "export", "--group", f"unknown-{topic}")
+    create(cluster.kafka, topic, 1)
+    produce(cluster.kafka, topic, [b"x"])
+    with member(mirroring.address, f"seen-{topic}", topic) as one:
+        wait_for(lambda: len(one.read) == 1)
+        wait_for(lambda: f"seen-{topic}" in _subscriptions(cluster, topic))
+        assert "has members: stop them first" in _command(cluster, mirroring, "import", "--group", f"seen-{topic}", "--topic", topic)
+    gone = SidecarProcess(mirroring.log.parent / "gone", cluster.pulsar_url, cluster.admin_url)
+    assert f"the sidecar at {gone.address} can't be asked" in _command(cluster, gone, "export", "--group", "g")

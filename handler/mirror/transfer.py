@@ -1,0 +1,158 @@
+"""`kafka-sidecar groups import` and `export`: a group's offsets set from Pulsar subscriptions of its name, or the other way.
+
+The Kafka side is a running sidecar, asked as any client asks it, so whoever coordinates the group decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
+
+from handler.config import Config
+from handler.errors import SidecarError
+from handler.mirror.mirror import Mirror, Place
+from handler.partition.partition import PartitionLimits
+from handler.partition.store import WRITER_PREFIX, PulsarLog
+from handler.partition.table import PartitionTable
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.topics.names import InvalidTopicName, TopicNames
+
+IMPORT: Final = "import"
+EXPORT: Final = "export"
+
+
+class Step(NamedTuple):
+    """One partition, and where both sides stand on it; None for a side that has nothing."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    subscribed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    direction: str
+    group: str
+    topics: tuple[str, ...]  # empty for all of the namespace, or all that the group has committed
+    bootstrap: str
+    dry_run: bool
+
+
+class TransferFailed(SidecarError):
+    """One sentence for whoever typed the command."""
+
+
+async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None]) -> int:
+    """Carry it out, or say what would be done; the exit code."""
+    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
+    admin = PulsarAdmin(config.pulsar.admin_url)
+    writer = WRITER_PREFIX + uuid.uuid4().hex[:16]
+
+    def log_of(topic: str, name: str = writer) -> PulsarLog:
+        return PulsarLog(client, admin, topic, name)
+
+    partitions = PartitionTable(log_of, writer, 1, PartitionLimits(replay_entries=1))
+    mirror = Mirror(wanted.group, admin, log_of, partitions.get)
+    names = TopicNames(config.kafka.namespace)
+    try:
+        committed = await _committed(wanted)
+        steps = await _steps(wanted, names, admin, mirror, committed)
+        _show(wanted, steps, say)
+        if not wanted.dry_run:
+            await _carry_out(wanted, names, mirror, steps)
+            say(f"{sum(_source(wanted, step) is not None for step in steps)} partitions set")
+    except (KafkaError, OSError) as error:
+        raise TransferFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
+    except (PulsarError, InvalidTopicName) as error:
+        raise TransferFailed(str(error)) from error
+    finally:
+        await partitions.close()
+        await client.close()
+        await admin.close()
+    return 0
+
+
+async def _committed(wanted: Transfer) -> dict[tuple[str, int], int]:
+    kafka = AIOKafkaAdminClient(bootstrap_servers=wanted.bootstrap)
+    await kafka.start()
+    try:
+        found = await kafka.list_consumer_group_offsets(wanted.group)
+    finally:
+        await kafka.close()
+    return {(place.topic, place.partition): one.offset for place, one in found.items() if one.offset >= 0}
+
+
+async def _steps(
+    wanted: Transfer, names: TopicNames, admin: PulsarAdmin, mirror: Mirror, committed: dict[tuple[str, int], int]
+) -> list[Step]:
+    topics = [names.canonical(topic) for topic in wanted.topics]
+    if not topics and wanted.direction == EXPORT:
+        topics = sorted({topic for topic, _ in committed})
+    elif not topics:
+        listed = await admin.partitioned_topics(names.default_namespace)
+        topics = sorted(names.kafka(name) for name in map(names.from_pulsar, listed) if name is not None)
+    places: list[tuple[str, int, str]] = []
+    for topic in topics:
+        name = names.parse(topic)
+        try:
+            count = await admin.partitions(name.pulsar)
+        except TopicMissing as error:
+            raise TransferFailed(f"there is no topic {topic}") from error
+        places += [(topic, index, name.partition(index)) for index in range(count)]
+    gate = asyncio.Semaphore(16)
+
+    async def look(topic: str, index: int, partition: str) -> Step:
+        async with gate:
+            return Step(topic, index, committed.get((topic, index)), await mirror.offset(wanted.group, partition))
+
+    steps = await asyncio.gather(*(look(*place) for place in places))
+    return [step for step in steps if _source(wanted, step) is not None]
+
+
+def _source(wanted: Transfer, step: Step) -> int | None:
+    return step.subscribed if wanted.direction == IMPORT else step.committed
+
+
+def _show(wanted: Transfer, steps: list[Step], say: Callable[[str], None]) -> None:
+    if not steps:
+        what = "a Pulsar subscription of this name" if wanted.direction == IMPORT else "a committed offset"
+        say(f"Nothing to {wanted.direction}: no partition has {what}.")
+        return
+    wide = max(len("TOPIC"), *(len(step.topic) for step in steps))
+    say(f"{'TOPIC':{wide}}  PARTITION  {'COMMITTED':>12}  {'SUBSCRIPTION':>12}  {'':7}")
+    for step in steps:
+        shown = ["-" if one is None else str(one) for one in (step.committed, step.subscribed)]
+        same = "as it is" if step.committed == step.subscribed else f"→ {_source(wanted, step)}"
+        say(f"{step.topic:{wide}}  {step.partition:>9}  {shown[0]:>12}  {shown[1]:>12}  {same}")
+    if wanted.dry_run:
+        say("Nothing was changed: this was a dry run.")
+
+
+async def _carry_out(wanted: Transfer, names: TopicNames, mirror: Mirror, steps: list[Step]) -> None:
+    if wanted.direction == EXPORT:
+        for step in steps:
+            assert step.committed is not None
+            await mirror.move(Place(wanted.group, names.parse(step.topic).partition(step.partition)), step.committed)
+        return
+    if not steps:
+        return
+    kafka = AIOKafkaConsumer(bootstrap_servers=wanted.bootstrap, group_id=wanted.group, enable_auto_commit=False)
+    await kafka.start()
+    try:
+        offsets = {TopicPartition(step.topic, step.partition): step.subscribed for step in steps}
+        kafka.assign(list(offsets))
+        await kafka.commit(offsets)
+    except (CommitFailedError, UnknownMemberIdError) as error:
+        raise TransferFailed(f"the group {wanted.group} has members: stop them first") from error
+    finally:
+        await kafka.stop()
