@@ -95,6 +95,8 @@ class Sidecar:
         host, port = self.config.control.listen_address
         port = await self.control.start(host, port)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
+        if self.config.kafka.advertised:
+            self.services.groups.asked()  # so that clients hear of all nodes before they ask for a coordinator
         self.port = await self.listener.start(*self.config.kafka.listen_address)
 
     async def _examine(self) -> None:
@@ -117,6 +119,7 @@ class Sidecar:
 
     async def drain(self) -> bool:
         await self.control.drain()
+        self.services.groups.leave()
         return await self.listener.drain(self.config.limits.drain_seconds)
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from integration.kafka_clients import QUIET, create, produce
+from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.test_groups import Member, wait_for
@@ -94,6 +95,14 @@ def committed(address: str, group: str, topic: str) -> int:
     return int(found.offset)
 
 
+def _is_coordinated(address: str, group: str, topic: str) -> bool:
+    try:
+        committed(address, group, topic)
+    except KafkaException:
+        return False
+    return True
+
+
 def test_two_sidecars_share_the_groups_and_serve_each_other_s_clients(pair: Pair, topic: str) -> None:
     create(pair.first.address, topic, 2)
     for partition in range(2):
@@ -150,3 +159,50 @@ def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(pair: Pair, topi
     for one in committers:
         kept = committed(pair.second.address, one.group, topic)
         assert one.acknowledged <= kept <= one.attempted, one.group
+
+
+def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
+    broker: Standalone, topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    ports = [free_port(), free_port()]
+    sidecars = [
+        SidecarProcess(
+            tmp_path_factory.mktemp("gateway"), broker.url, broker.admin_url, port=port,
+            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), groups__namespace="public/gateways",
+        )
+        for number, port in enumerate(ports)
+    ]  # fmt: skip
+    for sidecar in sidecars:
+        sidecar.start()
+    first, second = sidecars
+    create(first.address, topic, 2)
+    groups = [f"{topic}-{name}" for name in GROUPS]
+    members = [(Member(first.address, group, topic), Member(second.address, group, topic)) for group in groups]
+    try:
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        first.kill()
+        wait_for(lambda: "coordinating __consumer_offsets" in second.log.read_text())
+        wait_for(lambda: all(_is_coordinated(second.address, group, topic) for group in groups), 30)
+    finally:
+        for one, other in members:
+            one.stop()
+            other.stop()
+        for sidecar in sidecars:
+            sidecar.kill()
+    assert "Traceback" not in first.log.read_text() + second.log.read_text()
+
+
+def test_health_is_told_over_grpc(pair: Pair) -> None:
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    import grpc
+
+    port = free_port()
+    sidecar = SidecarProcess(
+        pair.first.log.parent / "healthy", pair.standalone.url, pair.standalone.admin_url, control__listen=f"127.0.0.1:{port}"
+    )
+    sidecar.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        told = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10)
+    assert told.status == health_pb2.HealthCheckResponse.SERVING
+    assert sidecar.stop() == 0

@@ -1,6 +1,6 @@
 """Metadata (3), versions 0 to 13.
 
-One node: this sidecar, leader of everything. Topics are made on the way when the request and the
+This sidecar leads everything; others are told as coordinators of groups. Topics are made on the way when the request and the
 configuration allow it. Without a list, all topics of the default namespace.
 
 v10 topic ids · v11 no cluster authorized operations · v12 by topic id (KIP-516) · v13 top-level error
@@ -111,7 +111,10 @@ async def _handle(services: Services, call: Call) -> Answer:
     return {
         "throttle_time": 0,
         "error_code": error,
-        "brokers": ({"node_id": services.config.node_id, "host": host, "port": port, "rack": None},),
+        "brokers": [
+            {"node_id": node_id, "host": host, "port": port, "rack": None}
+            for node_id, host, port in ((services.config.node_id, host, port), *services.groups.fellows())
+        ],
         "cluster_id": cluster_id,
         "controller_id": services.config.node_id,
         "topics": topics,

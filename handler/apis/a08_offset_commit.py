@@ -17,6 +17,10 @@ from handler.apis.order import Order
 from handler.groups.coordinator import Commit, Coordinator
 from handler.groups.shard import TopicPartition
 
+GROUP_NOT_FOUND_SINCE: Final = 9
+# Also for OffsetFetch, which must see what its client has committed before.
+ORDER: Final = Order()
+
 Offsets = dict[TopicPartition, tuple[int, int, str]]
 
 
@@ -40,6 +44,7 @@ def _handle(services: Services, call: Call) -> Result:
     commit = Commit(
         request.group_id, request.member_id, getattr(request, "group_instance_id", None), generation,
         milliseconds(getattr(request, "retention_time", -1)), offsets,
+        ErrorCode.group_id_not_found if call.version >= GROUP_NOT_FOUND_SINCE else ErrorCode.illegal_generation,
     )  # fmt: skip
 
     def answer(errors: dict[TopicPartition, ErrorCode]) -> Answer:
@@ -74,4 +79,4 @@ def _refuse(call: Call, error: ErrorCode) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-API: Final = Api(8, "OffsetCommit", 2, 10, coordinated(_handle, _refuse, Order()))
+API: Final = Api(8, "OffsetCommit", 2, 10, coordinated(_handle, _refuse, ORDER))

@@ -6,12 +6,14 @@ v8 many groups · v9 member epochs · v10 topic ids
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from handler.apis.a08_offset_commit import ORDER
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import Asked, asked_topic, coordinated, place
 from handler.apis.spread import spread
@@ -46,8 +48,8 @@ def _topic(asked: Asked, indexes: Any, offsets: Offsets, error: ErrorCode) -> di
     return {**asked.identity, "partitions": partitions}
 
 
-async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list[dict[str, Any]]:
-    """Everything the group has committed. A topic that is gone has no id to be told by."""
+async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list[dict[str, Any]] | None:
+    """Everything the group has committed. A topic that is gone has no id to be told by; None if Pulsar can't say which are gone."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for (topic, index), value in offsets.items():
         topics.setdefault(topic, []).append(_partition(index, value, ErrorCode.none))
@@ -58,6 +60,8 @@ async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list
         found = await find(services, services.catalog.names.parse(name))
         if isinstance(found, Topic):
             told.append({"topic_id": found.topic_id, "partitions": partitions})
+        elif found is not ErrorCode.unknown_topic_or_partition:
+            return None
     return told
 
 
@@ -82,8 +86,14 @@ async def _of_subscription(services: Services, group_id: str, topics: Any, known
 async def _group(services: Services, call: Call, group_id: str, topics: Any) -> dict[str, Any]:
     error = ErrorCode.none
     offsets: Offsets = {}
+    told: asyncio.Future[Offsets | ErrorCode] = asyncio.get_running_loop().create_future()
     try:
-        offsets = services.groups.asked().offsets(group_id)
+        services.groups.asked().offsets(group_id, lambda found: None if told.done() else told.set_result(found))
+        found = await told
+        if isinstance(found, ErrorCode):
+            error = found
+        else:
+            offsets = found
     except NotLeading as refused:
         error = refused.error
     if error is not ErrorCode.none and call.version >= GROUP_ERRORS_SINCE:
@@ -97,10 +107,12 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any) -> 
             if call.version >= GROUP_ERRORS_SINCE:
                 return {"group_id": group_id, "topics": (), "error_code": error}
     if topics is None:
-        told = await _all_topics(services, offsets, call.version >= TOPIC_IDS_SINCE)
+        answers = await _all_topics(services, offsets, call.version >= TOPIC_IDS_SINCE)
+        if answers is None:
+            return {"group_id": group_id, "topics": (), "error_code": ErrorCode.coordinator_load_in_progress}
     else:
-        told = [_topic(asked_topic(services, topic), topic.partition_indexes, offsets, error) for topic in topics]
-    return {"group_id": group_id, "topics": told, "error_code": error}
+        answers = [_topic(asked_topic(services, topic), topic.partition_indexes, offsets, error) for topic in topics]
+    return {"group_id": group_id, "topics": answers, "error_code": error}
 
 
 async def _of_one(services: Services, call: Call) -> Answer:
@@ -118,7 +130,7 @@ def _refuse(call: Call, error: ErrorCode) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-_handle_one: Final = coordinated(_of_one, _refuse)
+_handle_one: Final = coordinated(_of_one, _refuse, ORDER)
 
 
 async def _of_many(services: Services, call: Call) -> Answer:
@@ -128,6 +140,8 @@ async def _of_many(services: Services, call: Call) -> Answer:
     def refuse(group: Any, error: ErrorCode) -> dict[str, Any]:
         return {"group_id": group.group_id, "topics": (), "error_code": error}
 
+    for group in call.request.groups:
+        await ORDER.wait(call.client, group.group_id)
     groups = await spread(services, call, "groups", call.request.groups, lambda group: group.group_id, here, refuse)
     return {"throttle_time": 0, "groups": groups}
 

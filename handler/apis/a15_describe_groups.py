@@ -47,7 +47,7 @@ def _nothing(group_id: str, state: str, error: ErrorCode, message: str | None) -
 
 
 def _told(group: ClassicGroup) -> dict[str, Any]:
-    stable = group.state is State.STABLE  # before, nobody has a part, and nothing is selected
+    stable = group.state is State.STABLE  # before, nothing is selected
     members = [
         {
             "member_id": member.member_id,
@@ -55,7 +55,7 @@ def _told(group: ClassicGroup) -> dict[str, Any]:
             "client_id": member.client_id,
             "client_host": member.client_host,
             "member_metadata": member.metadata(group.protocol) if stable else b"",
-            "member_assignment": member.assignment if stable else b"",
+            "member_assignment": member.assignment,
         }
         for member in group.members.values()
     ]

@@ -1,7 +1,7 @@
 """ListGroups (16), versions 0 to 5. v4 filter by state · v5 by type.
 
-The groups that this sidecar coordinates; where it advertises no address also those of all others, for
-its clients can't ask them.
+The groups that this sidecar coordinates, and those of others that its clients are not told of: tools ask
+every node that they know, and put the answers together.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ async def _handle(services: Services, call: Call) -> Answer:
     try:
         others = [] if call.forwarded else await services.groups.leaders()
         groups = services.groups.coordinator.all_groups()
-        if not services.groups.sends_clients_away:
-            for answer in await asyncio.gather(*(ask_peer(services, call, leader, call.request) for leader in others)):
-                if answer["error_code"] is not ErrorCode.none:
-                    raise NotLeading(answer["error_code"])
-                elsewhere += answer["groups"]
+        unreachable = [leader for leader in others if not services.groups.tells(leader)]
+        for answer in await asyncio.gather(*(ask_peer(services, call, leader, call.request) for leader in unreachable)):
+            if answer["error_code"] is not ErrorCode.none:
+                raise NotLeading(answer["error_code"])
+            elsewhere += answer["groups"]
     except NotLeading as refused:
         return {"throttle_time": 0, "error_code": refused.error, "groups": ()}
     states = {state.lower() for state in getattr(call.request, "states_filter", ())}

@@ -17,7 +17,7 @@ from handler.groups.shard import NotLeading
 async def _delete(services: Services, group_id: str) -> dict[str, Any]:
     told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
     try:
-        had = list(services.groups.asked().offsets(group_id))
+        had = services.groups.asked().places(group_id)
         services.groups.asked().delete_group(group_id, lambda error: None if told.done() else told.set_result(error))
     except NotLeading as refused:
         return {"group_id": group_id, "error_code": refused.error}

@@ -35,7 +35,10 @@ async def _handle(services: Services, call: Call) -> Answer:
         cluster_id = await services.catalog.cluster_id()
     except PulsarError as error:
         return answer | {"error_code": error_code(error), "error_message": str(error)}
-    brokers = ({"broker_id": node, "host": host, "port": port, "rack": None, "is_fenced": False},)
+    brokers = [
+        {"broker_id": node_id, "host": host, "port": port, "rack": None, "is_fenced": False}
+        for node_id, host, port in ((node, host, port), *services.groups.fellows())
+    ]
     return answer | {"error_code": ErrorCode.none, "cluster_id": cluster_id, "brokers": brokers}
 
 

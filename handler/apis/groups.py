@@ -1,7 +1,7 @@
 """What the handlers of group APIs share: the coordinator's answer, here or from the sidecar that leads the group.
 
-A sidecar that advertises no address of its own is the only one its clients can reach. Their requests
-for groups that another one coordinates go there as they came, and the answers come back as they are.
+Clients are told the coordinator's own address where they can reach it. Else, and while they have not
+heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def coordinated(handle: Handler, refuse: Refuse, order: Order | None = None) -> 
     @wraps(handle)
     def routed(services: Services, call: Call) -> Result:
         group_id = call.request.group_id
-        if call.forwarded or not group_id or services.groups.sends_clients_away:
+        if call.forwarded or not group_id:
             return handle(services, call)
         if services.groups.leads(group_id) and not (order is not None and order.is_waiting(call.client, group_id)):
             return handle(services, call)

@@ -12,6 +12,9 @@ from handler.apis.api import Client
 T = TypeVar("T")
 
 
+async def _nothing() -> None: ...
+
+
 class _Queue:
     __slots__ = ("length", "lock")
 
@@ -26,6 +29,11 @@ class Order:
 
     def is_waiting(self, client: Client, group_id: str) -> bool:
         return group_id in self._queues.get(client, ())
+
+    async def wait(self, client: Client, group_id: str) -> None:
+        """Until all that has come up to now is done."""
+        if self.is_waiting(client, group_id):
+            await self.run(client, group_id, _nothing)
 
     async def run(self, client: Client, group_id: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do `work` when all that came before it is done. It takes its place when this is first awaited."""

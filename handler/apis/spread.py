@@ -26,7 +26,7 @@ async def spread(
     here: Callable[[Sequence[Any]], Awaitable[Items]], refuse: Callable[[Any, ErrorCode], dict[str, Any]],
 ) -> Items:  # fmt: skip
     """Items of an answer, one for each of `asked`, which is the request's `field`."""
-    if call.forwarded or services.groups.sends_clients_away:
+    if call.forwarded:
         return await here(asked)
     leaders = await asyncio.gather(*(_leader(services, id_of(one)) for one in asked))
     parts: dict[Leader | ErrorCode | None, list[int]] = {}

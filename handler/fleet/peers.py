@@ -35,6 +35,7 @@ class Peers:
         self._channels: dict[str, Any] = {}
         self._used_at: dict[str, float] = {}
         self._in_use: dict[str, int] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
         """The answer of the sidecar `name` at `address`; the call ends with the task that waits for it."""
@@ -55,18 +56,21 @@ class Peers:
     def _channel(self, address: str) -> Any:
         channel = self._channels.get(address)
         if channel is None:
+            self._close_idle()
             channel = self._channels[address] = grpc.aio.insecure_channel(address, options=[*OPTIONS, *_KEEPALIVE])
         self._used_at[address] = self._clock()
         return channel
 
-    async def tick(self) -> None:
-        """Now and then: close what nobody uses."""
+    def _close_idle(self) -> None:
+        """Before another channel is opened: close those that nobody uses. Peers come back under other addresses."""
         now = self._clock()
         for address in [address for address, at in self._used_at.items() if now - at > IDLE_SECONDS and not self._in_use.get(address)]:
             del self._used_at[address]
             self._in_use.pop(address, None)
-            await self._channels.pop(address).close()
+            task = asyncio.create_task(self._channels.pop(address).close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         channels, self._channels = self._channels, {}
-        await asyncio.gather(*(channel.close() for channel in channels.values()))
+        await asyncio.gather(*(channel.close() for channel in channels.values()), *self._closing)

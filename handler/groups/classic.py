@@ -146,6 +146,8 @@ class ClassicGroup:
             self._reply(to, JoinAnswer(ErrorCode.inconsistent_group_protocol, request.member_id))
         elif request.member_id == NOBODY:
             self._join_new(now, request, to)
+        elif request.member_id in self._pending and request.instance_id is not None:
+            self._reply(to, JoinAnswer(ErrorCode.unknown_server_error, request.member_id))  # only dynamic members are told to come again
         elif request.member_id in self._pending:
             self._join_as(now, request, request.member_id, to)
         else:
@@ -549,7 +551,7 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def _count(self, protocols: Protocols, change: int) -> None:
-        for name, _ in protocols:
+        for name in {name for name, _ in protocols}:
             self._supported[name] = self._supported.get(name, 0) + change
             if not self._supported[name]:
                 del self._supported[name]

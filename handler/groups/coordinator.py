@@ -45,17 +45,19 @@ class Commit(NamedTuple):
     generation: int
     retention: int  # milliseconds, −1 for the coordinator's
     offsets: Mapping[TopicPartition, tuple[int, int, str]]  # offset, leader epoch, metadata
+    unknown_group: ErrorCode = ErrorCode.illegal_generation  # for one that says it is a member
 
 
 class Coordinator:
     """`shards` is empty until the partitions of `__consumer_offsets` are known."""
 
-    def __init__(self, limits: CoordinatorLimits, now: Callable[[], Now]) -> None:
+    def __init__(self, limits: CoordinatorLimits, now: Callable[[], Now], topic_name: Callable[[str], str] = lambda name: name) -> None:
         self.shards: list[Shard] = []
         # Told of every commit that is stored.
         self.on_committed: Callable[[OffsetKey, OffsetValue], None] = lambda key, value: None
         self._limits = limits
         self._now = now
+        self._topic_name = topic_name
         self._beat_at = now().clock
         self._expire_at = self._beat_at + EXPIRY_SECONDS
 
@@ -74,8 +76,8 @@ class Coordinator:
             raise NotLeading(ErrorCode.coordinator_not_available)
         return self.shards[partition_of(group_id, len(self.shards))]
 
-    def _leading(self, group_id: str) -> Shard:
-        if not group_id:
+    def _leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
+        if not group_id and not may_be_empty:
             raise NotLeading(ErrorCode.invalid_group_id)
         self._is_awake()
         shard = self.shard_of(group_id)
@@ -149,7 +151,7 @@ class Coordinator:
     # --- offsets
 
     def commit(self, request: Commit, told: Callable[[dict[TopicPartition, ErrorCode]], None]) -> None:
-        shard = self._leading(request.group_id)
+        shard = self._leading(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
         error = self._check_commit(shard, request)
         if error is not ErrorCode.none:
             told(dict.fromkeys(request.offsets, error))
@@ -173,14 +175,19 @@ class Coordinator:
         group = shard.group(request.group_id)
         if group is None:
             if request.generation >= 0:
-                return ErrorCode.illegal_generation
+                return request.unknown_group
             return ErrorCode.none  # it commits without members; the group is made when the offsets are stored
         error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
         shard.run(group)
         return error
 
-    def offsets(self, group_id: str) -> Offsets:
-        return self._leading(group_id).offsets.get(group_id, {})
+    def offsets(self, group_id: str, told: Callable[[Offsets | ErrorCode], None]) -> None:
+        """What a group has committed, with all that is being stored when it is asked."""
+        shard = self._leading(group_id, may_be_empty=True)
+        shard.after_writes(lambda error: told(shard.offsets.get(group_id, {}) if error is ErrorCode.none else error))
+
+    def places(self, group_id: str) -> list[TopicPartition]:
+        return list(self._leading(group_id).offsets.get(group_id, {}))
 
     def delete_offsets(
         self, group_id: str, places: Sequence[TopicPartition], told: Callable[[ErrorCode, dict[TopicPartition, ErrorCode]], None]
@@ -193,7 +200,7 @@ class Coordinator:
         if group.members and group.protocol_type != CONSUMER_PROTOCOL:
             told(ErrorCode.non_empty_group, {})
             return
-        subscribed = group.subscribed_topics if group.members else frozenset()
+        subscribed = self._subscribed(group)
         errors = dict.fromkeys(places, ErrorCode.none)
         for place in places:
             if subscribed is None or place[0] in subscribed:
@@ -209,6 +216,11 @@ class Coordinator:
             shard.store(gone, lambda error: told(error, errors if error is ErrorCode.none else {}))
 
         shard.after_writes(forget)
+
+    def _subscribed(self, group: ClassicGroup) -> frozenset[str] | None:
+        """What a group's members are subscribed to, under the names that offsets are kept by."""
+        topics = group.subscribed_topics if group.members else frozenset()
+        return None if topics is None else frozenset(map(self._topic_name, topics))
 
     # --- groups
 
@@ -253,7 +265,9 @@ class Coordinator:
                 continue
             for group in list(shard.groups.values()):
                 offsets = shard.offsets.get(group.group_id, {})
-                gone = expired(group, offsets, now, self._limits.retention_ms)
+                if any(key.group == group.group_id for key in shard.under_way):
+                    continue  # what is being committed must not be deleted behind it
+                gone = expired(group, self._subscribed(group), offsets, now, self._limits.retention_ms)
                 if gone:
                     log.info("group %s: %d offsets have expired", group.group_id, len(gone))
                 if group.state is State.EMPTY and not group.awaits_somebody and len(gone) == len(offsets):

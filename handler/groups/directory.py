@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from handler.groups.election import SUBSCRIPTION
 from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.errors import PulsarError
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +19,8 @@ NODE: Final = "kafka.node"
 CONTROL: Final = "kafka.control"
 # Elections are seen by this much later; whoever is sent to the wrong sidecar is told so and asks again.
 FRESH_SECONDS: Final = 1.0
+STALE_SECONDS: Final = 3.0
+SETTLED_SECONDS: Final = 15.0
 
 
 class Leader(NamedTuple):
@@ -27,11 +31,14 @@ class Leader(NamedTuple):
 
 
 class Directory:
-    def __init__(self, admin: PulsarAdmin, topic: str, clock: Callable[[], float]) -> None:
+    def __init__(self, admin: PulsarAdmin, topic: str, own_name: str, clock: Callable[[], float]) -> None:
         self._admin = admin
         self._topic = topic
+        self._own_name = own_name
         self._clock = clock
         self._leaders: dict[int, Leader] = {}
+        self._others: dict[str, Leader] = {}
+        self._known_since: dict[str, float] = {}
         self._learnt_at = -FRESH_SECONDS
         self._asking: asyncio.Task[None] | None = None
 
@@ -43,24 +50,55 @@ class Directory:
             await asyncio.shield(self._asking)
         return self._leaders.get(index)
 
+    def told(self, own_node: int) -> list[Leader]:
+        """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
+        nodes = Counter(other.node for other in self._others.values() if other.advertised)
+        return [other for other in self._others.values() if other.advertised and other.node != own_node and nodes[other.node] == 1]
+
+    def is_settled(self, other: Leader) -> bool:
+        """Whether it has been told for a while. Clients that get a coordinator which their metadata, a little older,
+        do not have may forget it and wait for it for ever (librdkafka 2.16).
+        """
+        return self._clock() - self._known_since.get(other.name, self._clock()) >= SETTLED_SECONDS
+
+    def refresh_if_stale(self) -> None:
+        """Look again in the background, if the last look was a while ago."""
+        if self._clock() - self._learnt_at >= STALE_SECONDS and self._asking is None:
+            self._asking = asyncio.create_task(self._ask_quietly())
+
+    async def _ask_quietly(self) -> None:
+        try:
+            await self._ask()
+        except PulsarError as error:
+            log.info("the sidecars of %s are not known at the moment: %s", self._topic, error)
+
     async def _ask(self) -> None:
         try:
             stats = await self._admin.partition_stats(self._topic)
             self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one)) is not None}
+            self._others = {one.name: one for stats_ in stats.values() for one in candidates(stats_) if one.name != self._own_name}
             self._learnt_at = self._clock()
+            self._known_since = {name: self._known_since.get(name, self._learnt_at) for name in self._others}
         finally:
             self._asking = None
 
 
+def candidates(stats: Mapping[str, Any]) -> list[Leader]:
+    """The candidates in the stats of one partition."""
+    found = []
+    for consumer in _subscription(stats).get("consumers") or ():
+        metadata = consumer.get("metadata") or {}
+        node = metadata.get(NODE, "0")
+        place = metadata.get(ADVERTISED, ""), metadata.get(CONTROL, "")
+        found.append(Leader(consumer.get("consumerName", ""), int(node) if node.isdigit() else 0, *place))
+    return found
+
+
 def active_consumer(stats: Mapping[str, Any]) -> Leader | None:
-    """The active consumer in the stats of one partition."""
-    subscription = (stats.get("subscriptions") or {}).get(SUBSCRIPTION)
-    if subscription is None:
-        return None
-    active = subscription.get("activeConsumerName")
-    for consumer in subscription.get("consumers") or ():
-        if consumer.get("consumerName") == active:
-            metadata = consumer.get("metadata") or {}
-            node = metadata.get(NODE, "0")
-            return Leader(active, int(node) if node.isdigit() else 0, metadata.get(ADVERTISED, ""), metadata.get(CONTROL, ""))
-    return None
+    """The one of them that is elected."""
+    active = _subscription(stats).get("activeConsumerName")
+    return next((one for one in candidates(stats) if one.name == active), None)
+
+
+def _subscription(stats: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (stats.get("subscriptions") or {}).get(SUBSCRIPTION) or {}

@@ -15,7 +15,7 @@ from typing import Final
 from handler.groups.shard import Shard
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +59,9 @@ class Election:
                 reason = await self._ended
             except PulsarError as error:
                 reason = error
+            except Exception as error:
+                log.exception("standing for %s failed", self._topic)
+                reason = Unavailable(str(error))
             self._shard.depose(str(reason))
             log.info("no candidate for %s at the moment: %s", self._topic, reason)
             await asyncio.sleep(delay)

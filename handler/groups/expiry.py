@@ -10,12 +10,11 @@ from handler.groups.records import OffsetValue
 from handler.groups.shard import Offsets, TopicPartition
 
 
-def expired(group: ClassicGroup, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
+def expired(group: ClassicGroup, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
     """The offsets that may go. `now` and `retention` are milliseconds."""
     since = _since(group)
     if since is None:
         return []
-    subscribed = group.subscribed_topics if group.members else frozenset()
     gone = []
     for place, value in offsets.items():
         if subscribed is not None and place[0] in subscribed:

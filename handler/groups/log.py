@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from google.protobuf.message import DecodeError
-
-from handler.errors import EntryUnreadable
 from handler.groups.adopted import AdoptedBatches
-from handler.groups.records import Record, RecordUnreadable, read_record, write_key, write_value
+from handler.groups.records import Record, read_record, write_key, write_value
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.messages import Message, read_messages, write_batch
-from handler.pulsar.producer import EXCLUSIVE_WITH_FENCING, WAIT_FOR_EXCLUSIVE, Producer
+from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE, Producer
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.reader import Reader
 
@@ -35,8 +31,8 @@ log = logging.getLogger(__name__)
 # A kind of key that Kafka does not know, so that whoever reads the topic passes over it.
 MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
 PERMITS: Final = 1_000
-READ_SECONDS: Final = 120.0
-EXCLUSIVE_SECONDS: Final = 20.0
+SILENCE_SECONDS: Final = 15.0
+EXCLUSIVE_SECONDS: Final = 60.0
 METADATA_ALLOWANCE: Final = 1_024
 
 
@@ -45,7 +41,11 @@ OnRecord = Callable[[Record, bool], None]
 
 
 class TermLog(Protocol):
-    """A log for one term. Every call may raise PulsarError; after `on_lost` nothing is written any more."""
+    """A log for one term. Every call may raise PulsarError; once it is `lost` nothing is written any more."""
+
+    lost: PulsarError | None
+
+    def fail(self, reason: PulsarError) -> None: ...
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None: ...
     async def read(self, on_record: OnRecord) -> None: ...
@@ -69,24 +69,22 @@ class PulsarTermLog(TermLog):
         self._stored = -1  # the last sequence that has its receipt
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # by the sequence they wait for
         self._sent_at: deque[float] = deque()
+        self.lost: PulsarError | None = None
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
         self._adopted_keys: set[bytes] = set()
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
         """Become the only producer. Whoever was it before can't write any more when this returns.
 
-        By waiting for the other to go, which it does when it loses the election. Taking the place at once
-        (PIP-161) lets two in when both try at the same time: the broker fences whom it has, not who is
-        about to come. It is left for one that does not go, at a moment nobody shares.
+        By waiting for the other to go, which it does when it loses the election or its broker. Taking the
+        place at once (PIP-161) lets two in when both try at the same time: the broker fences whom it has,
+        not who is about to come. And brokers before 2.11 take that mode for no mode at all.
         """
         self._on_lost = on_lost
         name = f"kafka-groups-{uuid.uuid4().hex[:16]}"  # a new one each time: a deduplicating broker must know none of its sequences
-        patience = EXCLUSIVE_SECONDS * (1 + random.random())  # noqa: S311 - only that not all come at once
-        try:
-            self._producer = await self._open(name, WAIT_FOR_EXCLUSIVE, patience)
-        except Unavailable as error:
-            log.warning("%s: its last coordinator does not let go (%s): it is fenced", self._topic, error)
-            self._producer = await self._open(name, EXCLUSIVE_WITH_FENCING, None)
+        self._producer = await self._client.producer(
+            self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
+        )
         self._send([(MARKER_KEY, name.encode())])
 
     async def _open(self, name: str, access_mode: int, wait_seconds: float | None) -> Producer:
@@ -100,10 +98,12 @@ class PulsarTermLog(TermLog):
         reader = await self._client.reader(self._topic, None, reading, compacted=True)
         reading.begin(reader)
         try:
-            async with asyncio.timeout(READ_SECONDS):
-                await reading.finished
-        except TimeoutError as error:
-            raise Unavailable(f"{self._topic} could not be read within {READ_SECONDS:.0f} s") from error
+            while not reading.finished.done():
+                before_waiting = reading.entries
+                await asyncio.wait({reading.finished}, timeout=SILENCE_SECONDS)
+                if not reading.finished.done() and reading.entries == before_waiting:
+                    raise Unavailable(f"{self._topic} could not be read: nothing came for {SILENCE_SECONDS:.0f} s")
+            reading.finished.result()
         finally:
             reader.close()
         if await self._admin.compacted_ledger(self._topic) != before:
@@ -177,7 +177,7 @@ class PulsarTermLog(TermLog):
         if sequence == 0 and not self._marker_at.done():
             self._marker_at.set_result(Position(ledger, entry))
         if sequence != self._stored + 1 or ledger >= 2**63:
-            self._on_lost(Unavailable(f"{self._topic}: receipt {sequence} at {ledger}:{entry} came after {self._stored}"))
+            self.fail(Unavailable(f"{self._topic}: receipt {sequence} at {ledger}:{entry} came after {self._stored}"))
             return
         self._stored = sequence
         self._sent_at.popleft()
@@ -185,13 +185,19 @@ class PulsarTermLog(TermLog):
             self._waiting.popleft()[1]()
 
     def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        self._on_lost(Unavailable(f"{self._topic} could not be written (error {code}): {message}"))
+        self.fail(Unavailable(f"{self._topic} could not be written (error {code}): {message}"))
 
     def on_end(self, reason: PulsarError) -> None:
-        if not self._marker_at.done():
-            self._marker_at.set_exception(reason)
-            self._marker_at.exception()  # looked at: nobody may be waiting for it yet
-        self._on_lost(reason)
+        self.fail(reason)
+
+    def fail(self, reason: PulsarError) -> None:
+        """Nothing is written any more. Whoever reads, or has begun to serve, is told."""
+        if self.lost is None:
+            self.lost = reason
+            if not self._marker_at.done():
+                self._marker_at.set_exception(reason)
+                self._marker_at.exception()  # looked at: nobody may be waiting for it yet
+            self._on_lost(reason)
 
 
 def _size(key: bytes, value: bytes | None) -> int:
@@ -209,6 +215,7 @@ class _Reading:
         self._marker_at = marker_at
         self._reader: Reader | None = None
         self._taken = 0
+        self.entries = 0
         self._reached: Position | None = None
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         marker_at.add_done_callback(lambda _: self._look())
@@ -221,14 +228,19 @@ class _Reading:
         if self._reached is not None and entry.position <= self._reached:
             return  # the dispatcher began again
         self._reached = entry.position
+        self.entries += 1
+        messages: list[Message] = []
         count = 1
+        # Anybody may have written this entry, and anything may be wrong with it.
         try:
-            metadata = MessageMetadata.FromString(entry.metadata)
-            messages, count = read_messages(metadata, entry.payload)
-            for message in messages:
-                self._tell(message)
-        except (EntryUnreadable, DecodeError) as error:
+            messages, count = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+        except Exception as error:
             log.error("entry %s of __consumer_offsets can't be read and is passed over: %s", entry.position, error)
+        for message in messages:
+            try:
+                self._tell(message)
+            except Exception as error:
+                log.error("a message in entry %s of __consumer_offsets is passed over: %s", entry.position, error)
         self._taken += max(count, 1)
         if self._taken >= PERMITS // 2 and self._reader is not None:
             self._reader.grant(self._taken)
@@ -241,11 +253,7 @@ class _Reading:
         pairs = self._adopted.records(message.value) if message.value else None
         (self._adopted_keys.discard if pairs is None else self._adopted_keys.add)(message.key)
         for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
-            try:
-                record = read_record(key, value)
-            except RecordUnreadable as error:
-                log.error("a record of __consumer_offsets is passed over: %s", error)
-                continue
+            record = read_record(key, value)
             if record is not None:
                 self._on_record(record, pairs is not None)
 

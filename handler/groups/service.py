@@ -49,6 +49,11 @@ class Node(NamedTuple):
     port: int
 
 
+def _node(leader: Leader) -> Node:
+    host, _, port = leader.advertised.rpartition(":")
+    return Node(leader.node, host.strip("[]"), int(port))
+
+
 class GroupService:
     def __init__(
         self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topic_name: Callable[[str], str]
@@ -63,9 +68,11 @@ class GroupService:
         self.name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
         self.control_address = ""  # where others reach this one, known once it listens
         self._limits = GroupLimits(initial_rebalance_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
-        self._directory = Directory(admin, self._topic, self._loop.time)
+        self._directory = Directory(admin, self._topic, self.name, self._loop.time)
         self._elections: list[Election] = []
+        self._deciding: dict[int, asyncio.Task[Leader | ErrorCode | None]] = {}
         self._standing: asyncio.Task[None] | None = None
+        self._compacting: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._compacted: dict[Shard, int] = {}
         self.coordinator = Coordinator(
@@ -73,38 +80,43 @@ class GroupService:
                 min_session_timeout=config.min_session_timeout_ms, max_session_timeout=config.max_session_timeout_ms,
                 offset_metadata_bytes=config.offset_metadata_bytes, retention_ms=config.offsets_retention_minutes * 60_000,
             ),
-            self._now,
+            self._now, topic_name,
         )  # fmt: skip
 
     def _now(self) -> Now:
         return Now(self._loop.time(), time.time_ns() // 1_000_000)
 
-    async def close(self) -> None:
-        for task in (self._standing, self._beating):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+    def leave(self) -> None:
+        """Stand in no election any more: others take over at once, and whoever waits here is told to look for them."""
         for election in self._elections:
             election.close()
         self._elections.clear()
 
+    async def close(self) -> None:
+        for task in (self._standing, self._beating, self._compacting, *self._deciding.values()):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        self.leave()
+
     # --- where the coordinator of a group is
 
     async def find(self, group_id: str, own: tuple[str, int]) -> Node:
-        """The sidecar that coordinates a group; NotLeading while there is none to be reached."""
+        """Where clients find the coordinator of a group; NotLeading while there is none."""
         leader = await self.leader(group_id)
-        if leader is None or not self.sends_clients_away:
-            return Node(self._kafka.node_id, *own)
-        if not leader.advertised:
-            raise NotLeading(ErrorCode.coordinator_not_available)
-        host, _, port = leader.advertised.rpartition(":")
-        return Node(leader.node, host.strip("[]"), int(port))
+        if leader is not None and self.tells(leader):
+            return _node(leader)
+        return Node(self._kafka.node_id, *own)  # and passes on what is asked
 
-    @property
-    def sends_clients_away(self) -> bool:
-        """Whether clients are told where else to go. Those of a sidecar that advertises no address reach only this one."""
-        return bool(self._kafka.advertised)
+    def tells(self, leader: Leader) -> bool:
+        """Whether clients are told where that sidecar is: both advertise an address, and have node ids of their own."""
+        known = bool(self._kafka.advertised) and leader in self._directory.told(self._kafka.node_id)
+        return known and self._directory.is_settled(leader)
+
+    def fellows(self) -> list[Node]:
+        """The other sidecars that clients are told of. Those of one that advertises no address reach only that one."""
+        return [_node(other) for other in self._directory.told(self._kafka.node_id)] if self._kafka.advertised else []
 
     def leads(self, group_id: str) -> bool:
         """Whether the group is coordinated here, as far as this sidecar knows."""
@@ -127,7 +139,19 @@ class GroupService:
         return list({leader.name: leader for leader in found if leader is not None}.values())
 
     async def _decided(self, index: int) -> Leader | None:
-        """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for."""
+        """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for, by all who ask together."""
+        if self.coordinator.shards[index].phase is not Phase.WAITING:
+            return None
+        task = self._deciding.get(index)
+        if task is None:
+            task = self._deciding[index] = asyncio.create_task(self._decide(index))
+            task.add_done_callback(lambda _: self._deciding.pop(index, None))
+        decided = await asyncio.shield(task)
+        if isinstance(decided, ErrorCode):
+            raise NotLeading(decided)
+        return decided
+
+    async def _decide(self, index: int) -> Leader | ErrorCode | None:
         until = self._loop.time() + ELECTION_SECONDS
         while True:
             if self.coordinator.shards[index].phase is not Phase.WAITING:
@@ -140,7 +164,7 @@ class GroupService:
             if leader is not None and leader.name != self.name:
                 return leader
             if self._loop.time() >= until:
-                raise NotLeading(ErrorCode.coordinator_not_available)
+                return ErrorCode.coordinator_not_available
             await asyncio.sleep(POLL_SECONDS)
 
     def asked(self) -> Coordinator:
@@ -166,7 +190,9 @@ class GroupService:
                 break
             except PulsarError as error:
                 log.warning("consumer groups have to wait: %s", error)
-                await asyncio.sleep(RETRY_SECONDS)
+            except Exception:
+                log.exception("consumer groups have to wait")
+            await asyncio.sleep(RETRY_SECONDS)
         advertised = self._kafka.advertised
         metadata = {
             ADVERTISED.encode(): advertised.encode(), NODE.encode(): str(self._kafka.node_id).encode(),
@@ -205,9 +231,12 @@ class GroupService:
             await asyncio.sleep(BEAT_SECONDS)
             try:
                 self.coordinator.beat()
-                if self._loop.time() >= compact_at:
+                if self._kafka.advertised:
+                    self._directory.refresh_if_stale()
+                idle = self._compacting is None or self._compacting.done()
+                if self._loop.time() >= compact_at and idle:  # not waited for: the seconds must be counted
                     compact_at = self._loop.time() + COMPACT_SECONDS
-                    await self._compact()
+                    self._compacting = asyncio.create_task(self._compact())
             except Exception:
                 log.exception("housekeeping of groups failed")
 
@@ -234,3 +263,5 @@ class GroupService:
                     self._compacted[shard] = shard.records
             except PulsarError as error:
                 log.info("%s can't be compacted now: %s", shard.name, error)
+            except Exception:
+                log.exception("%s can't be compacted", shard.name)

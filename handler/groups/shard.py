@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 FIRST_DELAY: Final = 0.1
 MAX_DELAY: Final = 5.0
 RECEIPT_SECONDS: Final = 10.0
+RECORDS_AT_ONCE: Final = 10_000
 
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, OffsetValue]
@@ -54,6 +56,11 @@ class Phase(Enum):
     LEADING = auto()
 
 
+def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
+    if not written.done():
+        written.set_result(error)
+
+
 class Shard:
     def __init__(
         self, name: str, open_log: Callable[[], TermLog], limits: GroupLimits, now: Callable[[], Now],
@@ -76,6 +83,7 @@ class Shard:
         self._term: asyncio.Task[None] | None = None
         self._alarms: dict[str, asyncio.TimerHandle] = {}
         self._writes: dict[int, Callable[[ErrorCode], None]] = {}
+        self.under_way: Counter[Key] = Counter()  # keys of records that are written and not stored yet
         self._write_number = 0
         self._loaded: dict[str, GroupValue] = {}
         self._adopted: dict[Key, Value] = {}
@@ -107,6 +115,9 @@ class Shard:
                 except PulsarError as error:
                     log.info("%s can't be coordinated yet: %s", self.name, error)
                     self._end()
+                except Exception:
+                    log.exception("%s can't be coordinated", self.name)
+                    self._end()
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, MAX_DELAY)
         finally:
@@ -120,7 +131,9 @@ class Shard:
         await taken.take(partial(self._lost, taken))
         await taken.read(self._load)
         self._take_over()
-        await self._write_again()
+        await self._write_again(taken)
+        if taken.lost is not None:
+            raise taken.lost
         self.phase = Phase.LEADING
         for group_id, offsets in self.offsets.items():
             for (topic, partition), value in offsets.items():  # the term before may not have come to telling it
@@ -157,24 +170,25 @@ class Shard:
         for group_id in self.offsets:
             self.groups.setdefault(group_id, self._new_group(group_id))
 
-    async def _write_again(self) -> None:
+    async def _write_again(self, taken: TermLog) -> None:
         """Before anything else is written: what Kafka-on-Pulsar left, in the form that compaction keeps."""
-        assert self._log is not None
         adopted, self._adopted = self._adopted, {}
+        records = [record for record in (Record(key, value) for key, value in adopted.items()) if taken.fits(record)]
         if adopted:
-            log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(adopted))
+            log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
+        for begin in range(0, len(records), RECORDS_AT_ONCE):
             written: asyncio.Future[ErrorCode] = self._loop.create_future()
-            self.store([Record(key, value) for key, value in adopted.items()], written.set_result)
+            self.store(records[begin : begin + RECORDS_AT_ONCE], partial(_tell, written))
             if await written is not ErrorCode.none:
                 raise Unavailable("the producer was lost")
-        self._log.forget_adopted()
+        taken.forget_adopted()
 
     def _lost(self, lost: TermLog, reason: PulsarError) -> None:
         """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
         if self._log is not lost:
             return
         if self.phase is not Phase.LEADING:
-            self._fail_writes()  # whoever loads is told, and tries again
+            self._fail_writes()  # whoever loads looks whether the log is lost, and tries again
             return
         log.info("%s: the term ends: %s", self.name, reason)
         self._end()
@@ -201,6 +215,7 @@ class Shard:
         self.offsets, self._loaded, self._adopted = {}, {}, {}
         self.records = 0
         self._fail_writes()
+        self.under_way.clear()
         for group in groups.values():
             group.die(ErrorCode.not_coordinator)
             self._reply(group)
@@ -214,20 +229,28 @@ class Shard:
         """A write that has had no receipt for so long will not get one: some brokers say nothing to a producer they have fenced."""
         since = self._log.oldest_write() if self._log is not None else None
         if self._log is not None and since is not None and now - since > RECEIPT_SECONDS:
-            self._lost(self._log, Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
+            self._log.fail(Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
 
     # --- writing
 
     def store(self, records: Sequence[Record], done: Callable[[ErrorCode], None]) -> None:
         """Write records, apply them when they are stored, then tell; or tell that the term is over."""
-        assert self._log is not None
+        if self._log is None:  # the term has ended while its caller was at work
+            done(ErrorCode.not_coordinator)
+            return
         number = self._write_number
         self._write_number += 1
         self._writes[number] = done
+        self.under_way.update(record.key for record in records)
         try:
             self._log.append(records, partial(self._stored, number, records))
         except PulsarError as error:
+            self._log.fail(error)
             self._lost(self._log, error)
+        except BaseException:
+            self._writes.pop(number, None)
+            self.under_way.subtract(record.key for record in records)
+            raise
 
     def _stored(self, number: int, records: Sequence[Record]) -> None:
         done = self._writes.pop(number, None)
@@ -235,6 +258,9 @@ class Shard:
             return
         self.records += len(records)
         for key, value in records:
+            self.under_way[key] -= 1
+            if not self.under_way[key]:
+                del self.under_way[key]
             if isinstance(key, OffsetKey):
                 self._apply_offset(key, value)
                 if isinstance(value, OffsetValue):
@@ -331,5 +357,8 @@ class Shard:
         self._alarms.pop(group_id, None)
         group = self.groups.get(group_id)
         if group is not None and self.may_act():
-            group.tick(self._now())
-            self.run(group)
+            try:
+                group.tick(self._now())
+                self.run(group)
+            except Exception:
+                log.exception("group %s failed at what was due", group_id)

@@ -33,6 +33,8 @@ _FIXED: Final = {
 }  # fmt: skip
 # Every element becomes objects and work, however few its bytes; no honest request is near this.
 MAX_ELEMENTS: Final = 50_000
+# As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
+MAX_STRING: Final = 32_767
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
 
@@ -72,8 +74,12 @@ _SIZE_32: Final = _legacy_size(_I32)
 def _sized(kafka_type: str, flexible: bool) -> Walk:
     read_size = _compact_size if flexible else _SIZE_16 if kafka_type == "string" else _SIZE_32
 
+    most = MAX_STRING if kafka_type == "string" else 2**31
+
     def walk(data: memoryview, at: int, cuts: list[Cut]) -> int:
         size, at = read_size(data, at)
+        if size > most:
+            raise ProtocolError(f"a string of {size} bytes: no more than {most} are taken")
         return _within(data, at, max(size, 0))
 
     return walk

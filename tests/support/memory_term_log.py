@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from handler.groups.log import OnRecord, TermLog
-from handler.groups.records import Record, write_key, write_value
+from handler.groups.records import Record, read_record, write_key, write_value
 from handler.pulsar.errors import Fenced, PulsarError, Unavailable
 
 
@@ -18,6 +19,8 @@ class MemoryOffsets:
     owner: MemoryTermLog | None = None
     hold_receipts: bool = False
     lose_writes: bool = False  # written, and no receipt: the connection is lost instead
+    lose_when_read: int = 0  # so many readings end with the producer lost
+    fail_reads: int = 0  # so many end with something nobody thought of
     terms: int = 0
     max_size: int = 1_000_000
 
@@ -30,6 +33,7 @@ class MemoryTermLog(TermLog):
         self._offsets = offsets
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
         self._held: list[Callable[[], None]] = []
+        self.lost: PulsarError | None = None
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
         self._on_lost = on_lost
@@ -39,12 +43,17 @@ class MemoryTermLog(TermLog):
             before.lose(Fenced("another has taken it"))
 
     async def read(self, on_record: OnRecord) -> None:
-        from handler.groups.records import read_record
-
+        await asyncio.sleep(0)
         for key, value in list(self._offsets.stored):
             record = read_record(key, value)
             assert record is not None
             on_record(record, False)
+        if self._offsets.fail_reads:
+            self._offsets.fail_reads -= 1
+            raise KeyError("compactedLedger")
+        if self._offsets.lose_when_read:
+            self._offsets.lose_when_read -= 1
+            self.lose(Unavailable("the connection is lost"))
 
     def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
         if self._offsets.owner is not self:
@@ -77,6 +86,10 @@ class MemoryTermLog(TermLog):
             done()
 
     def lose(self, reason: PulsarError) -> None:
+        self.fail(reason)
+
+    def fail(self, reason: PulsarError) -> None:
+        self.lost = self.lost or reason
         on_lost, self._on_lost = self._on_lost, lambda _: None
         on_lost(reason)
 

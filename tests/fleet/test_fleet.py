@@ -1,0 +1,83 @@
+"""Requests between sidecars: passed on, refused by the wrong one, cancelled, and told apart when nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from handler.errors import ProtocolError
+from handler.fleet.peers import Peers, PeerUnavailable
+from handler.fleet.server import ControlServer
+
+
+@asynccontextmanager
+async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
+    server = ControlServer("me", serve)
+    port = await server.start("127.0.0.1", 0)
+    peers = Peers(asyncio.get_running_loop().time)
+    try:
+        yield peers, f"127.0.0.1:{port}"
+    finally:
+        await peers.close()
+        await server.close()
+
+
+async def test_a_request_is_answered_by_the_sidecar_it_is_meant_for() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        return frame[::-1] + peer.encode()
+
+    async with serving(serve) as (peers, address):
+        assert await peers.forward(address, "me", b"abc", "10.0.0.1:5") == b"cba10.0.0.1:5"
+        with pytest.raises(PeerUnavailable, match="another sidecar"):
+            await peers.forward(address, "somebody else", b"abc", "10.0.0.1:5")
+
+
+async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_that_request() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        raise ProtocolError("nonsense")
+
+    async with serving(serve) as (peers, address):
+        with pytest.raises(PeerUnavailable, match="nonsense"):
+            await peers.forward(address, "me", b"abc", "10.0.0.1:5")
+        with pytest.raises(PeerUnavailable):
+            await peers.forward("127.0.0.1:1", "me", b"abc", "10.0.0.1:5")
+
+
+async def test_a_long_poll_ends_with_whoever_waits_for_it() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def serve(frame: bytes, peer: str) -> bytes:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+        return b""
+
+    async with serving(serve) as (peers, address):
+        waiting = asyncio.create_task(peers.forward(address, "me", b"abc", "10.0.0.1:5"))
+        await begun.wait()
+        waiting.cancel()
+        await asyncio.wait_for(ended.wait(), 5)
+
+
+async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
+    begun = asyncio.Event()
+
+    async def serve(frame: bytes, peer: str) -> bytes:
+        begun.set()
+        await asyncio.sleep(60)
+        return b""
+
+    server = ControlServer("me", serve)
+    port = await server.start("127.0.0.1", 0)
+    peers = Peers(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
+    await begun.wait()
+    await server.close()
+    with pytest.raises(PeerUnavailable):
+        await asyncio.wait_for(waiting, 5)
+    await peers.close()

@@ -1,0 +1,95 @@
+"""Reading a partition of `__consumer_offsets`: up to the marker, whatever anybody has written there."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from crc32c import crc32c
+
+from handler.groups.log import MARKER_KEY, _Reading
+from handler.groups.records import OffsetKey, OffsetValue, Record, write_key, write_value
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import Unavailable
+from handler.pulsar.messages import read_messages, write_batch
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+RECORD = Record(OffsetKey("g", "t", 0), OffsetValue(7, -1, "", 1, -1))
+KEY, VALUE = write_key(RECORD.key), write_value(RECORD.value)  # type: ignore[arg-type]
+
+
+def entry(number: int, *messages: tuple[bytes, bytes | None]) -> RawEntry:
+    metadata = MessageMetadata(producer_name=b"p", sequence_id=number, publish_time=1, num_messages_in_batch=len(messages))
+    return RawEntry(Position(1, number), number, 1, metadata.SerializeToString(), memoryview(write_batch(messages, 1)))
+
+
+def batch(key: bytes, value: bytes) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=10**6
+    )
+    builder.append(0, 1, key, value, [])
+    return bytes(builder.build())
+
+
+class Log:
+    def __init__(self) -> None:
+        self.marker: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
+        self.records: list[tuple[Record, bool]] = []
+        self.keys: set[bytes] = set()
+        self.reading = _Reading(lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys)
+
+
+async def test_records_are_read_up_to_the_marker() -> None:
+    log = Log()
+    log.reading.on_entry(entry(0, (KEY, VALUE), (KEY, None)))
+    log.marker.set_result(Position(1, 1))
+    await asyncio.sleep(0)
+    assert not log.reading.finished.done()
+    log.reading.on_entry(entry(0, (KEY, VALUE)))  # the dispatcher begins again
+    log.reading.on_entry(entry(1, (MARKER_KEY, b"me")))
+    assert log.reading.finished.done()
+    assert log.records == [(RECORD, False), (RECORD._replace(value=None), False)]
+
+
+async def test_a_producer_that_is_lost_ends_the_reading() -> None:
+    log = Log()
+    log.marker.set_exception(Unavailable("lost"))
+    with pytest.raises(Unavailable):
+        await log.reading.finished
+
+
+async def test_what_kafka_on_pulsar_wrote_is_marked_with_the_key_it_stands_under() -> None:
+    log = Log()
+    log.reading.on_entry(entry(0, (b"dummy", batch(KEY, VALUE)), (KEY, batch(KEY, VALUE))))
+    assert log.records == [(RECORD, True), (RECORD, True)]
+    assert log.keys == {b"dummy", KEY}
+    log.reading.on_entry(entry(1, (KEY, VALUE)))  # ours takes the place of theirs
+    assert log.keys == {b"dummy"}
+
+
+def _recompressed(codec: int) -> bytes:
+    """A batch that says it is compressed and is not, with a checksum that fits."""
+    data = bytearray(batch(KEY, VALUE))
+    data[21:23] = struct.pack(">h", codec)
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "value", [_recompressed(1), _recompressed(3), _recompressed(4), _recompressed(7), b"\0\x03short", b"", b"\xff" * 100]
+)
+async def test_whatever_else_is_there_is_passed_over(value: bytes) -> None:
+    log = Log()
+    log.reading.on_entry(entry(0, (KEY, value)))
+    log.reading.on_entry(RawEntry(Position(1, 1), 1, 1, b"not metadata", memoryview(b"nor this")))
+    log.reading.on_entry(entry(2, (KEY, VALUE)))
+    assert log.records[-1] == (RECORD, False)
+
+
+def test_messages_are_read_as_they_were_written() -> None:
+    metadata = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=5, num_messages_in_batch=2)
+    messages, count = read_messages(metadata, memoryview(write_batch([(b"\xff", b"v"), (b"k", None)], 9)))
+    assert count == 2
+    assert [(message.key, message.value, message.timestamp) for message in messages] == [(b"\xff", b"v", 9), (b"k", None, 9)]
