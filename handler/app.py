@@ -82,7 +82,7 @@ class Sidecar:
         )
         self.services.groups.coordinator.on_committed = partial(_mirror, self.services)
         self._dispatch = Dispatcher(self.services)
-        self.control = ControlServer(self.services.groups.name, self._serve_peer)
+        self.control = ControlServer(self.services.groups.name, self._serve_peer, self.services.groups.coordinator.forget_topics)
         self.listener = Listener(
             self._dispatch, ByteBudget(limits.request_budget_bytes), max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
@@ -101,7 +101,8 @@ class Sidecar:
 
     async def _examine(self) -> None:
         faults = []
-        for finding in await doctor.examine(self.client, self.admin, self.config.kafka.namespace):
+        config = self.config
+        for finding in await doctor.examine(self.client, self.admin, config.kafka.namespace, config.groups.namespace):
             match finding.severity:
                 case doctor.Severity.FAULT:
                     faults.append(finding.text)

@@ -69,7 +69,7 @@ async def _doctor(config: Config) -> int:
     client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
     admin = PulsarAdmin(config.pulsar.admin_url)
     try:
-        findings = await doctor.examine(client, admin, config.kafka.namespace)
+        findings = await doctor.examine(client, admin, config.kafka.namespace, config.groups.namespace)
     finally:
         await client.close()
         await admin.close()

@@ -117,6 +117,21 @@ def _read_delay(settings: Mapping[str, str]) -> Finding:
     return Finding(Severity.GOOD, "read delay", text)
 
 
+def judge_groups(policies: Mapping[str, Any] | None, settings: Mapping[str, str], namespace: str) -> Finding:
+    """What keeps committed offsets. Pure; `policies` is None where the namespace does not exist yet."""
+    if policies is None:
+        return Finding(Severity.GOOD, "groups", f"{namespace} is made on first use, with retention for ever")
+    seconds = policies.get("message_ttl_in_seconds")
+    seconds = int(settings.get("ttlDurationDefaultInSeconds", "0")) if seconds is None else int(seconds)
+    if seconds > 0:
+        return Finding(
+            Severity.WARNING, "groups",
+            f"remove the message TTL of {namespace} (pulsar-admin namespaces remove-message-ttl {namespace}): "
+            "before Pulsar 3.0 it takes committed offsets that were not compacted yet",
+        )  # fmt: skip
+    return Finding(Severity.GOOD, "groups", f"{namespace} has no message TTL")
+
+
 def judge_protocol(version: int, server: str) -> Finding:
     if version >= REQUIRED_PROTOCOL_VERSION:
         return Finding(Severity.GOOD, "protocol", f"{server} speaks protocol {version}")
@@ -126,7 +141,7 @@ def judge_protocol(version: int, server: str) -> Finding:
     )  # fmt: skip
 
 
-async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> list[Finding]:
+async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, groups_namespace: str) -> list[Finding]:
     """Everything that can be found out. A cluster that does not answer is a fault, not an exception."""
     findings = []
     try:
@@ -163,4 +178,11 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> l
         ]
     except PulsarError as error:
         return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}")]
-    return [*findings, *judge_settings(settings, policies, namespace)]
+    findings += judge_settings(settings, policies, namespace)
+    try:
+        findings.append(judge_groups(await admin.namespace_policies(groups_namespace), settings, groups_namespace))
+    except TopicMissing:
+        findings.append(judge_groups(None, settings, groups_namespace))
+    except PulsarError as error:
+        findings.append(Finding(Severity.WARNING, "groups", f"the policies of {groups_namespace} can't be read: {error}"))
+    return findings

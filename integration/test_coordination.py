@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from integration.kafka_clients import QUIET, create, produce
@@ -190,6 +190,20 @@ def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
         for sidecar in sidecars:
             sidecar.kill()
     assert "Traceback" not in first.log.read_text() + second.log.read_text()
+
+
+def test_what_was_committed_of_a_deleted_topic_goes_with_it(pair: Pair, topic: str) -> None:
+    create(pair.first.address, topic, 1)
+    groups = [f"{topic}-{name}" for name in GROUPS]
+    for group in groups:
+        client = Consumer({"bootstrap.servers": pair.second.address, "group.id": group, "enable.auto.commit": False, **QUIET})
+        client.assign([TopicPartition(topic, 0)])
+        client.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        client.close()
+    admin = AdminClient({"bootstrap.servers": pair.first.address})
+    admin.delete_topics([topic])[topic].result(30)
+    create(pair.first.address, topic, 1)
+    wait_for(lambda: all(committed(pair.second.address, group, topic) == OFFSET_INVALID for group in groups))
 
 
 def test_health_is_told_over_grpc(pair: Pair) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.doctor import INDEX, TIMESTAMP, Severity, judge_protocol, judge_settings
+from handler.doctor import INDEX, TIMESTAMP, Severity, judge_groups, judge_protocol, judge_settings
 
 GOOD = {
     "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",
@@ -47,3 +47,12 @@ def test_the_namespace_may_also_be_worse_than_the_broker() -> None:
 def test_a_broker_without_entry_metadata_is_too_old() -> None:
     assert judge_protocol(17, "Pulsar 2.8").severity is Severity.FAULT
     assert judge_protocol(18, "Pulsar 2.9").severity is Severity.GOOD
+
+
+def test_committed_offsets_must_not_have_a_time_to_live() -> None:
+    namespace = "public/__kafka"
+    assert judge_groups(None, GOOD, namespace).severity is Severity.GOOD
+    assert judge_groups({}, GOOD, namespace).severity is Severity.GOOD
+    assert judge_groups({"message_ttl_in_seconds": 3600}, GOOD, namespace).severity is Severity.WARNING
+    assert judge_groups({}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.WARNING
+    assert judge_groups({"message_ttl_in_seconds": 0}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.GOOD

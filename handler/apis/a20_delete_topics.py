@@ -1,21 +1,27 @@
 """DeleteTopics (20), versions 1 to 6.
 
-The partitioned Pulsar topic goes with all its partitions, producers and subscriptions.
+The partitioned Pulsar topic goes with all its partitions, producers and subscriptions, and with what
+groups have committed of it.
 v5 error messages · v6 by topic id
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.fleet.peers import PeerUnavailable
+from handler.groups.directory import Leader
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import InvalidTopicName, TopicName
+
+log = logging.getLogger(__name__)
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -46,6 +52,24 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
     return answer | {"name": named or services.catalog.names.kafka(name), "topic_id": topic.topic_id}
 
 
+async def _forget_offsets(services: Services, topics: list[str]) -> None:
+    """What groups have committed of a topic goes with it, wherever they are coordinated."""
+    services.groups.coordinator.forget_topics(topics)
+    try:
+        others = await services.groups.others_now()
+    except PulsarError as error:
+        log.warning("committed offsets of the deleted topics %s stay: %s", topics, error)
+        return
+
+    async def tell(leader: Leader) -> None:
+        try:
+            await services.peers.topics_deleted(leader.control, leader.name, topics)
+        except PeerUnavailable as error:
+            log.warning("committed offsets of the deleted topics %s may stay: %s", topics, error)
+
+    await asyncio.gather(*(tell(leader) for leader in others if leader.control))
+
+
 async def _handle(services: Services, call: Call) -> Answer:
     request = call.request
     if hasattr(request, "topics"):
@@ -53,6 +77,9 @@ async def _handle(services: Services, call: Call) -> Answer:
     else:
         asked = [(name, None) for name in request.topic_names]
     results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in asked))
+    deleted = [result["name"] for result in results if result["error_code"] is ErrorCode.none]
+    if deleted:
+        await _forget_offsets(services, deleted)
     return {"throttle_time": 0, "responses": results}
 
 

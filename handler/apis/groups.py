@@ -23,6 +23,7 @@ from handler.fleet.peers import PeerUnavailable
 from handler.groups.coordinator import Coordinator
 from handler.groups.directory import Leader
 from handler.groups.shard import NotLeading, TopicPartition
+from handler.telemetry import metrics
 from handler.topics.names import TopicName
 
 log = logging.getLogger(__name__)
@@ -92,8 +93,11 @@ async def forward(services: Services, call: Call, leader: Leader, frame: bytes) 
         log.warning("a group is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
         raise NotLeading(ErrorCode.coordinator_not_available)
     try:
-        return await services.peers.forward(leader.control, leader.name, frame, call.client.peer)
+        answer = await services.peers.forward(leader.control, leader.name, frame, call.client.peer)
+        metrics.FORWARDED.labels("answered").inc()
+        return answer
     except PeerUnavailable as error:
+        metrics.FORWARDED.labels("failed").inc()
         log.info("a request could not be passed on: %s", error)
         raise NotLeading(ErrorCode.not_coordinator) from error
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import grpc
-from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse
+from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse, TopicsDeletedRequest, TopicsDeletedResponse
 from handler.errors import SidecarError
 from handler.fleet.server import OPTIONS, SERVICE
 
@@ -39,19 +39,25 @@ class Peers:
 
     async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
         """The answer of the sidecar `name` at `address`; the call ends with the task that waits for it."""
+        response: ForwardResponse = await self._call(address, "Forward", ForwardRequest(to=name, frame=frame, peer=peer), ForwardResponse)
+        return response.frame
+
+    async def topics_deleted(self, address: str, name: str, topics: Sequence[str]) -> None:
+        await self._call(address, "TopicsDeleted", TopicsDeletedRequest(to=name, topics=topics), TopicsDeletedResponse)
+
+    async def _call(self, address: str, method: str, request: Any, response: Any) -> Any:
         channel = self._channel(address)
         call = channel.unary_unary(
-            f"/{SERVICE}/Forward", request_serializer=ForwardRequest.SerializeToString, response_deserializer=ForwardResponse.FromString
+            f"/{SERVICE}/{method}", request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
         )
         self._in_use[address] = self._in_use.get(address, 0) + 1
         try:
-            response: ForwardResponse = await call(ForwardRequest(to=name, frame=frame, peer=peer))
+            return await call(request)
         except grpc.aio.AioRpcError as error:
             raise PeerUnavailable(f"the sidecar at {address} did not answer: {error.code().name} {error.details()}") from error
         finally:
             self._in_use[address] -= 1
             self._used_at[address] = self._clock()
-        return response.frame
 
     def _channel(self, address: str) -> Any:
         channel = self._channels.get(address)

@@ -6,14 +6,14 @@ Service and messages are in `grpc/handler/control/v1/control.proto`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 import grpc
-from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse
+from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse, TopicsDeletedRequest, TopicsDeletedResponse
 from handler.errors import ConfigError, ProtocolError
 
 log = logging.getLogger(__name__)
@@ -33,9 +33,10 @@ Serve = Callable[[bytes, str], Awaitable[bytes]]
 
 
 class ControlServer:
-    def __init__(self, name: str, serve: Serve) -> None:
+    def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Sequence[str]], None]) -> None:
         self._name = name
         self._serve = serve
+        self._topics_deleted = topics_deleted
         self._server: Any = None
         self._health = health.HealthServicer()
 
@@ -45,7 +46,11 @@ class ControlServer:
         forward = grpc.unary_unary_rpc_method_handler(
             self._forward, request_deserializer=ForwardRequest.FromString, response_serializer=ForwardResponse.SerializeToString
         )
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Forward": forward}),))
+        deleted = grpc.unary_unary_rpc_method_handler(
+            self._deleted, request_deserializer=TopicsDeletedRequest.FromString, response_serializer=TopicsDeletedResponse.SerializeToString
+        )
+        methods = {"Forward": forward, "TopicsDeleted": deleted}
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -57,13 +62,21 @@ class ControlServer:
         return bound
 
     async def _forward(self, request: ForwardRequest, context: Any) -> ForwardResponse:
-        if request.to != self._name:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this is another sidecar")
+        await self._check(request.to, context)
         try:
             return ForwardResponse(frame=await self._serve(request.frame, request.peer))
         except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise AssertionError("abort raises") from error
+
+    async def _deleted(self, request: TopicsDeletedRequest, context: Any) -> TopicsDeletedResponse:
+        await self._check(request.to, context)
+        self._topics_deleted(list(request.topics))
+        return TopicsDeletedResponse()
+
+    async def _check(self, to: str, context: Any) -> None:
+        if to != self._name:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this is another sidecar")
 
     async def drain(self) -> None:
         """Say that no more should be sent here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -20,6 +20,7 @@ from handler.groups.expiry import expired
 from handler.groups.members import Join, JoinAnswer, Leaving, Now, State, Sync, SyncAnswer
 from handler.groups.records import GroupKey, OffsetKey, OffsetValue, Record, partition_of
 from handler.groups.shard import NotLeading, Offsets, Phase, Shard, TopicPartition
+from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,10 @@ class Coordinator:
         self._beat_at = now.clock
         for shard in self.shards:
             shard.give_up_on_silence(now.clock)
+        leading = [shard for shard in self.shards if shard.phase is Phase.LEADING]
+        metrics.GROUP_SHARDS.set(len(leading))
+        metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
+        metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
         if now.clock >= self._expire_at:
             self._expire_at = now.clock + EXPIRY_SECONDS
             self.expire_offsets()
@@ -274,6 +279,16 @@ class Coordinator:
                     self._delete(shard, group, lambda _: None)
                 elif gone:
                     shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
+
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Topics were deleted: what was committed of them means nothing for one that gets such a name."""
+        names = set(map(self._topic_name, topics))
+        for shard in self.shards:
+            if shard.phase is Phase.LEADING:
+                gone = [OffsetKey(group, *place) for group, offsets in shard.offsets.items() for place in offsets if place[0] in names]
+                if gone:
+                    log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
+                    shard.store([Record(key, None) for key in gone], lambda _: None)
 
 
 def _committed(errors: dict[TopicPartition, ErrorCode], told: Callable[[dict[TopicPartition, ErrorCode]], None], error: ErrorCode) -> None:

@@ -44,11 +44,18 @@ class Directory:
 
     async def leader(self, index: int) -> Leader | None:
         """The coordinator of a shard, None while there is none. Raises PulsarError."""
+        await self._look()
+        return self._leaders.get(index)
+
+    async def leaders(self) -> list[Leader]:
+        await self._look()
+        return list({leader.name: leader for leader in self._leaders.values()}.values())
+
+    async def _look(self) -> None:
         if self._clock() - self._learnt_at >= FRESH_SECONDS:
             if self._asking is None:
                 self._asking = asyncio.create_task(self._ask())
             await asyncio.shield(self._asking)
-        return self._leaders.get(index)
 
     def told(self, own_node: int) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""

@@ -118,6 +118,13 @@ class GroupService:
         """The other sidecars that clients are told of. Those of one that advertises no address reach only that one."""
         return [_node(other) for other in self._directory.told(self._kafka.node_id)] if self._kafka.advertised else []
 
+    async def others_now(self) -> list[Leader]:
+        """The other sidecars that coordinate groups, whether this one has to do with groups or not."""
+        try:
+            return [leader for leader in await self._directory.leaders() if leader.name != self.name]
+        except TopicMissing:
+            return []  # there are no groups yet
+
     def leads(self, group_id: str) -> bool:
         """Whether the group is coordinated here, as far as this sidecar knows."""
         shards = self.asked().shards

@@ -24,6 +24,7 @@ from handler.groups.log import TermLog
 from handler.groups.members import Assigned, JoinAnswer, Now, Replaced, Reply, State, Store
 from handler.groups.records import GroupKey, GroupValue, Key, OffsetKey, OffsetValue, Record, Value
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -191,6 +192,7 @@ class Shard:
             self._fail_writes()  # whoever loads looks whether the log is lost, and tries again
             return
         log.info("%s: the term ends: %s", self.name, reason)
+        metrics.TERMS_LOST.inc()
         self._end()
         if self._elected:
             self._term = asyncio.create_task(self._lead())
@@ -264,6 +266,7 @@ class Shard:
             if isinstance(key, OffsetKey):
                 self._apply_offset(key, value)
                 if isinstance(value, OffsetValue):
+                    metrics.COMMITS.inc()
                     self.on_committed(key, value)
                 if value is not None and key.group not in self.groups:
                     self.groups[key.group] = self._new_group(key.group)
@@ -339,6 +342,8 @@ class Shard:
     def _group_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
         if error is ErrorCode.none and group.state is not State.DEAD:
             group.stored(self._now(), then)
+            if isinstance(then, Assigned) and group.state is State.STABLE:
+                metrics.REBALANCES.inc()
             self.run(group)
         elif isinstance(then, Replaced):
             then.to(JoinAnswer(ErrorCode.not_coordinator))

@@ -12,10 +12,12 @@ from handler.errors import ProtocolError
 from handler.fleet.peers import Peers, PeerUnavailable
 from handler.fleet.server import ControlServer
 
+deleted: list[str] = []
+
 
 @asynccontextmanager
 async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
-    server = ControlServer("me", serve)
+    server = ControlServer("me", serve, deleted.extend)
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     try:
@@ -72,7 +74,7 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
         await asyncio.sleep(60)
         return b""
 
-    server = ControlServer("me", serve)
+    server = ControlServer("me", serve, deleted.extend)
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
@@ -81,3 +83,15 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
     with pytest.raises(PeerUnavailable):
         await asyncio.wait_for(waiting, 5)
     await peers.close()
+
+
+async def test_others_are_told_of_deleted_topics() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        return b""
+
+    deleted.clear()
+    async with serving(serve) as (peers, address):
+        await peers.topics_deleted(address, "me", ["a", "b"])
+        with pytest.raises(PeerUnavailable):
+            await peers.topics_deleted(address, "another", ["c"])
+    assert deleted == ["a", "b"]

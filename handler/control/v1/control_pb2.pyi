@@ -1,5 +1,7 @@
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable
 from typing import ClassVar as _ClassVar, Optional as _Optional
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -13,6 +15,18 @@ class ForwardRequest(_message.Message):
     frame: bytes
     peer: str
     def __init__(self, to: _Optional[str] = ..., frame: _Optional[bytes] = ..., peer: _Optional[str] = ...) -> None: ...
+
+class TopicsDeletedRequest(_message.Message):
+    __slots__ = ("to", "topics")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    topics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, to: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TopicsDeletedResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ForwardResponse(_message.Message):
     __slots__ = ("frame",)
