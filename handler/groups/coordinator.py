@@ -52,20 +52,25 @@ class Commit(NamedTuple):
 class Coordinator:
     """`shards` is empty until the partitions of `__consumer_offsets` are known."""
 
-    def __init__(self, limits: CoordinatorLimits, now: Callable[[], Now], topic_name: Callable[[str], str] = lambda name: name) -> None:
+    def __init__(
+        self, limits: CoordinatorLimits, now: Callable[[], Now], topic_name: Callable[[str], str] = lambda name: name,
+        awake_clock: Callable[[], float] | None = None,
+    ) -> None:  # fmt: skip
         self.shards: list[Shard] = []
         # Told of every commit that is stored.
         self.on_committed: Callable[[OffsetKey, OffsetValue], None] = lambda key, value: None
         self._limits = limits
         self._now = now
         self._topic_name = topic_name
-        self._beat_at = now().clock
-        self._expire_at = self._beat_at + EXPIRY_SECONDS
+        # Also counts while the machine sleeps, where there is such a clock.
+        self._awake_clock = awake_clock or (lambda: now().clock)
+        self._beat_at = self._awake_clock()
+        self._expire_at = now().clock + EXPIRY_SECONDS
 
     def begin(self, shards: list[Shard]) -> None:
         """From now on there are shards, and `beat` is called once a second."""
         self.shards = shards
-        self._beat_at = self._now().clock
+        self._beat_at = self._awake_clock()
         for shard in shards:
             shard.may_act = self._is_awake
             shard.on_committed = self.on_committed
@@ -87,11 +92,11 @@ class Coordinator:
 
     def _is_awake(self) -> bool:
         """False if this process stood still: what it believes to lead another may lead by now, so it leads nothing."""
-        stood = self._now().clock - self._beat_at
+        stood = self._awake_clock() - self._beat_at
         if stood <= STALLED_SECONDS:
             return True
         log.warning("this process stood still for %.0f s: all groups are loaded again", stood)
-        self._beat_at = self._now().clock
+        self._beat_at = self._awake_clock()
         for shard in self.shards:
             shard.restart("the process stood still")
         return False
@@ -100,7 +105,7 @@ class Coordinator:
         """Once a second."""
         self._is_awake()
         now = self._now()
-        self._beat_at = now.clock
+        self._beat_at = self._awake_clock()
         for shard in self.shards:
             shard.give_up_on_silence(now.clock)
         leading = [shard for shard in self.shards if shard.phase is Phase.LEADING]

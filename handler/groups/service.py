@@ -80,7 +80,7 @@ class GroupService:
                 min_session_timeout=config.min_session_timeout_ms, max_session_timeout=config.max_session_timeout_ms,
                 offset_metadata_bytes=config.offset_metadata_bytes, retention_ms=config.offsets_retention_minutes * 60_000,
             ),
-            self._now, topic_name,
+            self._now, topic_name, partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)),
         )  # fmt: skip
 
     def _now(self) -> Now:
