@@ -1,7 +1,8 @@
 """`make bench`: the sidecar, Apache Kafka and native Pulsar, in turn on one machine and one Pulsar.
 
 Absolute figures belong to the machine; the ratios are what counts. BENCH_MIB sets how much each
-case writes (default 128), BENCH_SIZES and BENCH_PARTITIONS choose the cases.
+case writes (default 128), BENCH_SIZES and BENCH_PARTITIONS choose the cases, BENCH_GROUPS says how many
+consumer groups there are.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.groups import groups
 from bench.latency import end_to_end, single_records
 from bench.process import ProcessCost
-from bench.report import latency_table, ratio_table, ratios, throughput_table
+from bench.report import group_table, latency_table, ratio_table, ratios, throughput_table
 from bench.throughput import Throughput, kafka_protocol, native
 from integration.launcher.jars import CACHE
 from integration.launcher.kafka import KafkaNode
@@ -37,6 +39,11 @@ def _measure(directory: Path, pulsar: Standalone, kafka: KafkaNode, sidecar: Sid
     singles = single_records(pulsar, addresses)
     whole = {name: end_to_end(address) for name, address in addresses.items()}
     print(latency_table(singles, whole) + "\n", flush=True)
+    crowds = [
+        groups(name, addresses[name], pid, int(os.environ.get("BENCH_GROUPS", "1000")))
+        for name, pid in (("sidecar", sidecar.pid), ("kafka", kafka.pid))
+    ]
+    print(group_table(crowds) + "\n", flush=True)
     rows: list[Throughput] = []
     for size in _chosen("BENCH_SIZES", "100,1024,16384"):
         for partitions in _chosen("BENCH_PARTITIONS", "1,16"):
@@ -47,7 +54,8 @@ def _measure(directory: Path, pulsar: Standalone, kafka: KafkaNode, sidecar: Sid
     compared = ratios(rows)
     print(throughput_table(rows) + "\n\n" + ratio_table(compared))
     return {
-        "mib": mib, "idle_mib": idle, "latency": [asdict(row) for row in singles], "end_to_end_ms": whole,
+        "mib": mib, "idle_mib": idle, "groups": [asdict(row) for row in crowds],
+        "latency": [asdict(row) for row in singles], "end_to_end_ms": whole,
         "throughput": [asdict(row) for row in rows], "ratios": compared,
     }  # fmt: skip
 

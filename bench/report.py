@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.groups import GroupCost
 from bench.latency import Latency
 from bench.throughput import Throughput
 
@@ -38,6 +39,20 @@ def latency_table(rows: Sequence[Latency], end_to_end: dict[str, tuple[float, fl
                 row.path, row.pace, f"{row.acked_p50_ms:.2f}", f"{row.acked_p99_ms:.2f}", f"{row.delivered_p50_ms:.2f}",
                 f"{row.delivered_p99_ms:.2f}", *(f"{value:.2f}" for value in end_to_end.get(row.path, ())),
                 *("" for _ in range(0 if row.path in end_to_end else 2)),
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def group_table(rows: Sequence[GroupCost]) -> str:
+    head = ("system", "groups", "members", "join s", "steady cpu", "heartbeat p50 ms", "p99", "rebalance s", "added MiB")
+    return _table(
+        head,
+        [
+            (
+                row.system, str(row.groups), str(row.members), f"{row.join_seconds:.1f}", f"{row.steady_cpu:.0%}",
+                f"{row.heartbeat_p50_ms:.1f}", f"{row.heartbeat_p99_ms:.1f}", f"{row.rebalance_seconds:.1f}", f"{row.added_mib:.0f}",
             )
             for row in rows
         ],

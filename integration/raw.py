@@ -32,7 +32,7 @@ class RawConnection:
         host, _, port = address.partition(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
-    async def ask(self, key: int, version: int, **fields: Any) -> Any:
+    async def ask(self, key: int, version: int, /, **fields: Any) -> Any:
         schema = load_request_schema(key, version)
         body = io.BytesIO()
         entity_writer(schema)(body, schema(**fields))
