@@ -46,8 +46,7 @@ async def _measure(system: str, address: str, pid: int, count: int) -> GroupCost
     joined = time.monotonic() - begun
     times: list[float] = []
     cost = ProcessCost(pid)
-    stop = asyncio.Event()
-    beating = [asyncio.create_task(_beat(member, number / len(members), stop, times)) for number, member in enumerate(members)]
+    beating = [asyncio.create_task(_beat(member, number / len(members), times)) for number, member in enumerate(members)]
     await asyncio.sleep(STEADY_SECONDS)
     steady = cost.cpu_seconds() / STEADY_SECONDS
     measured = sorted(times)
@@ -56,8 +55,9 @@ async def _measure(system: str, address: str, pid: int, count: int) -> GroupCost
     await asyncio.gather(*(member.rebalance() for member in newcomers))
     rebalanced = time.monotonic() - begun
     added = ProcessCost(pid).resident_mib() - before
-    stop.set()
-    await asyncio.gather(*beating)
+    for task in beating:
+        task.cancel()
+    await asyncio.gather(*beating, return_exceptions=True)
     for member in (*members, *newcomers):
         member.close()
     return GroupCost(
@@ -80,9 +80,9 @@ async def _member(address: str, group: str) -> RawMember:
     return RawMember(await RawConnection.open(address), group)
 
 
-async def _beat(member: RawMember, phase: float, stop: asyncio.Event, times: list[float]) -> None:
+async def _beat(member: RawMember, phase: float, times: list[float]) -> None:
     await asyncio.sleep(HEARTBEAT_SECONDS * phase)
-    while not stop.is_set():
+    while True:
         begun = time.monotonic()
         error = await member.heartbeat()
         times.append(time.monotonic() - begun)
