@@ -94,6 +94,8 @@ class Sidecar:
         self.partitions.start()
         host, port = self.config.control.listen_address
         port = await self.control.start(host, port)
+        if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
+            log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
         if self.config.kafka.advertised:
             self.services.groups.asked()  # so that clients hear of all nodes before they ask for a coordinator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 from collections.abc import Coroutine
 from dataclasses import fields
@@ -95,6 +96,7 @@ def _check_config(config: Config) -> int:
 def _groups(config: Config, options: argparse.Namespace) -> int:
     from handler.mirror.transfer import Transfer, transfer
 
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what goes wrong is said in a sentence
     wanted = Transfer(
         direction=options.direction, group=options.group, topics=tuple(options.topic),
         bootstrap=options.bootstrap_server or config.kafka.listen, dry_run=options.dry_run,

@@ -195,7 +195,9 @@ def check(config: Config) -> None:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
     host, _ = config.control.listen_address
     if config.control.advertised:
-        _address("control.advertised", config.control.advertised)
+        advertised_host, advertised_port = _address("control.advertised", config.control.advertised)
+        if advertised_host in ("0.0.0.0", "::") or advertised_port == 0:  # noqa: S104
+            raise ConfigError(f"control.advertised is {config.control.advertised!r}: other sidecars need a host and a port")
     elif host in ("0.0.0.0", "::"):  # noqa: S104 - looked for, not listened on
         raise ConfigError(
             f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "

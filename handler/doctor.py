@@ -141,6 +141,17 @@ def judge_protocol(version: int, server: str) -> Finding:
     )  # fmt: skip
 
 
+async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], namespace: str) -> Finding:
+    tenant, _, _ = namespace.partition("/")
+    try:
+        known = tenant in await admin.tenants()
+    except PulsarError:
+        known = True  # it may not be looked at with these rights
+    if not known:
+        return Finding(Severity.FAULT, "groups", f"create the tenant {tenant} or set groups.namespace: consumer groups need {namespace}")
+    return judge_groups(None, settings, namespace)
+
+
 async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, groups_namespace: str) -> list[Finding]:
     """Everything that can be found out. A cluster that does not answer is a fault, not an exception."""
     findings = []
@@ -182,7 +193,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     try:
         findings.append(judge_groups(await admin.namespace_policies(groups_namespace), settings, groups_namespace))
     except TopicMissing:
-        findings.append(judge_groups(None, settings, groups_namespace))
+        findings.append(await _groups_to_be_made(admin, settings, groups_namespace))
     except PulsarError as error:
         findings.append(Finding(Severity.WARNING, "groups", f"the policies of {groups_namespace} can't be read: {error}"))
     return findings

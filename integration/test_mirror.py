@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -16,7 +17,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from integration.conftest import Cluster
-from integration.kafka_clients import QUIET, create, produce
+from integration.kafka_clients import QUIET, create, produce, read
 from integration.launcher.sidecar import SidecarProcess
 from integration.test_groups import member, wait_for
 
@@ -115,6 +116,23 @@ def test_a_group_without_a_subscription_begins_as_kafka_says(cluster: Cluster, m
     assert found.offset == OFFSET_INVALID
 
 
+@pytest.mark.parametrize("group", [".", "..", "%2e%2e", "__compaction", "pulsar.dedup"])
+def test_groups_whose_names_mean_something_else_to_pulsar_are_not_mirrored(
+    cluster: Cluster, tmp_path: Path, topic: str, group: str
+) -> None:
+    create(cluster.kafka, topic, 1)
+    produce(cluster.kafka, topic, [b"x"] * 3)
+    sidecar = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url, groups__mirror="*", groups__namespace="public/all-mirrored")
+    sidecar.start()
+    _commit(sidecar, group, topic, 2)
+    admin = AdminClient({"bootstrap.servers": sidecar.address})
+    admin.delete_consumer_groups([group])[group].result(20)
+    assert sidecar.stop() == 0
+    assert "is not mirrored" in sidecar.log.read_text()
+    assert [record.value for record in read(cluster.kafka, topic, 3)] == [b"x"] * 3, "the topic is as it was"
+    assert _subscriptions(cluster, topic) == {}
+
+
 def _command(cluster: Cluster, sidecar: SidecarProcess, *arguments: str) -> str:
     environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
     command = [sys.executable, "-m", "handler", "groups", *arguments, "--bootstrap-server", sidecar.address]
@@ -129,7 +147,7 @@ def test_groups_are_imported_and_exported_by_command(cluster: Cluster, mirroring
     group = f"moved-{topic}"  # one that is not mirrored
     _commit(mirroring, group, topic, 7)
     export = ("export", "--group", group)
-    assert re.search(rf"{topic} +0 +7 +- +→ 7\nNothing was changed", _command(cluster, mirroring, *export, "--dry-run"))
+    assert re.search(rf"{topic} +0 +7 +- +7\nNothing was changed", _command(cluster, mirroring, *export, "--dry-run"))
     assert _subscriptions(cluster, topic) == {}
     assert _command(cluster, mirroring, *export).endswith("1 partitions set\n")
     assert _subscriptions(cluster, topic) == {group: 3}
@@ -137,7 +155,7 @@ def test_groups_are_imported_and_exported_by_command(cluster: Cluster, mirroring
     admin = AdminClient({"bootstrap.servers": mirroring.address})
     admin.delete_consumer_groups([group])[group].result(20)
     imported = ("import", "--group", group, "--topic", topic)
-    assert "→ 7" in _command(cluster, mirroring, *imported, "--dry-run")
+    assert re.search(rf"{topic} +0 +- +7 +7\n", _command(cluster, mirroring, *imported, "--dry-run"))
     client = Consumer({"bootstrap.servers": mirroring.address, "group.id": group, **QUIET})
     assert client.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == OFFSET_INVALID
     assert _command(cluster, mirroring, *imported).startswith("0\n")
@@ -151,9 +169,11 @@ def test_commands_about_groups_say_in_a_sentence_what_is_wrong(cluster: Cluster,
     assert "Nothing to export" in _command(cluster, mirroring, "export", "--group", f"unknown-{topic}")
     create(cluster.kafka, topic, 1)
     produce(cluster.kafka, topic, [b"x"])
-    with member(mirroring.address, f"seen-{topic}", topic) as one:
+    client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client.subscribe(f"persistent://public/default/{topic}", f"busy-{topic}", initial_position=pulsar.InitialPosition.Earliest)
+    client.close()
+    with member(mirroring.address, f"busy-{topic}", topic) as one:
         wait_for(lambda: len(one.read) == 1)
-        wait_for(lambda: f"seen-{topic}" in _subscriptions(cluster, topic))
-        assert "has members: stop them first" in _command(cluster, mirroring, "import", "--group", f"seen-{topic}", "--topic", topic)
+        assert "has members: stop them first" in _command(cluster, mirroring, "import", "--group", f"busy-{topic}", "--topic", topic)
     gone = SidecarProcess(mirroring.log.parent / "gone", cluster.pulsar_url, cluster.admin_url)
     assert f"the sidecar at {gone.address} can't be asked" in _command(cluster, gone, "export", "--group", "g")

@@ -221,7 +221,7 @@ class GroupService:
         try:
             return await self._admin.partitions(self._topic)
         except TopicMissing:
-            log.info("%s is made with %d partitions", self._topic, self._config.offsets_partitions)
+            log.info("%s is to be made with %d partitions", self._topic, self._config.offsets_partitions)
         with contextlib.suppress(AlreadyExists):
             await self._admin.create_namespace(self._config.namespace)
             # Made here, so nobody else's settings are touched: committed offsets have no subscription to keep them.

@@ -21,11 +21,15 @@ from kio.schema.errors import ErrorCode
 from handler.partition.partition import Partition
 from handler.partition.port import EntryLog
 from handler.partition.single import entries_from
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.partition.store import WRITER_PREFIX
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
+_refused = RateLimitedLog(log, per_second=0.1, burst=3)
 
 INTERVAL_SECONDS: Final = 1.0
 CONCURRENT_MOVES: Final = 8
@@ -46,13 +50,19 @@ class Mirror:
         self._log_of = log_of
         self._partition_of = partition_of
         self._wanted: dict[Place, int] = {}
+        self._behind: set[Place] = set()  # those that could not be moved when it was tried last
         self._stands_at: OrderedDict[Place, Position] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._deletions: set[asyncio.Task[None]] = set()
         self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
 
     def wants(self, group: str) -> bool:
-        return any(fnmatchcase(group, pattern) for pattern in self._patterns)
+        if not any(fnmatchcase(group, pattern) for pattern in self._patterns):
+            return False
+        if names_a_subscription(group) and not group.startswith(WRITER_PREFIX):
+            return True
+        _refused.warning("the group %r is not mirrored: no subscription can have this name", group)
+        return False
 
     # --- commits → subscriptions
 
@@ -103,18 +113,24 @@ class Mirror:
     async def _move_all(self) -> None:
         wanted, self._wanted = self._wanted, {}
         await asyncio.gather(*(self._move(place, offset) for place, offset in wanted.items()))
+        metrics.MIRROR_BEHIND.set(len(self._behind))
 
     async def _move(self, place: Place, offset: int) -> None:
         async with self._moves:
             try:
                 await self.move(place, offset)
             except TopicMissing:
+                self._behind.discard(place)
                 log.info("%s is gone, and with it the subscription %s", place.partition, place.group)
-            except Unavailable as error:
-                log.info("the subscription %s of %s follows later: %s", place.group, place.partition, error)
-                self._wanted.setdefault(place, offset)
             except PulsarError as error:
-                log.warning("the subscription %s of %s can't follow its group: %s", place.group, place.partition, error)
+                self._wanted.setdefault(place, offset)
+                if place not in self._behind:
+                    log.warning("the subscription %s of %s follows its group later: %s", place.group, place.partition, error)
+                self._behind.add(place)
+            else:
+                if place in self._behind:
+                    self._behind.discard(place)
+                    log.info("the subscription %s of %s follows its group again", place.group, place.partition)
 
     async def move(self, place: Place, offset: int) -> None:
         """Put the subscription before the entry that holds `offset`."""

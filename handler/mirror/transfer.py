@@ -68,9 +68,12 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
         committed = await _committed(wanted)
         steps = await _steps(wanted, names, admin, mirror, committed)
         _show(wanted, steps, say)
+        if not steps:
+            return 1
+        steps = [step for step in steps if step.committed != step.subscribed]
         if not wanted.dry_run:
             await _carry_out(wanted, names, mirror, steps)
-            say(f"{sum(_source(wanted, step) is not None for step in steps)} partitions set")
+            say(f"{len(steps)} partitions set")
     except (KafkaError, OSError) as error:
         raise TransferFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
     except (PulsarError, InvalidTopicName) as error:
@@ -95,7 +98,7 @@ async def _committed(wanted: Transfer) -> dict[tuple[str, int], int]:
 async def _steps(
     wanted: Transfer, names: TopicNames, admin: PulsarAdmin, mirror: Mirror, committed: dict[tuple[str, int], int]
 ) -> list[Step]:
-    topics = [names.canonical(topic) for topic in wanted.topics]
+    topics = list(dict.fromkeys(names.canonical(topic) for topic in wanted.topics))
     if not topics and wanted.direction == EXPORT:
         topics = sorted({topic for topic, _ in committed})
     elif not topics:
@@ -129,13 +132,21 @@ def _show(wanted: Transfer, steps: list[Step], say: Callable[[str], None]) -> No
         say(f"Nothing to {wanted.direction}: no partition has {what}.")
         return
     wide = max(len("TOPIC"), *(len(step.topic) for step in steps))
-    say(f"{'TOPIC':{wide}}  PARTITION  {'COMMITTED':>12}  {'SUBSCRIPTION':>12}  {'':7}")
+    target = "COMMITTED" if wanted.direction == IMPORT else "SUBSCRIPTION"
+    say(f"{'TOPIC':{wide}}  PARTITION  {'COMMITTED':>12}  {'SUBSCRIPTION':>12}  NEW {target}")
     for step in steps:
         shown = ["-" if one is None else str(one) for one in (step.committed, step.subscribed)]
-        same = "as it is" if step.committed == step.subscribed else f"→ {_source(wanted, step)}"
-        say(f"{step.topic:{wide}}  {step.partition:>9}  {shown[0]:>12}  {shown[1]:>12}  {same}")
+        say(f"{step.topic:{wide}}  {step.partition:>9}  {shown[0]:>12}  {shown[1]:>12}  {_change(wanted, step)}")
     if wanted.dry_run:
         say("Nothing was changed: this was a dry run.")
+
+
+def _change(wanted: Transfer, step: Step) -> str:
+    before, after = (step.committed, step.subscribed) if wanted.direction == IMPORT else (step.subscribed, step.committed)
+    if before == after:
+        return "as it is"
+    assert after is not None
+    return f"{after}, back by {before - after}: records come again" if before is not None and after < before else str(after)
 
 
 async def _carry_out(wanted: Transfer, names: TopicNames, mirror: Mirror, steps: list[Step]) -> None:

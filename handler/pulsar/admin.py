@@ -33,7 +33,22 @@ def _path(topic: str) -> str:
     return f"/admin/v2/{domain}/{quote(tenant, safe='')}/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
+# Cursors that brokers keep on a topic for themselves.
+_PULSARS_OWN: Final = ("__compaction", "pulsar.dedup")
+
+
+def names_a_subscription(name: str) -> bool:
+    """Whether a name reaches a subscription of exactly that name through the admin API.
+
+    A path has no place for `.` and `..`, whose URL is that of something else; brokers decode `%` once more
+    than it was encoded; and some names are the cursors of Pulsar itself.
+    """
+    return name not in ("", ".", "..", *_PULSARS_OWN) and "%" not in name and not name.startswith("pulsar.repl")
+
+
 def _subscription(partition: str, name: str) -> str:
+    if not names_a_subscription(name):
+        raise Refused(f"{name!r} can't be the name of a subscription")
     return f"{_path(partition)}/subscription/{quote(name, safe='')}"
 
 
@@ -140,7 +155,9 @@ class PulsarAdmin:
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
         """The stats of every partition that has some, by index."""
         found = await self.get(_path(topic) + "/partitioned-stats", perPartition="true")
-        return {int(name.rpartition("-partition-")[2]): stats for name, stats in found["partitions"].items()}
+        # While brokers stop, the topic itself may stand among them.
+        indexes = {name: name.rpartition("-partition-")[2] for name in found["partitions"]}
+        return {int(index): found["partitions"][name] for name, index in indexes.items() if index.isdigit()}
 
     async def compacted_ledger(self, partition: str) -> int:
         """The ledger that holds what a partition was compacted to, −1 for none."""
@@ -194,6 +211,10 @@ class PulsarAdmin:
 
     async def broker_settings(self) -> dict[str, str]:
         found: dict[str, str] = await self.get("/admin/v2/brokers/configuration/runtime")
+        return found
+
+    async def tenants(self) -> list[str]:
+        found: list[str] = await self.get("/admin/v2/tenants")
         return found
 
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from handler.apis.api import Result
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
-from handler.server.limits import RateLimitedLog
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)

@@ -24,6 +24,7 @@ COMMITTED_OFFSETS = Gauge("kafka_sidecar_committed_offsets", "Committed offsets 
 REBALANCES = Counter("kafka_sidecar_rebalances_total", "Rebalances that came to their end.")
 COMMITS = Counter("kafka_sidecar_commits_total", "Offsets committed.")
 TERMS_LOST = Counter("kafka_sidecar_group_terms_lost_total", "Times a partition of __consumer_offsets was lost while it was led.")
+MIRROR_BEHIND = Gauge("kafka_sidecar_mirror_behind", "Mirrored subscriptions that could not be moved to where their group has committed.")
 FORWARDED = Counter("kafka_sidecar_forwarded_total", "Requests passed on to other sidecars, by outcome.", ["outcome"])
 INDEX_ALARMS = Counter("kafka_sidecar_index_alarms_total", "Times a log contradicted itself. Any is a reason to call someone.")
 UNREADABLE_ENTRIES = Counter("kafka_sidecar_unreadable_entries_total", "Entries that could not be read as Kafka records.")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin, _subscription, names_a_subscription
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -96,3 +96,18 @@ async def test_redirects_in_a_circle_end() -> None:
     client = admin("http://one", lambda request: httpx.Response(307, headers={"location": str(request.url)}))
     with pytest.raises(Unavailable, match="redirected"):
         await client.clusters()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "%2e%2e", "a%2Fb", "__compaction", "pulsar.dedup", "pulsar.repl.eu"])
+def test_what_does_not_reach_a_subscription_is_refused_before_it_reaches_something_else(name: str) -> None:
+    assert not names_a_subscription(name)
+    with pytest.raises(Refused):
+        _subscription("persistent://public/default/t-partition-0", name)
+
+
+@pytest.mark.parametrize("name", ["orders", "a/b", "../x", "with space", "ünï", "a.b"])
+def test_other_names_are_one_part_of_the_path(name: str) -> None:
+    path = _subscription("persistent://public/default/t-partition-0", name)
+    url = httpx.URL("http://broker:8080" + path)
+    assert url.raw_path.decode().startswith("/admin/v2/persistent/public/default/t-partition-0/subscription/")
+    assert url.raw_path.decode().count("/") == 8
