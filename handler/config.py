@@ -208,6 +208,8 @@ def check(config: Config) -> None:
         lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1
         if isinstance(value, int) and value < lowest:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
+    if config.groups.offset_metadata_bytes > 32_767:
+        raise ConfigError("groups.offset_metadata_bytes must be 32767 or less: the records of offsets have no room for more")
     if config.groups.min_session_timeout_ms > config.groups.max_session_timeout_ms:
         raise ConfigError("groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit")
     if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):

@@ -40,6 +40,12 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(t
         ({"KAFKA_SIDECAR_PULSAR__URL": "http://x"}, "it begins with pulsar://"),
         ({"KAFKA_SIDECAR_PULSAR__URL": "pulsar+ssl://x"}, "not supported yet"),
         ({"KAFKA_SIDECAR_LIMITS__CACHE_BYTES": "0"}, "must be more than 0"),
+        ({"KAFKA_SIDECAR_GROUPS__NAMESPACE": "nonsense"}, "groups.namespace is 'nonsense': write tenant/namespace"),
+        ({"KAFKA_SIDECAR_GROUPS__OFFSET_METADATA_BYTES": "-1"}, "groups.offset_metadata_bytes must be 0 or more"),
+        ({"KAFKA_SIDECAR_GROUPS__OFFSET_METADATA_BYTES": "40000"}, "must be 32767 or less"),
+        ({"KAFKA_SIDECAR_GROUPS__MIN_SESSION_TIMEOUT_MS": "9000000"}, "is more than groups.max_session_timeout_ms"),
+        ({"KAFKA_SIDECAR_CONTROL__LISTEN": "0.0.0.0:9094"}, "set control.advertised to host:port"),
+        ({"KAFKA_SIDECAR_CONTROL__ADVERTISED": "0.0.0.0:77"}, "other sidecars need a host and a port"),
     ],
 )
 def test_a_mistake_is_one_sentence(environment: dict[str, str], told: str) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.docs import with_matrix
+from handler.docs import configuration, with_matrix
 
-PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def test_the_matrix_is_that_of_the_code() -> None:
-    page = PAGE.read_text()
+    page = (DOCS / "compatibility.md").read_text()
     assert with_matrix(page) == page, "run `make docs`"
+
+
+def test_every_setting_and_metric_is_on_its_page() -> None:
+    page = (DOCS / "configuration.md").read_text()
+    assert configuration() == page, "run `make docs`"
+    for name in ("kafka_sidecar_request_seconds", "kafka_sidecar_index_alarms_total", "mirror", "replay_entries"):
+        assert f"`{name}`" in page
