@@ -195,6 +195,7 @@ def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
 def test_what_was_committed_of_a_deleted_topic_goes_with_it(pair: Pair, topic: str) -> None:
     create(pair.first.address, topic, 1)
     groups = [f"{topic}-{name}" for name in GROUPS]
+    wait_for(lambda: all(_is_coordinated(pair.second.address, group, topic) for group in groups))
     for group in groups:
         client = Consumer({"bootstrap.servers": pair.second.address, "group.id": group, "enable.auto.commit": False, **QUIET})
         client.assign([TopicPartition(topic, 0)])
