@@ -16,6 +16,7 @@ from handler import doctor
 from handler.apis.api import Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.groups import settled
+from handler.apis.order import Order
 from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
@@ -67,20 +68,21 @@ class Sidecar:
             ),
         )  # fmt: skip
         names = TopicNames(config.kafka.namespace)
+        mirror = Mirror(
+            config.groups.mirror, self.admin, lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), self.partitions.get
+        )
         self.services = Services(
             config=config.kafka,
             catalog=Catalog(self.admin, names, loop.time),
             partitions=self.partitions,
             sessions=FetchSessions(),
-            groups=GroupService(self.client, self.admin, config.groups, config.kafka, names.canonical),
+            groups=GroupService(self.client, self.admin, config.groups, config.kafka, names.canonical, partial(_mirror, mirror, names)),
             peers=Peers(loop.time),
-            mirror=Mirror(
-                config.groups.mirror, self.admin, lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), self.partitions.get
-            ),
+            mirror=mirror,
+            order=Order(),
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
-        self.services.groups.coordinator.on_committed = partial(_mirror, self.services)
         self._dispatch = Dispatcher(self.services)
         self.control = ControlServer(self.services.groups.name, self._serve_peer, self.services.groups.coordinator.forget_topics)
         self.listener = Listener(
@@ -135,11 +137,11 @@ class Sidecar:
         await self.admin.close()
 
 
-def _mirror(services: Services, key: OffsetKey, value: OffsetValue) -> None:
+def _mirror(mirror: Mirror, names: TopicNames, key: OffsetKey, value: OffsetValue) -> None:
     """A commit was stored: the group's subscription follows, if it is to have one."""
-    if services.mirror.wants(key.group):
+    if mirror.wants(key.group):
         with contextlib.suppress(InvalidTopicName):
-            services.mirror.committed(key.group, services.catalog.names.parse(key.topic).partition(key.partition), value.offset)
+            mirror.committed(key.group, names.parse(key.topic).partition(key.partition), value.offset)
 
 
 async def run(config: Config) -> int:

@@ -12,14 +12,11 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import Asked, ask, asked_topic, coordinated, milliseconds, place
-from handler.apis.order import Order
+from handler.apis.groups import Asked, ask, asked_topic, coordinated_in_order, milliseconds, place
 from handler.groups.coordinator import Commit, Coordinator
 from handler.groups.shard import TopicPartition
 
 GROUP_NOT_FOUND_SINCE: Final = 9
-# Also for OffsetFetch, which must see what its client has committed before.
-ORDER: Final = Order()
 
 Offsets = dict[TopicPartition, tuple[int, int, str]]
 
@@ -79,4 +76,4 @@ def _refuse(call: Call, error: ErrorCode) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-API: Final = Api(8, "OffsetCommit", 2, 10, coordinated(_handle, _refuse, ORDER))
+API: Final = Api(8, "OffsetCommit", 2, 10, coordinated_in_order(_handle, _refuse))

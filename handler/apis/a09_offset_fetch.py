@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis.a08_offset_commit import ORDER
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import Asked, asked_topic, coordinated, place
-from handler.apis.spread import spread
+from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place
+from handler.apis.spread import Parts, spread
 from handler.apis.topics import find
 from handler.groups.records import OffsetValue
 from handler.groups.shard import NotLeading, Offsets
@@ -130,7 +129,7 @@ def _refuse(call: Call, error: ErrorCode) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-_handle_one: Final = coordinated(_of_one, _refuse, ORDER)
+_handle_one: Final = coordinated_in_order(_of_one, _refuse)
 
 
 async def _of_many(services: Services, call: Call) -> Answer:
@@ -141,8 +140,8 @@ async def _of_many(services: Services, call: Call) -> Answer:
         return {"group_id": group.group_id, "topics": (), "error_code": error}
 
     for group in call.request.groups:
-        await ORDER.wait(call.client, group.group_id)
-    groups = await spread(services, call, "groups", call.request.groups, lambda group: group.group_id, here, refuse)
+        await services.order.wait(call.client, group.group_id)
+    groups = await spread(services, call, Parts("groups", "groups", lambda group: group.group_id, here, refuse))
     return {"throttle_time": 0, "groups": groups}
 
 

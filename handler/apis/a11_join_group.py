@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, client_host, coordinated, milliseconds
+from handler.groups.classic.members import Join, JoinAnswer
 from handler.groups.coordinator import Coordinator, new_member_id
-from handler.groups.members import Join, JoinAnswer
 
 MEMBER_ID_REQUIRED_SINCE: Final = 4
 NULL_PROTOCOL_SINCE: Final = 7

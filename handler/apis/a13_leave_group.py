@@ -9,8 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, coordinated
+from handler.groups.classic.members import Leaving
 from handler.groups.coordinator import Coordinator
-from handler.groups.members import Leaving
 
 MANY_SINCE: Final = 3
 

@@ -9,8 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, coordinated
+from handler.groups.classic.members import Sync, SyncAnswer
 from handler.groups.coordinator import Coordinator
-from handler.groups.members import Sync, SyncAnswer
 
 
 def _handle(services: Services, call: Call) -> Result:

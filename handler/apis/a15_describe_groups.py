@@ -9,9 +9,9 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.spread import spread
-from handler.groups.classic import ClassicGroup
-from handler.groups.members import State
+from handler.apis.spread import Parts, spread
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import State
 from handler.groups.shard import NotLeading
 
 NOT_FOUND_SINCE: Final = 6
@@ -24,7 +24,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
         return _nothing(group_id, "", error, None)
 
-    return {"throttle_time": 0, "groups": await spread(services, call, "groups", call.request.groups, str, here, refuse)}
+    return {"throttle_time": 0, "groups": await spread(services, call, Parts("groups", "groups", str, here, refuse))}
 
 
 def _describe(services: Services, call: Call, group_id: str) -> dict[str, Any]:

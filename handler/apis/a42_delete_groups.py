@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.groups import pulsar_partitions
-from handler.apis.spread import spread
+from handler.apis.spread import Parts, spread
 from handler.groups.shard import NotLeading
 
 
@@ -34,7 +34,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
         return {"group_id": group_id, "error_code": error}
 
-    results = await spread(services, call, "groups_names", call.request.groups_names, str, here, refuse)
+    results = await spread(services, call, Parts("groups_names", "results", str, here, refuse))
     return {"throttle_time": 0, "results": results}
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.order import Order
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
@@ -59,6 +60,7 @@ class Services:
     groups: GroupService
     peers: Peers
     mirror: Mirror
+    order: Order
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Call, Handler, Result, Services, Told
-from handler.apis.order import Order
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.fleet.peers import PeerUnavailable
@@ -60,18 +59,27 @@ async def settled(result: Result) -> Told:
 # --- elsewhere
 
 
-def coordinated(handle: Handler, refuse: Refuse, order: Order | None = None) -> Handler:
-    """A handler of requests about one group, wherever that group is coordinated; in the order of its clients if one is given."""
+def coordinated(handle: Handler, refuse: Refuse) -> Handler:
+    """A handler of requests about one group, wherever that group is coordinated."""
 
     @wraps(handle)
     def routed(services: Services, call: Call) -> Result:
         group_id = call.request.group_id
-        if call.forwarded or not group_id:
+        if call.forwarded or not group_id or services.groups.leads(group_id):
             return handle(services, call)
-        if services.groups.leads(group_id) and not (order is not None and order.is_waiting(call.client, group_id)):
+        return _elsewhere(services, call, handle, refuse)
+
+    return routed
+
+
+def coordinated_in_order(handle: Handler, refuse: Refuse) -> Handler:
+    """The same for requests of which one client's do not overtake each other, whichever way they take."""
+
+    @wraps(handle)
+    def routed(services: Services, call: Call) -> Result:
+        group_id, order = call.request.group_id, services.order
+        if call.forwarded or not group_id or (services.groups.leads(group_id) and not order.is_waiting(call.client, group_id)):
             return handle(services, call)
-        if order is None:
-            return _elsewhere(services, call, handle, refuse)
         return order.run(call.client, group_id, lambda: _elsewhere(services, call, handle, refuse))
 
     return routed

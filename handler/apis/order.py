@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from handler.apis.api import Client
-
 T = TypeVar("T")
 
 
@@ -25,17 +23,17 @@ class _Queue:
 
 class Order:
     def __init__(self) -> None:
-        self._queues: WeakKeyDictionary[Client, dict[str, _Queue]] = WeakKeyDictionary()
+        self._queues: WeakKeyDictionary[object, dict[str, _Queue]] = WeakKeyDictionary()
 
-    def is_waiting(self, client: Client, group_id: str) -> bool:
+    def is_waiting(self, client: object, group_id: str) -> bool:
         return group_id in self._queues.get(client, ())
 
-    async def wait(self, client: Client, group_id: str) -> None:
+    async def wait(self, client: object, group_id: str) -> None:
         """Until all that has come up to now is done."""
         if self.is_waiting(client, group_id):
             await self.run(client, group_id, _nothing)
 
-    async def run(self, client: Client, group_id: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, client: object, group_id: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do `work` when all that came before it is done. It takes its place when this is first awaited."""
         queues = self._queues.setdefault(client, {})
         queue = queues.setdefault(group_id, _Queue())

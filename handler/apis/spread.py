@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
@@ -18,24 +19,35 @@ from handler.groups.directory import Leader
 from handler.groups.shard import NotLeading
 from handler.wire.headers import read_header, response_header
 
+log = logging.getLogger(__name__)
+
 Items = list[dict[str, Any]]
 
 
-async def spread(
-    services: Services, call: Call, field: str, asked: Sequence[Any], id_of: Callable[[Any], str],
-    here: Callable[[Sequence[Any]], Awaitable[Items]], refuse: Callable[[Any, ErrorCode], dict[str, Any]],
-) -> Items:  # fmt: skip
-    """Items of an answer, one for each of `asked`, which is the request's `field`."""
+class Parts(NamedTuple):
+    """How a request and its answer are made of parts, one for each group."""
+
+    asked: str  # the request's field
+    told: str  # the answer's
+    id_of: Callable[[Any], str]
+    here: Callable[[Sequence[Any]], Awaitable[Items]]
+    refuse: Callable[[Any, ErrorCode], dict[str, Any]]
+
+
+async def spread(services: Services, call: Call, parts: Parts) -> Items:
+    """The answer's items, in the order in which they were asked for."""
+    asked = getattr(call.request, parts.asked)
     if call.forwarded:
-        return await here(asked)
-    leaders = await asyncio.gather(*(_leader(services, id_of(one)) for one in asked))
-    parts: dict[Leader | ErrorCode | None, list[int]] = {}
+        return await parts.here(asked)
+    leaders = await asyncio.gather(*(_leader(services, parts.id_of(one)) for one in asked))
+    places_of: dict[Leader | ErrorCode | None, list[int]] = {}
     for place, leader in enumerate(leaders):
-        parts.setdefault(leader, []).append(place)
-    answers = await asyncio.gather(*(_part(services, call, field, leader, [asked[at] for at in places], here, refuse)
-                                     for leader, places in parts.items()))  # fmt: skip
+        places_of.setdefault(leader, []).append(place)
+    answers = await asyncio.gather(
+        *(_part(services, call, parts, leader, [asked[at] for at in places]) for leader, places in places_of.items())
+    )
     found: list[dict[str, Any] | None] = [None] * len(asked)
-    for places, items in zip(parts.values(), answers, strict=True):
+    for places, items in zip(places_of.values(), answers, strict=True):
         for at, item in zip(places, items, strict=True):
             found[at] = item
     return [item for item in found if item is not None]
@@ -50,20 +62,20 @@ async def _leader(services: Services, group_id: str) -> Leader | ErrorCode | Non
         return refused.error
 
 
-async def _part(
-    services: Services, call: Call, field: str, leader: Leader | ErrorCode | None, asked: Sequence[Any],
-    here: Callable[[Sequence[Any]], Awaitable[Items]], refuse: Callable[[Any, ErrorCode], dict[str, Any]],
-) -> Items:  # fmt: skip
+async def _part(services: Services, call: Call, parts: Parts, leader: Leader | ErrorCode | None, asked: Sequence[Any]) -> Items:
     if leader is None:
-        return await here(asked)
+        return await parts.here(asked)
     if isinstance(leader, ErrorCode):
-        return [refuse(one, leader) for one in asked]
+        return [parts.refuse(one, leader) for one in asked]
     try:
-        answer = await ask_peer(services, call, leader, replace(call.request, **{field: tuple(asked)}))
+        answer = await ask_peer(services, call, leader, replace(call.request, **{parts.asked: tuple(asked)}))
     except NotLeading as refused:
-        return [refuse(one, refused.error) for one in asked]
-    items = next(value for value in answer.values() if isinstance(value, list | tuple))
-    return list(items)
+        return [parts.refuse(one, refused.error) for one in asked]
+    items = list(answer[parts.told])
+    if len(items) != len(asked):
+        log.warning("sidecar %s answered %d of %d that it was asked for", leader.name, len(items), len(asked))
+        return [parts.refuse(one, ErrorCode.coordinator_not_available) for one in asked]
+    return items
 
 
 async def ask_peer(services: Services, call: Call, leader: Leader, request: Any) -> Answer:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from handler.groups.classic import CONSUMER_PROTOCOL, ClassicGroup
+from handler.config import GroupsConfig
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, State, Sync, SyncAnswer
 from handler.groups.expiry import expired
-from handler.groups.members import Join, JoinAnswer, Leaving, Now, State, Sync, SyncAnswer
+from handler.groups.log import TermLog
+from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import GroupKey, OffsetKey, OffsetValue, Record, partition_of
-from handler.groups.shard import NotLeading, Offsets, Phase, Shard, TopicPartition
+from handler.groups.shard import NotLeading, Offsets, Phase, Shard, Surroundings, TopicPartition
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -29,14 +31,7 @@ STALLED_SECONDS: Final = 10.0
 EXPIRY_SECONDS: Final = 600.0
 
 Told = Callable[[ErrorCode], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorLimits:
-    min_session_timeout: int = 6_000
-    max_session_timeout: int = 1_800_000
-    offset_metadata_bytes: int = 4_096
-    retention_ms: int = 7 * 24 * 3600 * 1000
+OnCommitted = Callable[[OffsetKey, OffsetValue], None]  # told of every commit that is stored
 
 
 class Commit(NamedTuple):
@@ -53,13 +48,12 @@ class Coordinator:
     """`shards` is empty until the partitions of `__consumer_offsets` are known."""
 
     def __init__(
-        self, limits: CoordinatorLimits, now: Callable[[], Now], topic_name: Callable[[str], str] = lambda name: name,
+        self, config: GroupsConfig, now: Callable[[], Now], topic_name: Callable[[str], str], on_committed: OnCommitted,
         awake_clock: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self.shards: list[Shard] = []
-        # Told of every commit that is stored.
-        self.on_committed: Callable[[OffsetKey, OffsetValue], None] = lambda key, value: None
-        self._limits = limits
+        self._around = Surroundings(config=config, now=now, topic_name=topic_name, may_act=self._is_awake, on_committed=on_committed)
+        self._config = config
         self._now = now
         self._topic_name = topic_name
         # Also counts while the machine sleeps, where there is such a clock.
@@ -67,13 +61,10 @@ class Coordinator:
         self._beat_at = self._awake_clock()
         self._expire_at = now().clock + EXPIRY_SECONDS
 
-    def begin(self, shards: list[Shard]) -> None:
-        """From now on there are shards, and `beat` is called once a second."""
-        self.shards = shards
+    def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog]]]) -> None:
+        """From now on there are shards, one for each log, and `beat` is called once a second."""
+        self.shards = [Shard(name, open_log, self._around) for name, open_log in logs]
         self._beat_at = self._awake_clock()
-        for shard in shards:
-            shard.may_act = self._is_awake
-            shard.on_committed = self.on_committed
 
     # --- whose group it is
 
@@ -120,7 +111,7 @@ class Coordinator:
 
     def join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
         shard = self._leading(group_id)
-        if not self._limits.min_session_timeout <= request.session_timeout <= self._limits.max_session_timeout:
+        if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
             told(JoinAnswer(ErrorCode.invalid_session_timeout, request.member_id))
             return
         group = shard.group(group_id) if request.member_id else shard.group_or_new(group_id)
@@ -171,7 +162,7 @@ class Coordinator:
         errors = dict.fromkeys(request.offsets, ErrorCode.none)
         records = []
         for (topic, index), (offset, leader_epoch, metadata) in request.offsets.items():
-            if len(metadata.encode()) > self._limits.offset_metadata_bytes:
+            if len(metadata.encode()) > self._config.offset_metadata_bytes:
                 errors[topic, index] = ErrorCode.offset_metadata_too_large
             else:
                 value = OffsetValue(offset, leader_epoch, metadata, now, expires_at)
@@ -270,6 +261,7 @@ class Coordinator:
 
     def expire_offsets(self) -> None:
         now = self._now().wall
+        retention = self._config.offsets_retention_minutes * 60_000
         for shard in self.shards:
             if shard.phase is not Phase.LEADING:
                 continue
@@ -277,7 +269,7 @@ class Coordinator:
                 offsets = shard.offsets.get(group.group_id, {})
                 if any(key.group == group.group_id for key in shard.under_way):
                     continue  # what is being committed must not be deleted behind it
-                gone = expired(group, self._subscribed(group), offsets, now, self._limits.retention_ms)
+                gone = expired(group, self._subscribed(group), offsets, now, retention)
                 if gone:
                     log.info("group %s: %d offsets have expired", group.group_id, len(gone))
                 if group.state is State.EMPTY and not group.awaits_somebody and len(gone) == len(offsets):

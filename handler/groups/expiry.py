@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from handler.groups.classic import CONSUMER_PROTOCOL, ClassicGroup
-from handler.groups.members import State
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import State
+from handler.groups.machine import CONSUMER_PROTOCOL
 from handler.groups.records import OffsetValue
 from handler.groups.shard import Offsets, TopicPartition
 
 
 def expired(group: ClassicGroup, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
-    """The offsets that may go. `now` and `retention` are milliseconds."""
-    since = _since(group)
+    """The offsets that may go. `subscribed` are the topics of the group's members, None if they do not say.
+    `now` and `retention` are milliseconds.
+    """
+    since = _since(group, subscribed)
     if since is None:
         return []
     gone = []
@@ -25,13 +28,13 @@ def expired(group: ClassicGroup, subscribed: frozenset[str] | None, offsets: Off
     return gone
 
 
-def _since(group: ClassicGroup) -> Callable[[OffsetValue], int] | None:
+def _since(group: ClassicGroup, subscribed: frozenset[str] | None) -> Callable[[OffsetValue], int] | None:
     """From when the retention of an offset counts; None while none of the group's may expire."""
     if group.protocol_type is None:  # never had members: it commits on its own
         return lambda value: value.committed_at
     if group.state is State.EMPTY:
         state_since = group.state_since
         return lambda value: state_since if state_since >= 0 else value.committed_at
-    if group.protocol_type == CONSUMER_PROTOCOL and group.state is State.STABLE and group.subscribed_topics is not None:
+    if group.protocol_type == CONSUMER_PROTOCOL and group.state is State.STABLE and subscribed is not None:
         return lambda value: value.committed_at
     return None

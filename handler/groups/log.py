@@ -1,7 +1,7 @@
 """One partition of `__consumer_offsets` as a coordinator uses it: taken, read to its end, written.
 
 `TermLog` is what a term needs; the tests have a twin of it. Whoever takes a log writes a marker as its
-first entry and reads up to it: producers before are fenced by then, so nothing of theirs comes behind
+first entry and reads up to it: producers before are gone by then, so nothing of theirs comes behind
 the marker, and unlike the last entry a broker names, the marker is always delivered, compaction or not.
 """
 
@@ -25,6 +25,7 @@ from handler.pulsar.messages import Message, read_messages, write_batch
 from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE, Producer
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.reader import Reader
+from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +87,6 @@ class PulsarTermLog(TermLog):
             self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
         )
         self._send([(MARKER_KEY, name.encode())])
-
-    async def _open(self, name: str, access_mode: int, wait_seconds: float | None) -> Producer:
-        return await self._client.producer(self._topic, name, self, access_mode=access_mode, wait_seconds=wait_seconds, purpose="lead")
 
     async def read(self, on_record: OnRecord) -> None:
         """Everything up to the marker, in order; of what was compacted only the last of each key."""
@@ -235,11 +233,13 @@ class _Reading:
         try:
             messages, count = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
         except Exception as error:
+            metrics.UNREADABLE_ENTRIES.inc()
             log.error("entry %s of __consumer_offsets can't be read and is passed over: %s", entry.position, error)
         for message in messages:
             try:
                 self._tell(message)
             except Exception as error:
+                metrics.UNREADABLE_ENTRIES.inc()
                 log.error("a message in entry %s of __consumer_offsets is passed over: %s", entry.position, error)
         self._taken += max(count, 1)
         if self._taken >= PERMITS // 2 and self._reader is not None:

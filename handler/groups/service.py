@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
-from handler.groups.coordinator import Coordinator, CoordinatorLimits
+from handler.groups.coordinator import Coordinator, OnCommitted
 from handler.groups.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
 from handler.groups.election import Election
 from handler.groups.log import PulsarTermLog
-from handler.groups.members import Now
+from handler.groups.machine import Now
 from handler.groups.records import partition_of
-from handler.groups.shard import GroupLimits, NotLeading, Phase, Shard
+from handler.groups.shard import NotLeading, Phase, Shard
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -56,18 +56,17 @@ def _node(leader: Leader) -> Node:
 
 class GroupService:
     def __init__(
-        self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topic_name: Callable[[str], str]
-    ) -> None:
+        self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topic_name: Callable[[str], str],
+        on_committed: OnCommitted,
+    ) -> None:  # fmt: skip
         self._client = client
         self._admin = admin
         self._config = config
         self._kafka = kafka
-        self._topic_name = topic_name
         self._loop = asyncio.get_running_loop()
         self._topic = f"persistent://{config.namespace}/{TOPIC}"
         self.name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
         self.control_address = ""  # where others reach this one, known once it listens
-        self._limits = GroupLimits(initial_rebalance_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
         self._directory = Directory(admin, self._topic, self.name, self._loop.time)
         self._elections: list[Election] = []
         self._deciding: dict[int, asyncio.Task[Leader | ErrorCode | None]] = {}
@@ -76,11 +75,8 @@ class GroupService:
         self._beating: asyncio.Task[None] | None = None
         self._compacted: dict[Shard, int] = {}
         self.coordinator = Coordinator(
-            CoordinatorLimits(
-                min_session_timeout=config.min_session_timeout_ms, max_session_timeout=config.max_session_timeout_ms,
-                offset_metadata_bytes=config.offset_metadata_bytes, retention_ms=config.offsets_retention_minutes * 60_000,
-            ),
-            self._now, topic_name, partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)),
+            config, self._now, topic_name, on_committed,
+            partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)),
         )  # fmt: skip
 
     def _now(self) -> Now:
@@ -205,14 +201,12 @@ class GroupService:
             ADVERTISED.encode(): advertised.encode(), NODE.encode(): str(self._kafka.node_id).encode(),
             CONTROL.encode(): self.control_address.encode(),
         }  # fmt: skip
-        shards = []
-        for index in range(partitions):
-            topic = f"{self._topic}-partition-{index}"
-            open_log = partial(PulsarTermLog, self._client, self._admin, topic)
-            shard = Shard(f"{TOPIC}-{index}", open_log, self._limits, self._now, self._topic_name)
-            shards.append(shard)
+        topics = [f"{self._topic}-partition-{index}" for index in range(partitions)]
+        self.coordinator.begin(
+            [(f"{TOPIC}-{index}", partial(PulsarTermLog, self._client, self._admin, topic)) for index, topic in enumerate(topics)]
+        )
+        for topic, shard in zip(topics, self.coordinator.shards, strict=True):
             self._elections.append(Election(self._client, topic, self.name, metadata, shard))
-        self.coordinator.begin(shards)
         self._beating = asyncio.create_task(self._beat())
         log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic)
 

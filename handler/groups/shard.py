@@ -19,9 +19,12 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.groups.classic import ClassicGroup
+from handler.config import GroupsConfig
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
+from handler.groups.classic.stored import group_value
 from handler.groups.log import TermLog
-from handler.groups.members import Assigned, JoinAnswer, Now, Replaced, Reply, State, Store
+from handler.groups.machine import Now, Reply
 from handler.groups.records import GroupKey, GroupValue, Key, OffsetKey, OffsetValue, Record, Value
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
@@ -38,9 +41,14 @@ Offsets = dict[TopicPartition, OffsetValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLimits:
-    initial_rebalance_delay: float = 3.0
-    max_size: int = 2**31 - 1
+class Surroundings:
+    """What the shards of one coordinator have in common."""
+
+    config: GroupsConfig
+    now: Callable[[], Now]
+    topic_name: Callable[[str], str]  # the one name of a topic, under which its offsets are kept
+    may_act: Callable[[], bool]  # asked before time is taken for passed
+    on_committed: Callable[[OffsetKey, OffsetValue], None]
 
 
 class NotLeading(Exception):
@@ -63,21 +71,15 @@ def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
 
 
 class Shard:
-    def __init__(
-        self, name: str, open_log: Callable[[], TermLog], limits: GroupLimits, now: Callable[[], Now],
-        topic_name: Callable[[str], str] = lambda name: name,
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, open_log: Callable[[], TermLog], around: Surroundings) -> None:
         self.name = name
         self.phase = Phase.WAITING
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets: dict[str, Offsets] = {}
-        self.may_act: Callable[[], bool] = lambda: True  # asked before time is taken for passed
-        self.on_committed: Callable[[OffsetKey, OffsetValue], None] = lambda key, value: None
         self.records = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
-        self._limits = limits
-        self._now = now
-        self._topic_name = topic_name  # the one name of a topic, under which its offsets are kept
+        self._around = around
+        self._now = around.now
         self._loop = asyncio.get_running_loop()
         self._log: TermLog | None = None
         self._elected = False
@@ -138,7 +140,7 @@ class Shard:
         self.phase = Phase.LEADING
         for group_id, offsets in self.offsets.items():
             for (topic, partition), value in offsets.items():  # the term before may not have come to telling it
-                self.on_committed(OffsetKey(group_id, topic, partition), value)
+                self._around.on_committed(OffsetKey(group_id, topic, partition), value)
         count = sum(map(len, self.offsets.values()))
         log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, self._loop.time() - begun)
 
@@ -146,7 +148,7 @@ class Shard:
         key, value = record
         self.records += 1
         if adopted and isinstance(key, OffsetKey):
-            key = key._replace(topic=self._topic_name(key.topic))
+            key = key._replace(topic=self._around.topic_name(key.topic))
             if isinstance(value, OffsetValue):
                 value = value._replace(expires_at=-1)  # three days after its commit, which few took for a promise
         self._adopted.pop(key, None)
@@ -163,10 +165,8 @@ class Shard:
         now = self._now()
         loaded, self._loaded = self._loaded, {}
         for group_id, value in loaded.items():
-            group = ClassicGroup.load(
-                group_id, value, now, initial_delay=self._limits.initial_rebalance_delay, max_size=self._limits.max_size
-            )
-            self.groups[group_id] = group
+            group = self.groups[group_id] = self._new_group(group_id)
+            group.load(value, now)
             self._wake(group)
         for group_id in self.offsets:
             self.groups.setdefault(group_id, self._new_group(group_id))
@@ -174,7 +174,12 @@ class Shard:
     async def _write_again(self, taken: TermLog) -> None:
         """Before anything else is written: what Kafka-on-Pulsar left, in the form that compaction keeps."""
         adopted, self._adopted = self._adopted, {}
-        records = [record for record in (Record(key, value) for key, value in adopted.items()) if taken.fits(record)]
+        records = []
+        for record in (Record(key, value) for key, value in adopted.items()):
+            if taken.fits(record):
+                records.append(record)
+            else:
+                log.error("%s: what Kafka-on-Pulsar stored of group %s is too large for an entry and is lost", self.name, record.key.group)
         if adopted:
             log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
         for begin in range(0, len(records), RECORDS_AT_ONCE):
@@ -251,7 +256,7 @@ class Shard:
             self._lost(self._log, error)
         except BaseException:
             self._writes.pop(number, None)
-            self.under_way.subtract(record.key for record in records)
+            self._landed(records)
             raise
 
     def _stored(self, number: int, records: Sequence[Record]) -> None:
@@ -259,18 +264,23 @@ class Shard:
         if done is None:
             return
         self.records += len(records)
+        self._landed(records)
         for key, value in records:
-            self.under_way[key] -= 1
-            if not self.under_way[key]:
-                del self.under_way[key]
             if isinstance(key, OffsetKey):
                 self._apply_offset(key, value)
                 if isinstance(value, OffsetValue):
                     metrics.COMMITS.inc()
-                    self.on_committed(key, value)
+                    self._around.on_committed(key, value)
                 if value is not None and key.group not in self.groups:
                     self.groups[key.group] = self._new_group(key.group)
         done(ErrorCode.none)
+
+    def _landed(self, records: Sequence[Record]) -> None:
+        """These are no longer under way."""
+        for record in records:
+            self.under_way[record.key] -= 1
+            if self.under_way[record.key] <= 0:
+                del self.under_way[record.key]
 
     def after_writes(self, done: Callable[[ErrorCode], None]) -> None:
         """Call `done` when all that is under way is stored; now, if nothing is."""
@@ -310,8 +320,8 @@ class Shard:
         del self.groups[group.group_id]
 
     def _new_group(self, group_id: str) -> ClassicGroup:
-        limits = self._limits
-        return ClassicGroup(group_id, self._now(), initial_delay=limits.initial_rebalance_delay, max_size=limits.max_size)
+        config = self._around.config
+        return ClassicGroup(group_id, self._now(), initial_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
 
     def run(self, group: ClassicGroup) -> None:
         """Carry out what a group has decided."""
@@ -326,7 +336,7 @@ class Shard:
             self._wake(group)
 
     def _store_group(self, group: ClassicGroup, effect: Store) -> None:
-        record = Record(GroupKey(group.group_id), group.value(effect.assignments))
+        record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
         if self._log is not None and not self._log.fits(record):
             log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
             group.too_large(self._now(), effect.then)
@@ -361,7 +371,7 @@ class Shard:
     def _tick(self, group_id: str) -> None:
         self._alarms.pop(group_id, None)
         group = self.groups.get(group_id)
-        if group is not None and self.may_act():
+        if group is not None and self._around.may_act():
             try:
                 group.tick(self._now())
                 self.run(group)

@@ -16,11 +16,10 @@ from handler.pulsar.pulsar_api_pb2 import BaseCommand, MessageMetadata
 
 Type = BaseCommand.Type
 
-# PulsarApi.proto, enum ProducerAccessMode. The third and fourth need Pulsar 2.8 and 2.11 (PIP-68, PIP-161).
+# PulsarApi.proto, enum ProducerAccessMode (PIP-68).
 SHARED: Final = 0
 EXCLUSIVE: Final = 1
 WAIT_FOR_EXCLUSIVE: Final = 2
-EXCLUSIVE_WITH_FENCING: Final = 3
 
 
 class ProducerEvents(Protocol):

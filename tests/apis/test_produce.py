@@ -42,7 +42,7 @@ class Setup:
         )
         self.services = Services(
             config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(),
-            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None),
+            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), order=cast(Any, None),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kio.schema.errors import ErrorCode
 
-from handler.groups.classic import NEW_MEMBER_SECONDS, ClassicGroup
-from handler.groups.members import Join, JoinAnswer, Leaving, Now, Protocols, Reply, State, Store, Sync, SyncAnswer
+from handler.groups.classic.machine import NEW_MEMBER_SECONDS, ClassicGroup
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Protocols, State, Store, Sync, SyncAnswer
+from handler.groups.classic.stored import group_value
+from handler.groups.machine import Now, Reply
 
 NONE = ErrorCode.none
 DELAY = 3.0
@@ -306,7 +308,8 @@ def test_who_may_commit(stable: Bench) -> None:
 
 def test_a_group_that_was_loaded_goes_on_as_it_was(stable: Bench) -> None:
     assignments = {member.member_id: member.assignment for member in stable.group.members.values()}
-    loaded = ClassicGroup.load("g", stable.group.value(assignments), stable.now, initial_delay=DELAY, max_size=100)
+    loaded = ClassicGroup("g", stable.now, initial_delay=DELAY, max_size=100)
+    loaded.load(group_value(stable.group, assignments), stable.now)
     assert (loaded.state, loaded.generation, loaded.leader) == (State.STABLE, 1, stable.group.leader)
     for name in ("a", "b"):
         member = stable.joined(name).member_id
@@ -436,7 +439,7 @@ class Members(RuleBasedStateMachine):
     @invariant()
     def the_group_is_consistent(self) -> None:
         group = self.bench.group
-        assert set(group._static.values()) <= set(group.members)
+        assert set(group._roster._static.values()) <= set(group.members)
         assert group.leader is None or group.leader in group.members
         assert (group.leader is None) == (not group.members)
         assert not (group.state is State.EMPTY and group.members)

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from handler.groups.coordinator import Commit, Coordinator, CoordinatorLimits
-from handler.groups.members import Join, JoinAnswer, Leaving, Now, Sync, SyncAnswer
-from handler.groups.shard import GroupLimits, NotLeading, Phase, Shard
+from handler.config import GroupsConfig
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.coordinator import Commit, Coordinator
+from handler.groups.machine import Now
+from handler.groups.shard import NotLeading, Phase
 from tests.support.memory_term_log import MemoryOffsets
 
 NONE = ErrorCode.none
@@ -28,9 +30,10 @@ class Sidecar:
     skew: float = 0.0
 
     def __post_init__(self) -> None:
-        self.shard = Shard("__consumer_offsets-0", self.offsets.open, GroupLimits(initial_rebalance_delay=0.01), self.now)
-        self.coordinator = Coordinator(CoordinatorLimits(retention_ms=1_000), self.now)
-        self.coordinator.begin([self.shard])
+        config = GroupsConfig(initial_rebalance_delay_ms=10, offsets_retention_minutes=1)
+        self.coordinator = Coordinator(config, self.now, lambda name: name, lambda key, value: None)
+        self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
+        (self.shard,) = self.coordinator.shards
 
     def now(self) -> Now:
         return Now(asyncio.get_running_loop().time() + self.skew, self.wall)
@@ -177,7 +180,7 @@ async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not
     await sidecar.synced(gone, group="left")
     await sidecar.commit(3, group="left", member=gone.member_id, generation=gone.generation)
     await sidecar.asked(lambda told: sidecar.coordinator.leave("left", [Leaving(gone.member_id, None)], told))
-    sidecar.wall += 999
+    sidecar.wall += 59_999
     sidecar.coordinator.expire_offsets()
     assert [sidecar.kept(group) for group in ("alone", "lives", "left")] == [1, 2, 3]
     sidecar.wall += 1
@@ -216,7 +219,7 @@ async def test_who_asks_what_is_committed_sees_the_commit_before_it(sidecar: Sid
 
 async def test_a_commit_under_way_does_not_expire(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
-    sidecar.wall += 10_000
+    sidecar.wall += 600_000
     sidecar.offsets.hold_receipts = True
     commit = sidecar.commit(8)
     await asyncio.sleep(0)

@@ -8,7 +8,7 @@ import pytest
 
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import Fenced, Refused, Unavailable
-from handler.pulsar.producer import EXCLUSIVE_WITH_FENCING, WAIT_FOR_EXCLUSIVE
+from handler.pulsar.producer import EXCLUSIVE, WAIT_FOR_EXCLUSIVE
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
     TOPIC,
@@ -97,7 +97,7 @@ async def test_a_producer_with_an_old_epoch_is_fenced() -> None:
     async with fake_broker(fences) as broker:
         client = PulsarClient(broker.url)
         with pytest.raises(Fenced):
-            await client.producer(TOPIC, "w", Events(), access_mode=EXCLUSIVE_WITH_FENCING, topic_epoch=3)
+            await client.producer(TOPIC, "w", Events(), access_mode=EXCLUSIVE, topic_epoch=3)
         await client.close()
 
 

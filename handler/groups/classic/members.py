@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-Protocols = tuple[tuple[str, bytes], ...]
-Token = Any  # whoever waits for an answer; the machine only hands it back
+from handler.groups.machine import NOBODY, Reply, Token
 
-NOBODY: Final = ""  # UNKNOWN_MEMBER_ID
+Protocols = tuple[tuple[str, bytes], ...]
 
 
 class State(StrEnum):
@@ -20,11 +19,6 @@ class State(StrEnum):
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
-
-
-class Now(NamedTuple):
-    clock: float  # seconds, for what is due
-    wall: int  # milliseconds, for what is stored
 
 
 class Join(NamedTuple):
@@ -71,11 +65,6 @@ class SyncAnswer(NamedTuple):
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
-
-
-class Reply(NamedTuple):
-    to: Token
-    answer: JoinAnswer | SyncAnswer
 
 
 class Assigned(NamedTuple):

@@ -1,0 +1,38 @@
+"""How long a classic group waits for its members to join."""
+
+from __future__ import annotations
+
+
+class JoinWindow:
+    def __init__(self, initial_delay: float) -> None:
+        self._initial_delay = initial_delay
+        self.ends_at: float | None = None
+        self.is_first = False  # of a group that nobody was in
+        self._newcomer = False  # somebody came while the first one was open
+        self._remaining = 0.0  # how much longer the first one may grow
+
+    def open_first(self, clock: float, rebalance_seconds: float) -> None:
+        """group.initial.rebalance.delay.ms: the others of a new group are about to come."""
+        self.is_first = True
+        self._newcomer = False
+        self._remaining = max(rebalance_seconds - self._initial_delay, 0.0)
+        self.ends_at = clock + self._initial_delay
+
+    def open(self, clock: float, rebalance_seconds: float) -> None:
+        self.is_first = False
+        self.ends_at = clock + rebalance_seconds
+
+    def close(self) -> None:
+        self.ends_at = None
+
+    def somebody_came(self) -> None:
+        self._newcomer = True
+
+    def is_over(self, clock: float) -> bool:
+        """Whether the waiting ends, now that its time has come. The first one is prolonged as long as members come."""
+        if not (self.is_first and self._newcomer and self._remaining > 0):
+            return True
+        self._newcomer = False
+        self.ends_at = clock + min(self._initial_delay, self._remaining)
+        self._remaining = max(self._remaining - self._initial_delay, 0.0)
+        return False
