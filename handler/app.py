@@ -71,12 +71,13 @@ class Sidecar:
         mirror = Mirror(
             config.groups.mirror, self.admin, lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), self.partitions.get
         )
+        catalog = Catalog(self.admin, names, loop.time)
         self.services = Services(
             config=config.kafka,
-            catalog=Catalog(self.admin, names, loop.time),
+            catalog=catalog,
             partitions=self.partitions,
             sessions=FetchSessions(),
-            groups=GroupService(self.client, self.admin, config.groups, config.kafka, names.canonical, partial(_mirror, mirror, names)),
+            groups=GroupService(self.client, self.admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names)),
             peers=Peers(loop.time),
             mirror=mirror,
             order=Order(),

@@ -61,6 +61,12 @@ class GroupsConfig:
     min_session_timeout_ms: int = setting(6_000, "Shortest session timeout a member may ask for.")
     max_session_timeout_ms: int = setting(1_800_000, "Longest session timeout a member may ask for.")
     max_size: int = setting(2**31 - 1, "Most members of a group.")
+    consumer_session_timeout_ms: int = setting(45_000, "How long a member of the consumer protocol may be silent.")
+    consumer_heartbeat_interval_ms: int = setting(5_000, "How often members of the consumer protocol are asked to send heartbeats.")
+    migration: str = setting(
+        "bidirectional",
+        "Which groups with members change their protocol: bidirectional, upgrade (classic to consumer), downgrade or disabled.",
+    )
     mirror: str = setting("", "Groups whose commits move a Pulsar subscription of the same name: names or patterns, separated by commas.")
 
 

@@ -17,7 +17,7 @@ from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.test_groups import Member, wait_for
+from integration.members import Member, wait_for
 
 GROUPS = [f"group-{number}" for number in range(10)]
 # A broker takes a silent connection for dead after at most twice this.

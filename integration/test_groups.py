@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,62 +17,9 @@ from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java_tool
 from integration.launcher.programs import TOOLS, ProgramMember, available
+from integration.members import member, offsets, tool, wait_for
 
 RECORDS = 200
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
-
-
-class Member:
-    """A librdkafka consumer in a thread of its own, as an application runs it."""
-
-    def __init__(self, address: str, group: str, topic: str, **settings: object) -> None:
-        self.assigned: set[int] = set()
-        self.revocations = 0
-        self.read: list[tuple[int, int]] = []
-        base: dict[str, object] = {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"}
-        self.client = Consumer(base | settings)
-        self._incremental = settings.get("partition.assignment.strategy") == "cooperative-sticky"
-        self._stop = False
-        self.client.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        given = {one.partition for one in partitions}
-        self.assigned = self.assigned | given if self._incremental else given
-
-    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        self.assigned -= {one.partition for one in partitions}
-        self.revocations += len(partitions)
-
-    def _run(self) -> None:
-        while not self._stop:
-            message = self.client.poll(0.1)
-            if message is not None and message.error() is None:
-                partition, offset = message.partition(), message.offset()
-                assert partition is not None
-                assert offset is not None
-                self.read.append((partition, offset))
-        self.client.close()
-
-    def stop(self) -> None:
-        self._stop = True
-        self._thread.join()
-
-
-@contextmanager
-def member(address: str, group: str, topic: str, **settings: object) -> Iterator[Member]:
-    one = Member(address, group, topic, **settings)
-    try:
-        yield one
-    finally:
-        one.stop()
 
 
 def test_partitions_go_to_members_as_they_come_and_go(cluster: Cluster, topic: str) -> None:
@@ -109,10 +52,10 @@ def test_a_group_goes_on_where_it_was(cluster: Cluster, topic: str) -> None:
 
 def test_a_cooperative_rebalance_takes_only_what_moves(cluster: Cluster, topic: str) -> None:
     create(cluster.kafka, topic, 4)
-    settings = {"partition.assignment.strategy": "cooperative-sticky"}
-    with member(cluster.kafka, f"g-{topic}", topic, **settings) as first:
+    settings: dict[str, object] = {"partition.assignment.strategy": "cooperative-sticky"}
+    with member(cluster.kafka, f"g-{topic}", topic, settings) as first:
         wait_for(lambda: len(first.assigned) == 4)
-        with member(cluster.kafka, f"g-{topic}", topic, **settings) as second:
+        with member(cluster.kafka, f"g-{topic}", topic, settings) as second:
             wait_for(lambda: len(first.assigned) == 2 and len(second.assigned) == 2)
             assert first.revocations == 2
             assert first.assigned.isdisjoint(second.assigned)
@@ -120,12 +63,12 @@ def test_a_cooperative_rebalance_takes_only_what_moves(cluster: Cluster, topic: 
 
 def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(cluster: Cluster, topic: str) -> None:
     create(cluster.kafka, topic, 4)
-    settings = {"session.timeout.ms": 30_000}
-    with member(cluster.kafka, f"g-{topic}", topic, **settings, **{"group.instance.id": "a"}) as first:
-        with member(cluster.kafka, f"g-{topic}", topic, **settings, **{"group.instance.id": "b"}) as second:
+    settings: dict[str, object] = {"session.timeout.ms": 30_000}
+    with member(cluster.kafka, f"g-{topic}", topic, settings | {"group.instance.id": "a"}) as first:
+        with member(cluster.kafka, f"g-{topic}", topic, settings | {"group.instance.id": "b"}) as second:
             wait_for(lambda: len(first.assigned) == 2 and len(second.assigned) == 2)
             had, revoked = set(second.assigned), first.revocations
-        with member(cluster.kafka, f"g-{topic}", topic, **settings, **{"group.instance.id": "b"}) as again:
+        with member(cluster.kafka, f"g-{topic}", topic, settings | {"group.instance.id": "b"}) as again:
             wait_for(lambda: again.assigned == had)
         assert first.revocations == revoked
 
@@ -166,7 +109,7 @@ async def test_aiokafka_and_kafka_python_and_librdkafka_share_a_group(cluster: C
         third.close()
 
     running = asyncio.get_running_loop().run_in_executor(None, poll)
-    with member(cluster.kafka, group, topic, **{"partition.assignment.strategy": "range,roundrobin"}) as second:
+    with member(cluster.kafka, group, topic, {"partition.assignment.strategy": "range,roundrobin"}) as second:
         for _ in range(600):
             given = [{tp.partition for tp in first.assignment()}, set(second.assigned), {tp.partition for tp in third.assignment() or ()}]
             if all(len(one) == 2 for one in given) and set.union(*given) == set(range(6)):
@@ -196,18 +139,6 @@ def test_spark_s_and_everybody_s_offsets_are_listed_and_deleted(cluster: Cluster
     assert group in listed
     admin.delete_consumer_groups([group])[group].result(20)
     assert group not in {one.group_id for one in admin.list_consumer_groups().result().valid}
-
-
-def tool(cluster: Cluster, *arguments: str, version: str = VERSION) -> str:
-    main = "kafka.admin.ConsumerGroupCommand" if version == "3.2.3" else "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    done = java_tool(main, "--bootstrap-server", cluster.kafka, *arguments, version=version)
-    return done.stdout + done.stderr
-
-
-def offsets(text: str) -> dict[int, int]:
-    """Partition → current offset, out of the table of `--describe`."""
-    rows = [line.split() for line in text.splitlines() if re.match(r"\S+\s+\S+\s+\d+\s+\d+", line)]
-    return {int(row[2]): int(row[3]) for row in rows}
 
 
 def test_kafka_consumer_groups_does_all_it_can(cluster: Cluster, topic: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, create, produce, read
 from integration.launcher.sidecar import SidecarProcess
-from integration.test_groups import member, wait_for
+from integration.members import member, wait_for
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,8 @@ from handler.apis import (
     a42_delete_groups,
     a47_offset_delete,
     a60_describe_cluster,
+    a68_consumer_group_heartbeat,
+    a69_consumer_group_describe,
     a75_describe_topic_partitions,
 )
 from handler.apis.api import Api
@@ -54,6 +56,8 @@ APIS: Final[tuple[Api, ...]] = (
     a42_delete_groups.API,
     a47_offset_delete.API,
     a60_describe_cluster.API,
+    a68_consumer_group_heartbeat.API,
+    a69_consumer_group_describe.API,
     a75_describe_topic_partitions.API,
 )
 

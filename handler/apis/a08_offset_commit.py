@@ -16,7 +16,7 @@ from handler.apis.groups import Asked, ask, asked_topic, coordinated_in_order, m
 from handler.groups.coordinator import Commit, Coordinator
 from handler.groups.shard import TopicPartition
 
-GROUP_NOT_FOUND_SINCE: Final = 9
+MEMBER_EPOCH_SINCE: Final = 9
 
 Offsets = dict[TopicPartition, tuple[int, int, str]]
 
@@ -41,7 +41,7 @@ def _handle(services: Services, call: Call) -> Result:
     commit = Commit(
         request.group_id, request.member_id, getattr(request, "group_instance_id", None), generation,
         milliseconds(getattr(request, "retention_time", -1)), offsets,
-        ErrorCode.group_id_not_found if call.version >= GROUP_NOT_FOUND_SINCE else ErrorCode.illegal_generation,
+        knows_epochs=call.version >= MEMBER_EPOCH_SINCE,
     )  # fmt: skip
 
     def answer(errors: dict[TopicPartition, ErrorCode]) -> Answer:

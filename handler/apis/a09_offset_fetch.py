@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -82,12 +82,19 @@ async def _of_subscription(services: Services, group_id: str, topics: Any, known
     return found
 
 
-async def _group(services: Services, call: Call, group_id: str, topics: Any) -> dict[str, Any]:
+class Member(NamedTuple):
+    """Who asks, if it says so. A member that has been put out must not go on from old offsets."""
+
+    member_id: str | None = None
+    epoch: int = -1
+
+
+async def _group(services: Services, call: Call, group_id: str, topics: Any, member: Member) -> dict[str, Any]:
     error = ErrorCode.none
     offsets: Offsets = {}
     told: asyncio.Future[Offsets | ErrorCode] = asyncio.get_running_loop().create_future()
     try:
-        services.groups.asked().offsets(group_id, lambda found: None if told.done() else told.set_result(found))
+        services.groups.asked().offsets(group_id, lambda found: None if told.done() else told.set_result(found), *member)
         found = await told
         if isinstance(found, ErrorCode):
             error = found
@@ -115,7 +122,7 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any) -> 
 
 
 async def _of_one(services: Services, call: Call) -> Answer:
-    group = await _group(services, call, call.request.group_id, call.request.topics)
+    group = await _group(services, call, call.request.group_id, call.request.topics, Member())
     return {"throttle_time": 0, "topics": group["topics"], "error_code": group["error_code"]}
 
 
@@ -132,9 +139,13 @@ def _refuse(call: Call, error: ErrorCode) -> Answer:
 _handle_one: Final = coordinated_in_order(_of_one, _refuse)
 
 
+def _member(group: Any) -> Member:
+    return Member(getattr(group, "member_id", None), getattr(group, "member_epoch", -1))
+
+
 async def _of_many(services: Services, call: Call) -> Answer:
     async def here(groups: Sequence[Any]) -> list[dict[str, Any]]:
-        return [await _group(services, call, group.group_id, group.topics) for group in groups]
+        return [await _group(services, call, group.group_id, group.topics, _member(group)) for group in groups]
 
     def refuse(group: Any, error: ErrorCode) -> dict[str, Any]:
         return {"group_id": group.group_id, "topics": (), "error_code": error}

@@ -32,10 +32,10 @@ def _describe(services: Services, call: Call, group_id: str) -> dict[str, Any]:
         group = services.groups.asked().describe(group_id)
     except NotLeading as refused:
         return _nothing(group_id, "", refused.error, None)
-    if group is not None:
+    if isinstance(group, ClassicGroup):  # the others are asked for by ConsumerGroupDescribe
         return _told(group)
     if call.version >= NOT_FOUND_SINCE:
-        return _nothing(group_id, State.DEAD.value, ErrorCode.group_id_not_found, f"Group {group_id} not found.")
+        return _nothing(group_id, State.DEAD.value, ErrorCode.group_id_not_found, f"Group {group_id} is not a classic group.")
     return _nothing(group_id, State.DEAD.value, ErrorCode.none, None)
 
 

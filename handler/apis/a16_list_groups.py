@@ -13,9 +13,11 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.spread import ask_peer
-from handler.groups.shard import NotLeading
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.shard import Group, NotLeading
 
 CLASSIC: Final = "Classic"
+CONSUMER: Final = "Consumer"
 
 
 async def _handle(services: Services, call: Call) -> Answer:
@@ -35,12 +37,16 @@ async def _handle(services: Services, call: Call) -> Answer:
     listed = [
         {
             "group_id": group.group_id, "protocol_type": group.protocol_type or "", "group_state": group.state.value,
-            "group_type": CLASSIC,
+            "group_type": _type(group),
         }
         for group in groups
-        if (not states or group.state.value.lower() in states) and (not types or CLASSIC.lower() in types)
+        if (not states or group.state.value.lower() in states) and (not types or _type(group).lower() in types)
     ]  # fmt: skip
     return {"throttle_time": 0, "error_code": ErrorCode.none, "groups": [*listed, *elsewhere]}
+
+
+def _type(group: Group) -> str:
+    return CLASSIC if isinstance(group, ClassicGroup) else CONSUMER
 
 
 API: Final = Api(16, "ListGroups", 0, 5, _handle)

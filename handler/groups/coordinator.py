@@ -15,19 +15,24 @@ from typing import Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, State, Sync, SyncAnswer
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.consumer import classic_members
+from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.consumers import Consumers
+from handler.groups.conversion import classic_group
 from handler.groups.expiry import expired
 from handler.groups.log import TermLog
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
-from handler.groups.records import GroupKey, OffsetKey, OffsetValue, Record, partition_of
-from handler.groups.shard import NotLeading, Offsets, Phase, Shard, Surroundings, TopicPartition
+from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
+from handler.groups.shard import Group, NotLeading, Offsets, Phase, Shard, Surroundings, TopicPartition
+from handler.groups.topics import Informed, TopicBook
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
 # Whoever did not come to count the seconds for so long was stopped, and others may have taken its place.
 STALLED_SECONDS: Final = 10.0
+GROUP_ID_BYTES: Final = 32_767  # as long as a record's key can say
 EXPIRY_SECONDS: Final = 600.0
 
 Told = Callable[[ErrorCode], None]
@@ -41,18 +46,22 @@ class Commit(NamedTuple):
     generation: int
     retention: int  # milliseconds, −1 for the coordinator's
     offsets: Mapping[TopicPartition, tuple[int, int, str]]  # offset, leader epoch, metadata
-    unknown_group: ErrorCode = ErrorCode.illegal_generation  # for one that says it is a member
+    knows_epochs: bool = True  # the version has a member epoch where there was a generation
 
 
 class Coordinator:
     """`shards` is empty until the partitions of `__consumer_offsets` are known."""
 
     def __init__(
-        self, config: GroupsConfig, now: Callable[[], Now], topic_name: Callable[[str], str], on_committed: OnCommitted,
+        self, config: GroupsConfig, now: Callable[[], Now], topic_name: Callable[[str], str], topics: TopicBook, on_committed: OnCommitted,
         awake_clock: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self.shards: list[Shard] = []
-        self._around = Surroundings(config=config, now=now, topic_name=topic_name, may_act=self._is_awake, on_committed=on_committed)
+        self.topics = topics
+        self.informed = Informed(topics)
+        self._around = Surroundings(
+            config=config, now=now, topic_name=topic_name, topics=topics, may_act=self._is_awake, on_committed=on_committed
+        )
         self._config = config
         self._now = now
         self._topic_name = topic_name
@@ -60,6 +69,7 @@ class Coordinator:
         self._awake_clock = awake_clock or (lambda: now().clock)
         self._beat_at = self._awake_clock()
         self._expire_at = now().clock + EXPIRY_SECONDS
+        self.consumers = Consumers(self.leading, self.informed, now)
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
@@ -73,8 +83,8 @@ class Coordinator:
             raise NotLeading(ErrorCode.coordinator_not_available)
         return self.shards[partition_of(group_id, len(self.shards))]
 
-    def _leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
-        if not group_id and not may_be_empty:
+    def leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
+        if (not group_id and not may_be_empty) or len(group_id.encode()) > GROUP_ID_BYTES:
             raise NotLeading(ErrorCode.invalid_group_id)
         self._is_awake()
         shard = self.shard_of(group_id)
@@ -110,49 +120,57 @@ class Coordinator:
     # --- members
 
     def join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
-        shard = self._leading(group_id)
+        shard = self.leading(group_id)
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
             told(JoinAnswer(ErrorCode.invalid_session_timeout, request.member_id))
             return
-        group = shard.group(group_id) if request.member_id else shard.group_or_new(group_id)
-        if group is None:
+        group = shard.group(group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            self.consumers.join(request, group_id, told)
+        elif group is None and request.member_id:
             told(JoinAnswer(ErrorCode.unknown_member_id, request.member_id))
-            return
-        group.join(self._now(), request, told)
-        shard.run(group)
+        else:
+            classic = classic_group(shard, group_id)
+            classic.join(self._now(), request, told)
+            shard.run(classic)
 
     def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
-        shard = self._leading(group_id)
+        shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
             told(SyncAnswer(ErrorCode.unknown_member_id))
-            return
-        group.sync(self._now(), request, told)
-        shard.run(group)
+        elif isinstance(group, ConsumerGroup):
+            self.consumers.sync(request, group_id, told)
+        else:
+            group.sync(self._now(), request, told)
+            shard.run(group)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        shard = self._leading(group_id)
+        shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
             return ErrorCode.unknown_member_id
-        error = group.heartbeat(self._now(), member_id, instance_id, generation)
+        if isinstance(group, ConsumerGroup):
+            error = classic_members.heartbeat(group, self._now(), member_id, instance_id, generation)
+        else:
+            error = group.heartbeat(self._now(), member_id, instance_id, generation)
         shard.run(group)
         return error
 
     def leave(self, group_id: str, leaving: Sequence[Leaving], told: Callable[[list[ErrorCode]], None]) -> None:
-        shard = self._leading(group_id)
+        shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
             told([ErrorCode.unknown_member_id] * len(leaving))
             return
-        errors = group.leave(self._now(), leaving)
+        errors = classic_members.leave(group, leaving) if isinstance(group, ConsumerGroup) else group.leave(self._now(), leaving)
         shard.run(group)
         shard.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
 
     # --- offsets
 
     def commit(self, request: Commit, told: Callable[[dict[TopicPartition, ErrorCode]], None]) -> None:
-        shard = self._leading(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
+        shard = self.leading(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
         error = self._check_commit(shard, request)
         if error is not ErrorCode.none:
             told(dict.fromkeys(request.offsets, error))
@@ -176,24 +194,31 @@ class Coordinator:
         group = shard.group(request.group_id)
         if group is None:
             if request.generation >= 0:
-                return request.unknown_group
+                return ErrorCode.group_id_not_found if request.knows_epochs else ErrorCode.illegal_generation
             return ErrorCode.none  # it commits without members; the group is made when the offsets are stored
+        if isinstance(group, ConsumerGroup):
+            return group.check_commit(request.member_id, request.generation, knows_epochs=request.knows_epochs)
         error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
         shard.run(group)
         return error
 
-    def offsets(self, group_id: str, told: Callable[[Offsets | ErrorCode], None]) -> None:
-        """What a group has committed, with all that is being stored when it is asked."""
-        shard = self._leading(group_id, may_be_empty=True)
+    def offsets(self, group_id: str, told: Callable[[Offsets | ErrorCode], None], member_id: str | None = None, epoch: int = -1) -> None:
+        """What a group has committed, with all that is being stored when it is asked. A member may say who it is."""
+        shard = self.leading(group_id, may_be_empty=True)
+        group = shard.group(group_id)
+        error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.none
+        if error is not ErrorCode.none:
+            told(error)
+            return
         shard.after_writes(lambda error: told(shard.offsets.get(group_id, {}) if error is ErrorCode.none else error))
 
     def places(self, group_id: str) -> list[TopicPartition]:
-        return list(self._leading(group_id).offsets.get(group_id, {}))
+        return list(self.leading(group_id).offsets.get(group_id, {}))
 
     def delete_offsets(
         self, group_id: str, places: Sequence[TopicPartition], told: Callable[[ErrorCode, dict[TopicPartition, ErrorCode]], None]
     ) -> None:
-        shard = self._leading(group_id)
+        shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
             told(ErrorCode.group_id_not_found, {})
@@ -218,24 +243,28 @@ class Coordinator:
 
         shard.after_writes(forget)
 
-    def _subscribed(self, group: ClassicGroup) -> frozenset[str] | None:
+    def _subscribed(self, group: Group) -> frozenset[str] | None:
         """What a group's members are subscribed to, under the names that offsets are kept by."""
         topics = group.subscribed_topics if group.members else frozenset()
         return None if topics is None else frozenset(map(self._topic_name, topics))
 
     # --- groups
 
-    def describe(self, group_id: str) -> ClassicGroup | None:
-        return self._leading(group_id).group(group_id)
+    def describe(self, group_id: str) -> Group | None:
+        return self.leading(group_id).group(group_id)
 
-    def all_groups(self) -> list[ClassicGroup]:
+    def after_writes(self, group_id: str, told: Told) -> None:
+        """When all that has changed in a group up to now is stored."""
+        self.leading(group_id).after_writes(told)
+
+    def all_groups(self) -> list[Group]:
         """The groups that are coordinated here. Raises where one of the shards is still loading."""
         if any(shard.phase is Phase.LOADING for shard in self.shards):
             raise NotLeading(ErrorCode.coordinator_load_in_progress)
         return [group for shard in self.shards for group in shard.groups.values()]
 
     def delete_group(self, group_id: str, told: Told) -> None:
-        shard = self._leading(group_id)
+        shard = self.leading(group_id)
 
         def delete(error: ErrorCode) -> None:
             """What was committed before is stored by now."""
@@ -245,17 +274,16 @@ class Coordinator:
             group = shard.group(group_id)
             if group is None:
                 told(ErrorCode.group_id_not_found)
-            elif group.state is not State.EMPTY:
+            elif not group.is_empty:
                 told(ErrorCode.non_empty_group)
             else:
                 self._delete(shard, group, told)
 
         shard.after_writes(delete)
 
-    def _delete(self, shard: Shard, group: ClassicGroup, told: Told) -> None:
+    def _delete(self, shard: Shard, group: Group, told: Told) -> None:
         records = [Record(OffsetKey(group.group_id, *place), None) for place in shard.offsets.get(group.group_id, {})]
-        if group.generation > 0:
-            records.append(Record(GroupKey(group.group_id), None))
+        records += group.deletion()
         shard.remove(group)
         shard.store(records, told)
 
@@ -272,7 +300,7 @@ class Coordinator:
                 gone = expired(group, self._subscribed(group), offsets, now, retention)
                 if gone:
                     log.info("group %s: %d offsets have expired", group.group_id, len(gone))
-                if group.state is State.EMPTY and not group.awaits_somebody and len(gone) == len(offsets):
+                if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
                     self._delete(shard, group, lambda _: None)
                 elif gone:
                     shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import State
+from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.machine import CONSUMER_PROTOCOL
 from handler.groups.records import OffsetValue
-from handler.groups.shard import Offsets, TopicPartition
+from handler.groups.shard import Group, Offsets, TopicPartition
 
 
-def expired(group: ClassicGroup, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
+def expired(group: Group, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
     """The offsets that may go. `subscribed` are the topics of the group's members, None if they do not say.
     `now` and `retention` are milliseconds.
     """
@@ -28,8 +28,10 @@ def expired(group: ClassicGroup, subscribed: frozenset[str] | None, offsets: Off
     return gone
 
 
-def _since(group: ClassicGroup, subscribed: frozenset[str] | None) -> Callable[[OffsetValue], int] | None:
+def _since(group: Group, subscribed: frozenset[str] | None) -> Callable[[OffsetValue], int] | None:
     """From when the retention of an offset counts; None while none of the group's may expire."""
+    if isinstance(group, ConsumerGroup):
+        return lambda value: value.committed_at
     if group.protocol_type is None:  # never had members: it commits on its own
         return lambda value: value.committed_at
     if group.state is State.EMPTY:

@@ -11,9 +11,8 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
@@ -25,6 +24,7 @@ from handler.groups.log import PulsarTermLog
 from handler.groups.machine import Now
 from handler.groups.records import partition_of
 from handler.groups.shard import NotLeading, Phase, Shard
+from handler.groups.topics import Needs, TopicBook, TopicSource
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -38,9 +38,17 @@ ELECTION_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 2.0
 COMPACT_SECONDS: Final = 10.0
+REFRESH_SECONDS: Final = 10.0
+REFRESHED_PER_SECOND: Final = 50
 # Worth compacting: this many records, and several for each that counts.
 COMPACT_RECORDS: Final = 10_000
 COMPACT_RATIO: Final = 4
+
+
+class Topics(TopicSource, Protocol):
+    """The catalogue, as far as groups need it."""
+
+    def canonical(self, name: str) -> str: ...
 
 
 class Node(NamedTuple):
@@ -56,9 +64,8 @@ def _node(leader: Leader) -> Node:
 
 class GroupService:
     def __init__(
-        self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topic_name: Callable[[str], str],
-        on_committed: OnCommitted,
-    ) -> None:  # fmt: skip
+        self, client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topics: Topics, on_committed: OnCommitted
+    ) -> None:
         self._client = client
         self._admin = admin
         self._config = config
@@ -72,10 +79,11 @@ class GroupService:
         self._deciding: dict[int, asyncio.Task[Leader | ErrorCode | None]] = {}
         self._standing: asyncio.Task[None] | None = None
         self._compacting: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._compacted: dict[Shard, int] = {}
         self.coordinator = Coordinator(
-            config, self._now, topic_name, on_committed,
+            config, self._now, topics.canonical, TopicBook(topics), on_committed,
             partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)),
         )  # fmt: skip
 
@@ -89,11 +97,12 @@ class GroupService:
         self._elections.clear()
 
     async def close(self) -> None:
-        for task in (self._standing, self._beating, self._compacting, *self._deciding.values()):
+        for task in (self._standing, self._beating, self._compacting, self._refreshing, *self._deciding.values()):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        await self.coordinator.informed.close()
         self.leave()
 
     # --- where the coordinator of a group is
@@ -228,6 +237,7 @@ class GroupService:
 
     async def _beat(self) -> None:
         compact_at = self._loop.time() + COMPACT_SECONDS
+        refresh_at = self._loop.time() + REFRESH_SECONDS
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             try:
@@ -238,8 +248,23 @@ class GroupService:
                 if self._loop.time() >= compact_at and idle:  # not waited for: the seconds must be counted
                     compact_at = self._loop.time() + COMPACT_SECONDS
                     self._compacting = asyncio.create_task(self._compact())
+                idle = self._refreshing is None or self._refreshing.done()
+                if self._loop.time() >= refresh_at and idle:
+                    needs = self.coordinator.consumers.needed(self.coordinator.shards)
+                    refresh_at = self._loop.time() + max(REFRESH_SECONDS, len(needs.names) / REFRESHED_PER_SECOND)
+                    self._refreshing = asyncio.create_task(self._refresh_topics(needs))
             except Exception:
                 log.exception("housekeeping of groups failed")
+
+    async def _refresh_topics(self, needs: Needs) -> None:
+        """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
+        try:
+            await self.coordinator.topics.refresh(needs)
+        except PulsarError as error:
+            log.info("the topics of consumer groups can't be looked at now: %s", error)
+        except Exception:
+            log.exception("the topics of consumer groups can't be looked at")
+        self.coordinator.consumers.refresh(self.coordinator.shards)
 
     async def _compact(self) -> None:
         """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts.

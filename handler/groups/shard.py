@@ -23,9 +23,14 @@ from handler.config import GroupsConfig
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
 from handler.groups.classic.stored import group_value
+from handler.groups.consumer.machine import ConsumerGroup, Times
+from handler.groups.consumer.members import Downgrade, Topics, Write
+from handler.groups.consumer.migration import CannotMigrate, to_classic
 from handler.groups.log import TermLog
 from handler.groups.machine import Now, Reply
-from handler.groups.records import GroupKey, GroupValue, Key, OffsetKey, OffsetValue, Record, Value
+from handler.groups.records import GroupKey, Key, OffsetKey, OffsetValue, Record, Value
+from handler.groups.records.consumer import TargetEpochKey
+from handler.groups.restored import restored
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
 
@@ -47,6 +52,7 @@ class Surroundings:
     config: GroupsConfig
     now: Callable[[], Now]
     topic_name: Callable[[str], str]  # the one name of a topic, under which its offsets are kept
+    topics: Topics
     may_act: Callable[[], bool]  # asked before time is taken for passed
     on_committed: Callable[[OffsetKey, OffsetValue], None]
 
@@ -65,6 +71,14 @@ class Phase(Enum):
     LEADING = auto()
 
 
+Group = ClassicGroup | ConsumerGroup
+
+
+def _answered(effect: Write, error: ErrorCode) -> None:
+    if effect.to is not None:
+        effect.to(effect.answer if error is ErrorCode.none else type(effect.answer)(error))
+
+
 def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
     if not written.done():
         written.set_result(error)
@@ -74,12 +88,12 @@ class Shard:
     def __init__(self, name: str, open_log: Callable[[], TermLog], around: Surroundings) -> None:
         self.name = name
         self.phase = Phase.WAITING
-        self.groups: dict[str, ClassicGroup] = {}
+        self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.records = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._around = around
-        self._now = around.now
+        self.now = around.now
         self._loop = asyncio.get_running_loop()
         self._log: TermLog | None = None
         self._elected = False
@@ -88,7 +102,7 @@ class Shard:
         self._writes: dict[int, Callable[[ErrorCode], None]] = {}
         self.under_way: Counter[Key] = Counter()  # keys of records that are written and not stored yet
         self._write_number = 0
-        self._loaded: dict[str, GroupValue] = {}
+        self._loaded: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
         self._adopted: dict[Key, Value] = {}
 
     # --- the term
@@ -133,8 +147,12 @@ class Shard:
         self._log = taken = self._open_log()
         await taken.take(partial(self._lost, taken))
         await taken.read(self._load)
-        self._take_over()
+        leftovers = self._take_over()
         await self._write_again(taken)
+        if leftovers:
+            self.store(leftovers, lambda _: None)
+        for group in list(self.groups.values()):
+            self.run(group)
         if taken.lost is not None:
             raise taken.lost
         self.phase = Phase.LEADING
@@ -156,20 +174,30 @@ class Shard:
             self._adopted[key] = value
         if isinstance(key, OffsetKey):
             self._apply_offset(key, value)
-        elif isinstance(value, GroupValue):
-            self._loaded[key.group] = value
-        else:
-            self._loaded.pop(key.group, None)
+            return
+        stored = self._loaded.setdefault(key.group, {})
+        stored.pop(key, None)  # what is written again counts from there
+        if value is not None:
+            stored[key] = value
 
-    def _take_over(self) -> None:
-        now = self._now()
+    def _take_over(self) -> list[Record]:
+        """Make groups of what was read. Records that belong to none are returned, to be deleted."""
+        now = self.now()
         loaded, self._loaded = self._loaded, {}
-        for group_id, value in loaded.items():
-            group = self.groups[group_id] = self._new_group(group_id)
-            group.load(value, now)
-            self._wake(group)
+        leftovers: list[Record] = []
+        for group_id, stored in loaded.items():
+            try:
+                group, unused = restored(group_id, stored, self.new_group, self.new_consumer_group, now)
+            except Exception:
+                log.exception("%s: group %s can't be made of what is stored of it", self.name, group_id)
+                continue
+            leftovers += unused
+            if group is not None:
+                self.groups[group_id] = group
         for group_id in self.offsets:
-            self.groups.setdefault(group_id, self._new_group(group_id))
+            if group_id not in self.groups:
+                self.groups[group_id] = self.new_group(group_id)
+        return leftovers
 
     async def _write_again(self, taken: TermLog) -> None:
         """Before anything else is written: what Kafka-on-Pulsar left, in the form that compaction keeps."""
@@ -225,7 +253,7 @@ class Shard:
         self.under_way.clear()
         for group in groups.values():
             group.die(ErrorCode.not_coordinator)
-            self._reply(group)
+            self.reply(group)
 
     def _fail_writes(self) -> None:
         writes, self._writes = self._writes, {}
@@ -272,7 +300,7 @@ class Shard:
                     metrics.COMMITS.inc()
                     self._around.on_committed(key, value)
                 if value is not None and key.group not in self.groups:
-                    self.groups[key.group] = self._new_group(key.group)
+                    self.groups[key.group] = self.new_group(key.group)
         done(ErrorCode.none)
 
     def _landed(self, records: Sequence[Record]) -> None:
@@ -303,62 +331,124 @@ class Shard:
         if self.phase is Phase.WAITING:
             raise NotLeading(ErrorCode.not_coordinator)
 
-    def group(self, group_id: str) -> ClassicGroup | None:
+    def group(self, group_id: str) -> Group | None:
         self.check_leading()
         return self.groups.get(group_id)
 
-    def group_or_new(self, group_id: str) -> ClassicGroup:
-        self.check_leading()
-        group = self.groups.get(group_id)
-        if group is None:
-            group = self.groups[group_id] = self._new_group(group_id)
-        return group
-
-    def remove(self, group: ClassicGroup) -> None:
+    def remove(self, group: Group) -> None:
         """The group is deleted. Nobody is in it."""
         group.die(ErrorCode.unknown_member_id)
         del self.groups[group.group_id]
 
-    def _new_group(self, group_id: str) -> ClassicGroup:
-        config = self._around.config
-        return ClassicGroup(group_id, self._now(), initial_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
+    def replace(self, group: Group, records: Sequence[Record]) -> None:
+        """Another group of this id takes the place of the one there is, if any; these records say so."""
+        self.groups[group.group_id] = group
+        self.store(records, lambda _: None)
 
-    def run(self, group: ClassicGroup) -> None:
+    def new_group(self, group_id: str) -> ClassicGroup:
+        config = self._around.config
+        return ClassicGroup(group_id, self.now(), initial_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
+
+    def new_consumer_group(self, group_id: str) -> ConsumerGroup:
+        config = self._around.config
+        times = Times(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)
+        return ConsumerGroup(group_id, self._around.topics, times=times, max_size=config.max_size)
+
+    def handle(self, group: Group, event: Callable[[], object]) -> None:
+        """Let something happen to a consumer group, and carry out what it decides."""
+        try:
+            event()
+            self.run(group)
+        except Exception:
+            # What the group is in memory may not be what it is in the log: it is read again.
+            self.restart(f"group {group.group_id} failed")
+            raise
+
+    def run(self, group: Group) -> None:
         """Carry out what a group has decided."""
         for effect in group.take_effects():
-            if isinstance(effect, Reply):
-                effect.to(effect.answer)
-            else:
-                self._store_group(group, effect)
+            match effect:
+                case Reply(to, answer):
+                    to(answer)
+                case Store():
+                    self._store_group(group, effect)
+                case Write():
+                    self._write(group, effect)
+                case Downgrade(rebalance):
+                    self._downgrade(group, rebalance)
         if self.groups.get(group.group_id) is group:
-            if group.unused and group.group_id not in self.offsets:
-                del self.groups[group.group_id]
+            if group.unused:
+                self._forget_unused(group)
             self._wake(group)
 
-    def _store_group(self, group: ClassicGroup, effect: Store) -> None:
+    def _forget_unused(self, group: Group) -> None:
+        """Nothing of it is stored. Offsets alone are those of a group without members."""
+        if group.group_id not in self.offsets:
+            del self.groups[group.group_id]
+        elif not isinstance(group, ClassicGroup):
+            self.groups[group.group_id] = self.new_group(group.group_id)
+
+    def _write(self, group: Group, effect: Write) -> None:
+        tell = partial(_answered, effect)
+        if self._log is not None and not all(map(self._log.fits, effect.records)):
+            # What the group is in memory must not be what it is in the log: it is read again.
+            log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
+            tell(ErrorCode.unknown_server_error)
+            self.restart("a group could not be stored")
+            return
+        if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
+            metrics.REBALANCES.inc()
+        self.store(effect.records, tell)
+
+    def _downgrade(self, group: Group, rebalance: bool) -> None:
+        """Its last member of the consumer protocol has gone."""
+        assert isinstance(group, ConsumerGroup)
+        if not self.allows("downgrade") or len(group.members) > group.max_size:
+            return
+        now = self.now()
+        try:
+            classic = to_classic(group, self.new_group(group.group_id), now)
+        except CannotMigrate as reason:
+            log.warning("group %s stays a consumer group: %s", group.group_id, reason)
+            return
+        log.info("group %s becomes a classic group", group.group_id)
+        if rebalance:
+            classic.rebalance(now)
+        # The consumer group counts until the classic one is stored behind it.
+        parts = {member.member_id: member.assignment for member in classic.members.values()}
+        value = group_value(classic, parts)._replace(leader=None if rebalance else classic.leader)
+        self.replace(classic, [Record(GroupKey(group.group_id), value), *group.deletion()])
+        self.run(classic)
+
+    def allows(self, direction: str) -> bool:
+        return self._around.config.migration in ("bidirectional", direction)
+
+    def _store_group(self, group: Group, effect: Store) -> None:
+        assert isinstance(group, ClassicGroup)
         record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
         if self._log is not None and not self._log.fits(record):
             log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
-            group.too_large(self._now(), effect.then)
+            group.too_large(self.now(), effect.then)
             self.run(group)
         elif self._log is not None:
             self.store([record], partial(self._group_stored, group, effect.then))
 
-    def _reply(self, group: ClassicGroup) -> None:
+    def reply(self, group: Group) -> None:
+        """Only tell what it has to tell: it is no more."""
         for effect in group.take_effects():
             if isinstance(effect, Reply):
                 effect.to(effect.answer)
 
     def _group_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
         if error is ErrorCode.none and group.state is not State.DEAD:
-            group.stored(self._now(), then)
+            group.stored(self.now(), then)
             if isinstance(then, Assigned) and group.state is State.STABLE:
                 metrics.REBALANCES.inc()
             self.run(group)
         elif isinstance(then, Replaced):
             then.to(JoinAnswer(ErrorCode.not_coordinator))
 
-    def _wake(self, group: ClassicGroup) -> None:
+    def _wake(self, group: Group) -> None:
         """See to it that the group is woken when it wants to be, or a little before."""
         at = group.wake_at
         alarm = self._alarms.get(group.group_id)
@@ -373,7 +463,8 @@ class Shard:
         group = self.groups.get(group_id)
         if group is not None and self._around.may_act():
             try:
-                group.tick(self._now())
+                for reason in group.tick(self.now()):
+                    log.info("group %s: %s", group_id, reason)
                 self.run(group)
             except Exception:
                 log.exception("group %s failed at what was due", group_id)

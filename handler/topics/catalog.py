@@ -12,7 +12,7 @@ from typing import Final
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.topics.names import TopicName, TopicNames
+from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +111,24 @@ class Catalog:
             elif isinstance(topic, Unavailable):
                 topics.append(self._topics.get(name, name))  # a list without it would say that it is gone
         return topics
+
+    # --- for consumer groups, in the words of their members
+
+    async def describe(self, name: str) -> tuple[uuid.UUID, int] | None:
+        """A topic's id and partitions, None where there is none of that name."""
+        try:
+            topic = await self.find(self.names.parse(name))
+        except (InvalidTopicName, TopicMissing):
+            return None
+        return topic.topic_id, topic.partitions
+
+    async def listed(self) -> list[str]:
+        """The names of all topics of the default namespace."""
+        found = await self._admin.partitioned_topics(self.names.default_namespace)
+        return [self.names.kafka(name) for name in map(self.names.from_pulsar, found) if name is not None]
+
+    def canonical(self, name: str) -> str:
+        return self.names.canonical(name)
 
     async def create(self, name: TopicName, partitions: int) -> Topic:
         await self._admin.create_topic(name.pulsar, partitions)

@@ -11,11 +11,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
+from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.coordinator import Commit, Coordinator
 from handler.groups.machine import Now
 from handler.groups.shard import NotLeading, Phase
+from handler.groups.topics import TopicBook
 from tests.support.memory_term_log import MemoryOffsets
+from tests.support.memory_topics import MemoryTopics
 
 NONE = ErrorCode.none
 T0 = ("t", 0)
@@ -31,7 +34,8 @@ class Sidecar:
 
     def __post_init__(self) -> None:
         config = GroupsConfig(initial_rebalance_delay_ms=10, offsets_retention_minutes=1)
-        self.coordinator = Coordinator(config, self.now, lambda name: name, lambda key, value: None)
+        self.topics = MemoryTopics()
+        self.coordinator = Coordinator(config, self.now, lambda name: name, TopicBook(self.topics), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
         (self.shard,) = self.coordinator.shards
 
@@ -106,7 +110,9 @@ async def test_the_next_term_knows_what_was_stored(sidecar: Sidecar) -> None:
     other = await successor(sidecar)
     assert other.kept() == 7
     assert other.coordinator.heartbeat("g", answer.member_id, None, answer.generation) is NONE
-    assert other.shard.groups["g"].members[answer.member_id].assignment == b"part"
+    group = other.shard.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    assert group.members[answer.member_id].assignment == b"part"
     other.shard.depose("end")
 
 
@@ -193,7 +199,7 @@ async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not
 
 async def test_bad_requests_are_refused(sidecar: Sidecar) -> None:
     assert await sidecar.commit(1, metadata="x" * 5_000) == {T0: ErrorCode.offset_metadata_too_large}
-    assert await sidecar.commit(1, member="m", generation=3) == {T0: ErrorCode.illegal_generation}
+    assert await sidecar.commit(1, member="m", generation=3) == {T0: ErrorCode.group_id_not_found}
     with pytest.raises(NotLeading) as refused:
         sidecar.coordinator.places("")
     assert refused.value.error is ErrorCode.invalid_group_id

@@ -35,7 +35,7 @@ from handler.groups.classic.roster import Roster
 from handler.groups.classic.stored import stored_members
 from handler.groups.classic.window import JoinWindow
 from handler.groups.machine import CONSUMER_PROTOCOL, NOBODY, Now, Reply, Token
-from handler.groups.records import GroupValue, subscribed_topics
+from handler.groups.records import GroupKey, GroupValue, Record, subscribed_topics
 
 # From which states a state may be entered.
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
@@ -80,12 +80,36 @@ class ClassicGroup:
         if value.members:
             self.state = State.STABLE
             self.leader = value.leader if value.leader in self.members else self.leader
+            if value.leader is None:  # it was a consumer group, and its members have not joined again yet
+                self._prepare(now)
+
+    def take_members(self, members: Iterable[Member], generation: int, now: Now) -> None:
+        """Go on as what a consumer group was, with its members and what they were assigned."""
+        self.generation = generation
+        self.protocol_type = CONSUMER_PROTOCOL
+        for member in members:
+            self._add(member)
+            self._refresh(member, now)
+        self.protocol = self._roster.select_protocol()
+        self.state, self.state_since = State.STABLE, now.wall
+
+    def rebalance(self, now: Now) -> None:
+        """Have the members join again."""
+        if self.state is not State.PREPARING:
+            self._prepare(now)
 
     # --- what it is
 
     @property
     def members(self) -> dict[str, Member]:
         return self._roster.members
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is State.EMPTY
+
+    def deletion(self) -> list[Record]:
+        return [Record(GroupKey(self.group_id), None)] if self.generation > 0 else []
 
     @property
     def unused(self) -> bool:
@@ -405,6 +429,10 @@ class ClassicGroup:
         self._refresh(self.members[member_id], now)
         return ErrorCode.none
 
+    def migrate(self) -> None:
+        """A consumer group takes its place: whoever waits is to join that."""
+        self.die(ErrorCode.rebalance_in_progress)
+
     def die(self, error: ErrorCode) -> None:
         """The group is deleted, or its coordinator's term is over: all that wait are told."""
         for member in self.members.values():
@@ -417,15 +445,18 @@ class ClassicGroup:
 
     # --- time
 
-    def tick(self, now: Now) -> None:
+    def tick(self, now: Now) -> list[str]:
+        """Do what is due. Says who is out, and why, a sentence each."""
+        said: list[str] = []
         if self._session_at is not None and self._session_at <= now.clock:
-            self._end_sessions(now)
+            said += self._end_sessions(now)
         if self._window.ends_at is not None and self._window.ends_at <= now.clock and self._window.is_over(now.clock):
             self._complete(now)
         if self._sync_at is not None and self._sync_at <= now.clock:
-            self._sync_is_due(now)
+            said += self._sync_is_due(now)
+        return said
 
-    def _end_sessions(self, now: Now) -> None:
+    def _end_sessions(self, now: Now) -> list[str]:
         never_came = [member_id for member_id, until in self._roster.pending.items() if until <= now.clock]
         lost = [one.member_id for one in self.members.values() if one.expires_at <= now.clock and not one.excused]
         for member_id in (*never_came, *lost):
@@ -436,14 +467,18 @@ class ClassicGroup:
             self._prepare(now)
         elif lost or never_came:
             self._maybe_complete(now)
+        return [f"member {member_id} is out: its session has ended" for member_id in lost]
 
-    def _sync_is_due(self, now: Now) -> None:
+    def _sync_is_due(self, now: Now) -> list[str]:
         """Members that took their place and never asked for their part are out."""
         self._sync_at = None
-        if self.state in (State.COMPLETING, State.STABLE) and self._pending_sync:
-            for member_id in list(self._pending_sync):
-                self._remove(member_id)
-            self._prepare(now)
+        if self.state not in (State.COMPLETING, State.STABLE) or not self._pending_sync:
+            return []
+        late = list(self._pending_sync)
+        for member_id in late:
+            self._remove(member_id)
+        self._prepare(now)
+        return [f"member {member_id} is out: it did not ask for its partitions in time" for member_id in late]
 
     def _refresh(self, member: Member, now: Now) -> None:
         member.expires_at = self._due(now.clock + member.session_timeout / 1000)

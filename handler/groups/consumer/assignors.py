@@ -1,0 +1,156 @@
+"""Who gets which partition: the assignors that Kafka's brokers have, `uniform` and `range`.
+
+Both are given the members in a fixed order and are deterministic.
+"""
+
+from __future__ import annotations
+
+import heapq
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from handler.groups.records.consumer import Assignment
+
+# Balancing one set of topics may unbalance another that shares members with it. It converges; this is for certain.
+MAX_ROUNDS: Final = 16
+
+TopicPartition = tuple[uuid.UUID, int]
+
+
+class Subscriber(NamedTuple):
+    topics: frozenset[uuid.UUID]
+    target: Assignment  # of the epoch before
+
+
+Members = Mapping[str, Subscriber]
+Counts = Mapping[uuid.UUID, int]  # partitions of each topic
+Assignor = Callable[[Members, Counts], dict[str, Assignment]]
+
+
+def uniform(members: Members, counts: Counts) -> dict[str, Assignment]:
+    """As even as the subscriptions allow, moving no partition that need not move."""
+    return _Uniform(members, counts).assign()
+
+
+def range_(members: Members, counts: Counts) -> dict[str, Assignment]:
+    """Of each topic a run of partitions for each subscriber, so that topics with as many partitions are joined by partition."""
+    parts: dict[str, dict[uuid.UUID, frozenset[int]]] = {member: {} for member in members}
+    for topic_id, count in sorted(counts.items()):
+        subscribers = [member for member, subscriber in members.items() if topic_id in subscriber.topics]
+        begin = 0
+        for place, member in enumerate(subscribers):
+            size = count // len(subscribers) + (place < count % len(subscribers))
+            if size:
+                parts[member][topic_id] = frozenset(range(begin, begin + size))
+            begin += size
+    return dict(parts)
+
+
+ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": uniform, "range": range_}
+DEFAULT: Final = "uniform"
+
+
+class _Pool:
+    """Topics that the same members are subscribed to."""
+
+    def __init__(self, members: list[str]) -> None:
+        self.members = members
+        self.topics: list[uuid.UUID] = []
+        self.parts: dict[str, list[TopicPartition]] = {member: [] for member in members}
+
+
+class _Uniform:
+    def __init__(self, members: Members, counts: Counts) -> None:
+        self._members = members
+        self._counts = counts
+        self._load = dict.fromkeys(members, 0)
+        self._pools = _pools(members, counts)
+
+    def assign(self) -> dict[str, Assignment]:
+        for pool in self._pools:
+            free = self._keep(pool)
+            self._hand_out(pool, free)
+        for _ in range(MAX_ROUNDS):
+            if not any([self._balance(pool) for pool in self._pools]):
+                break
+        return self._assignments()
+
+    def _keep(self, pool: _Pool) -> list[TopicPartition]:
+        """Everybody keeps what it had; what nobody had is free."""
+        taken: set[TopicPartition] = set()
+        topics = set(pool.topics)
+        for member in pool.members:
+            for topic_id, indexes in self._members[member].target.items():
+                if topic_id not in topics:
+                    continue
+                for index in sorted(indexes):
+                    place = (topic_id, index)
+                    if index < self._counts[topic_id] and place not in taken:
+                        taken.add(place)
+                        pool.parts[member].append(place)
+                        self._load[member] += 1
+        # By index first: neighbours of one topic go to different members.
+        places = [(topic_id, index) for topic_id in pool.topics for index in range(self._counts[topic_id])]
+        return [place for place in places if place not in taken]
+
+    def _hand_out(self, pool: _Pool, free: Iterable[TopicPartition]) -> None:
+        lightest = [(self._load[member], order, member) for order, member in enumerate(pool.members)]
+        heapq.heapify(lightest)
+        for place in free:
+            load, order, member = lightest[0]
+            pool.parts[member].append(place)
+            self._load[member] += 1
+            heapq.heapreplace(lightest, (load + 1, order, member))
+
+    def _balance(self, pool: _Pool) -> bool:
+        """Move partitions of the pool from those who have most to those who have least. True if any was moved."""
+        lightest = [(self._load[member], order, member) for order, member in enumerate(pool.members)]
+        heaviest = [(-self._load[member], order, member) for order, member in enumerate(pool.members) if pool.parts[member]]
+        heapq.heapify(lightest)
+        heapq.heapify(heaviest)
+        moved = False
+        while heaviest:
+            load, order, rich = heaviest[0]
+            if -load != self._load[rich] or not pool.parts[rich]:
+                heapq.heappop(heaviest)
+                continue
+            low, low_order, poor = lightest[0]
+            if low != self._load[poor]:
+                heapq.heapreplace(lightest, (self._load[poor], low_order, poor))
+                continue
+            if -load - low <= 1:
+                break
+            pool.parts[poor].append(pool.parts[rich].pop())
+            self._load[rich] -= 1
+            self._load[poor] += 1
+            moved = True
+            heapq.heapreplace(heaviest, (load + 1, order, rich))
+            heapq.heapreplace(lightest, (low + 1, low_order, poor))
+        return moved
+
+    def _assignments(self) -> dict[str, Assignment]:
+        found: dict[str, dict[uuid.UUID, set[int]]] = {member: {} for member in self._members}
+        for pool in self._pools:
+            for member, places in pool.parts.items():
+                for topic_id, index in places:
+                    found[member].setdefault(topic_id, set()).add(index)
+        return {member: {topic_id: frozenset(indexes) for topic_id, indexes in parts.items()} for member, parts in found.items()}
+
+
+def _pools(members: Members, counts: Counts) -> list[_Pool]:
+    """The topics by who is subscribed to them; those with the fewest subscribers first, who have the least choice."""
+    kinds: dict[frozenset[uuid.UUID], list[str]] = {}
+    for member, subscriber in members.items():
+        kinds.setdefault(subscriber.topics, []).append(member)
+    listed = list(kinds.items())
+    pools: dict[frozenset[int], _Pool] = {}
+    order = {member: place for place, member in enumerate(members)}
+    for topic_id in sorted(counts):
+        subscribed = frozenset(kind for kind, (topics, _) in enumerate(listed) if topic_id in topics)
+        if not subscribed:
+            continue
+        if subscribed not in pools:
+            pools[subscribed] = _Pool(sorted((member for kind in subscribed for member in listed[kind][1]), key=order.__getitem__))
+        pools[subscribed].topics.append(topic_id)
+    return sorted(pools.values(), key=lambda pool: len(pool.members))

@@ -1,0 +1,188 @@
+"""Members of a consumer group that still speak the classic protocol: what they ask, in terms of heartbeats.
+
+They join and at once have a generation, which is their epoch; ask for their partitions; and learn from
+their Heartbeats when to join again: the group has a new epoch, they have something to revoke, or what
+they waited for is free.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from kio.schema.errors import ErrorCode
+
+from handler.errors import ProtocolError
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Protocols, Sync, SyncAnswer
+from handler.groups.consumer.machine import ConsumerGroup, Due
+from handler.groups.consumer.members import NOTHING, ConsumerMember, Downgrade, Refusal, Step
+from handler.groups.machine import CONSUMER_PROTOCOL, NOBODY, Now, Token
+from handler.groups.records.consumer import Assignment, ClassicValue, SubscriptionValue
+from handler.groups.records.subscription import Subscription, read_subscription, write_parts
+
+# --- JoinGroup
+
+
+def join(group: ConsumerGroup, now: Now, request: Join, to: Token) -> None:
+    try:
+        answer = _join(group, now, request)
+    except Refusal as refused:
+        answer = JoinAnswer(refused.error, request.member_id)
+    group.flush(to, answer)
+
+
+def _join(group: ConsumerGroup, now: Now, request: Join) -> JoinAnswer:
+    group.check_room(request.member_id)
+    if request.protocol_type != CONSUMER_PROTOCOL or not _share_one(group, request.protocols):
+        raise Refusal(ErrorCode.inconsistent_group_protocol, "its protocols are not those of the others")
+    if request.member_id == NOBODY and request.instance_id is None and request.needs_member_id:
+        return JoinAnswer(ErrorCode.member_id_required, request.new_member_id)
+    member_id = request.member_id or request.new_member_id
+    before = _who_joins(group, request, member_id)
+    subscription = _subscription(request.protocols)
+    replaced = before is not None and before.member_id != member_id
+    told = _told(before, request, subscription)
+    group.check(member_id, told)
+    member = group.enter(before, member_id, told)
+    changed = group.subscribe(now, before, member)
+    only_classic = all(one.is_classic for one in group.members.values())
+    # The last member that spoke the new protocol was replaced by one that does not.
+    if replaced and only_classic and before is not None and not before.is_classic:
+        settled = group.epoch == group.facts.target_epoch and all(map(group.is_reconciled, group.members.values()))
+        group.downgrade = Downgrade(rebalance=changed or not settled)
+    else:
+        member = group.step(now, member, changed, _ids(group, subscription))
+    group.deadlines.cancel((Due.JOIN, member_id))
+    group.deadlines.set((Due.SYNC, member_id), now.clock + request.rebalance_timeout / 1000)
+    group.live(member, now)
+    return JoinAnswer(ErrorCode.none, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
+
+
+def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
+    """Whether one of these is supported by all members that may once assign by it again."""
+    others = [dict(member.told.classic.protocols).keys() for member in group.members.values() if member.told.classic is not None]
+    return any(all(name in names for names in others) for name, _ in protocols)
+
+
+def _who_joins(group: ConsumerGroup, request: Join, member_id: str) -> ConsumerMember | None:
+    if request.instance_id is None:
+        return group.members.get(member_id)
+    if request.member_id == NOBODY:
+        return group.static_member(request.instance_id)
+    return group.check_static(request.member_id, request.instance_id)
+
+
+def _subscription(protocols: Protocols) -> Subscription:
+    try:
+        return read_subscription(protocols[0][1])
+    except ProtocolError as error:
+        raise Refusal(ErrorCode.inconsistent_group_protocol, f"its subscription can't be read: {error}") from error
+
+
+def _told(before: ConsumerMember | None, request: Join, subscription: Subscription) -> SubscriptionValue:
+    return SubscriptionValue(
+        request.instance_id, subscription.rack_id, request.client_id, request.client_host, tuple(sorted(set(subscription.topics))), None,
+        request.rebalance_timeout, None if before is None else before.told.assignor,
+        ClassicValue(request.session_timeout, request.protocols),
+    )  # fmt: skip
+
+
+def _ids(group: ConsumerGroup, subscription: Subscription) -> Assignment:
+    owned: dict[uuid.UUID, frozenset[int]] = {}
+    for name, indexes in subscription.owned.items():
+        topic = group.topics.get(name)
+        if topic is not None:
+            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | indexes
+    return owned
+
+
+# --- SyncGroup, Heartbeat, LeaveGroup
+
+
+def sync(group: ConsumerGroup, now: Now, request: Sync, to: Token) -> None:
+    try:
+        member = _classic(group, request.member_id, request.instance_id, request.generation)
+        _check_protocol(member, request)
+        if group.epoch > member.epoch and member.current.state != Step.UNREVOKED:
+            _expect_to_join(group, now, member)
+            raise Refusal(ErrorCode.rebalance_in_progress, "the group has a new epoch")
+        group.deadlines.cancel((Due.SYNC, member.member_id))
+        group.live(member, now)
+        version = read_subscription(_protocols(member)[0][1]).version
+        answer = SyncAnswer(ErrorCode.none, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version))
+    except Refusal as refused:
+        answer = SyncAnswer(refused.error)
+    group.flush(to, answer)
+
+
+def heartbeat(group: ConsumerGroup, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    try:
+        member = _classic(group, member_id, instance_id, generation)
+    except Refusal as refused:
+        return refused.error
+    group.live(member, now)
+    if group.epoch <= member.epoch and member.current.state != Step.UNREVOKED and not _may_have_more(group, member):
+        return ErrorCode.none
+    _expect_to_join(group, now, member)
+    return ErrorCode.rebalance_in_progress
+
+
+def leave(group: ConsumerGroup, leaving: Iterable[Leaving]) -> list[ErrorCode]:
+    errors = []
+    gone: dict[str, ConsumerMember] = {}
+    for one in leaving:
+        try:
+            member = _who_leaves(group, one)
+            gone[member.member_id] = member
+            errors.append(ErrorCode.none)
+        except Refusal as refused:
+            errors.append(refused.error)
+    if gone:
+        group.remove(gone.values())
+        group.flush()
+    return errors
+
+
+def _who_leaves(group: ConsumerGroup, one: Leaving) -> ConsumerMember:
+    if one.instance_id is not None and one.member_id != NOBODY:
+        return group.check_static(one.member_id, one.instance_id)
+    # An administrator removes a static member by its instance.
+    member = group.members.get(one.member_id) if one.instance_id is None else group.static_member(one.instance_id)
+    if member is None:
+        raise Refusal(ErrorCode.unknown_member_id, "no such member")
+    return member
+
+
+def _classic(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
+    member = group.members.get(member_id) if instance_id is None else group.check_static(member_id, instance_id)
+    if member is None or not member.is_classic:
+        raise Refusal(ErrorCode.unknown_member_id, "not a member of the classic protocol")
+    if member.epoch != generation:
+        raise Refusal(ErrorCode.illegal_generation, f"its generation is {member.epoch}")
+    return member
+
+
+def _protocols(member: ConsumerMember) -> Protocols:
+    assert member.told.classic is not None
+    return member.told.classic.protocols
+
+
+def _check_protocol(member: ConsumerMember, request: Sync) -> None:
+    if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (None, _protocols(member)[0][0]):
+        raise Refusal(ErrorCode.inconsistent_group_protocol, "it joined by another protocol")
+
+
+def _expect_to_join(group: ConsumerGroup, now: Now, member: ConsumerMember) -> None:
+    group.deadlines.set_if_absent((Due.JOIN, member.member_id), now.clock + member.told.rebalance_timeout / 1000)
+
+
+def _may_have_more(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether all that it waited for is free."""
+    if member.current.state != Step.UNRELEASED:
+        return False
+    target = group.facts.targets.get(member.member_id, NOTHING)
+    return not any(
+        group.facts.owners.of(topic_id, index) not in (None, member.member_id)
+        for topic_id, indexes in target.items()
+        for index in indexes - member.current.assigned.get(topic_id, frozenset())
+    )

@@ -1,0 +1,120 @@
+"""What a consumer group hears and says, and what it keeps of a member."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, Protocol
+
+from kio.schema.errors import ErrorCode
+
+from handler.groups.machine import Token
+from handler.groups.records import Record
+from handler.groups.records.consumer import Assignment, CurrentValue, SubscriptionValue
+
+JOINING: Final = 0
+LEAVING: Final = -1
+LEAVING_FOR_A_WHILE: Final = -2  # a static member that will be back
+
+NOTHING: Final[Assignment] = {}
+
+
+class Step(IntEnum):
+    """Where a member is on its way to its target (org.apache.kafka.coordinator.group.modern.MemberState)."""
+
+    STABLE = 0
+    UNREVOKED = 1  # it has to revoke partitions, and stays in its epoch until it says that it has
+    UNRELEASED = 2  # it waits for partitions that others have to revoke
+
+
+BLANK: Final = CurrentValue(0, 0, Step.STABLE, NOTHING, NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    member_id: str
+    told: SubscriptionValue
+    current: CurrentValue
+
+    @property
+    def epoch(self) -> int:
+        return self.current.epoch
+
+    @property
+    def is_classic(self) -> bool:
+        return self.told.classic is not None
+
+
+class Topic(NamedTuple):
+    topic_id: uuid.UUID
+    partitions: int
+
+
+class InvalidRegex(Exception):
+    """Not a regular expression, in the words of who has read it."""
+
+
+class Topics(Protocol):
+    """What is known of topics at the moment. Names are those that clients use."""
+
+    def get(self, name: str) -> Topic | None: ...
+    def name_of(self, topic_id: uuid.UUID) -> str | None: ...
+    def matching(self, regex: str) -> frozenset[str]: ...
+
+
+class Beat(NamedTuple):
+    """A heartbeat. None where nothing has changed since the last."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout: int  # milliseconds, −1 for unchanged
+    topics: tuple[str, ...] | None
+    regex: str | None
+    assignor: str | None
+    owned: Assignment | None
+    client_id: str
+    client_host: str
+
+    @property
+    def is_full(self) -> bool:
+        """Members tell everything when they join, and when an answer did not reach them."""
+        subscribed = self.topics is not None or self.regex is not None
+        return self.epoch == JOINING or (self.rebalance_timeout >= 0 and subscribed and self.owned is not None)
+
+
+class BeatAnswer(NamedTuple):
+    error: ErrorCode
+    message: str | None = None
+    member_id: str = ""
+    epoch: int = 0
+    interval: int = 0  # milliseconds until the next one
+    assignment: Assignment | None = None
+
+
+class Refusal(Exception):
+    """The request changes nothing, and this is why."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class Write(NamedTuple):
+    """Records to be stored together; the answer is told when they and all before them are."""
+
+    records: list[Record]
+    to: Token
+    answer: Any
+
+
+class Downgrade(NamedTuple):
+    """Only members of the classic protocol are left: the group goes on as a classic one."""
+
+    rebalance: bool
+
+
+Told = Callable[[BeatAnswer], None]

@@ -1,0 +1,91 @@
+"""A member's next step towards its target (org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder).
+
+A member keeps what is in its target, is asked to revoke what is not, and is given the rest once nobody
+has it. It comes into the target's epoch when it has nothing left to revoke.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from handler.groups.consumer.members import NOTHING, ConsumerMember, Step
+from handler.groups.records.consumer import Assignment, CurrentValue
+
+
+class Target(NamedTuple):
+    epoch: int
+    partitions: Assignment
+
+
+class Situation(NamedTuple):
+    """What a step depends on besides the member and its target."""
+
+    subscribed: Collection[uuid.UUID]  # what the member is subscribed to
+    subscription_changed: bool
+    owned: Assignment | None  # what the member says that it has, if it says so
+    owner_of: Callable[[uuid.UUID, int], str | None]
+
+
+def reconcile(member: ConsumerMember, target: Target, now: Situation) -> CurrentValue:
+    current = member.current
+    match current.state:
+        case Step.STABLE:
+            if current.epoch == target.epoch:
+                return _within_subscription(current, now)
+        case Step.UNREVOKED:
+            if _still_has(current.revoking, now.owned):
+                return _within_subscription(current, now)
+        case Step.UNRELEASED:
+            pass
+    return _next(member, target, now)
+
+
+def _still_has(revoking: Assignment, owned: Assignment | None) -> bool:
+    """A member that says nothing of what it has is taken to have all of it still."""
+    return owned is None or any(owned.get(topic_id, frozenset()) & indexes for topic_id, indexes in revoking.items())
+
+
+def _within_subscription(current: CurrentValue, now: Situation) -> CurrentValue:
+    """Whoever has changed its subscription does not keep partitions of other topics until the next target."""
+    unwanted = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in now.subscribed}
+    if not now.subscription_changed or not unwanted:
+        return current
+    assigned = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id in now.subscribed}
+    revoking = dict(current.revoking)
+    for topic_id, indexes in unwanted.items():
+        revoking[topic_id] = revoking.get(topic_id, frozenset()) | indexes
+    if _still_has(revoking, now.owned):
+        return _in_epoch(current, current.epoch, Step.UNREVOKED, assigned, revoking)
+    return current._replace(assigned=assigned)
+
+
+def _next(member: ConsumerMember, target: Target, now: Situation) -> CurrentValue:
+    assigned: dict[uuid.UUID, frozenset[int]] = {}
+    revoking: dict[uuid.UUID, frozenset[int]] = {}
+    free: dict[uuid.UUID, frozenset[int]] = {}
+    unreleased = False
+    held = member.current.assigned
+    for topic_id in target.partitions.keys() | held.keys():
+        wanted = target.partitions.get(topic_id, frozenset()) if topic_id in now.subscribed else frozenset()
+        has = held.get(topic_id, frozenset())
+        if has & wanted:
+            assigned[topic_id] = has & wanted
+        if has - wanted:
+            revoking[topic_id] = has - wanted
+        # What it has yet to revoke is its own: it may be given it back.
+        available = frozenset(index for index in wanted - has if now.owner_of(topic_id, index) in (None, member.member_id))
+        unreleased = unreleased or available != wanted - has
+        if available:
+            free[topic_id] = available
+    if revoking and _still_has(revoking, now.owned):
+        return _in_epoch(member.current, member.epoch, Step.UNREVOKED, assigned, revoking)
+    for topic_id, indexes in free.items():
+        assigned[topic_id] = assigned.get(topic_id, frozenset()) | indexes
+    return _in_epoch(member.current, target.epoch, Step.UNRELEASED if unreleased else Step.STABLE, assigned, NOTHING)
+
+
+def _in_epoch(current: CurrentValue, epoch: int, step: Step, assigned: Assignment, revoking: Assignment) -> CurrentValue:
+    # Also within one epoch: a heartbeat of the epoch before, that was on its way for long, says nothing about this step.
+    return CurrentValue(epoch, current.epoch, step, assigned, revoking)

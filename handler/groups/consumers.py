@@ -1,0 +1,147 @@
+"""What members of consumer groups ask of the coordinator. It waits until the group knows its topics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from kio.schema.errors import ErrorCode
+
+from handler.errors import ProtocolError
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
+from handler.groups.consumer import classic_members
+from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer, Refusal
+from handler.groups.consumer.migration import CannotMigrate, topics_of
+from handler.groups.conversion import consumer_group
+from handler.groups.machine import Now
+from handler.groups.records import subscribed_topics
+from handler.groups.shard import Phase, Shard
+from handler.groups.topics import Informed, Needs
+
+log = logging.getLogger(__name__)
+
+
+class Consumers:
+    def __init__(self, leading: Callable[[str], Shard], informed: Informed, now: Callable[[], Now]) -> None:
+        self._leading = leading
+        self._informed = informed
+        self._now = now
+
+    # --- by the consumer protocol
+
+    def heartbeat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
+        self._keep_alive(group_id, request.member_id)
+        needs = partial(self._needs, group_id, request.topics or (), request.regex)
+        go = partial(self._beat, request, group_id, told)
+        self._informed.when_known(group_id, needs, go, lambda error: told(BeatAnswer(error)))
+
+    def _keep_alive(self, group_id: str, member_id: str) -> None:
+        """A member that has to wait for what it asks is alive."""
+        group = self._leading(group_id).group(group_id)
+        if isinstance(group, ConsumerGroup) and member_id in group.members:
+            group.live(group.members[member_id], self._now())
+
+    def _beat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
+        shard = self._leading(group_id)
+        try:
+            group = self._group(shard, group_id, request)
+        except Refusal as refused:
+            told(BeatAnswer(refused.error, str(refused)))
+            return
+        if request.epoch in (LEAVING, LEAVING_FOR_A_WHILE):
+            shard.handle(group, lambda: group.leave(request, told))
+        else:
+            shard.handle(group, lambda: group.heartbeat(self._now(), request, told))
+
+    def _group(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
+        try:
+            if request.epoch == JOINING:
+                group = consumer_group(shard, group_id, request)
+            else:
+                found = shard.group(group_id)
+                if not isinstance(found, ConsumerGroup):
+                    raise CannotMigrate("it is not a consumer group")
+                group = found
+        except CannotMigrate as reason:
+            raise Refusal(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group: {reason}.") from reason
+        self._inform(shard, group)
+        return group
+
+    # --- by the classic protocol
+
+    def join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
+        self._keep_alive(group_id, request.member_id)
+        names: Iterable[str] = ()
+        if request.protocols:
+            try:
+                names = subscribed_topics(request.protocols[0][1])
+            except ProtocolError:
+                pass  # the group refuses it
+        go = partial(self._join, request, group_id, told)
+        self._informed.when_known(group_id, partial(self._needs, group_id, names, None), go, lambda error: told(JoinAnswer(error)))
+
+    def _join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
+        shard = self._leading(group_id)
+        group = shard.group(group_id)
+        if not isinstance(group, ConsumerGroup) or group.is_empty:
+            told(JoinAnswer(ErrorCode.rebalance_in_progress, request.member_id))  # it has just become another; members join again
+            return
+        self._inform(shard, group)
+        shard.handle(group, lambda: classic_members.join(group, self._now(), request, told))
+
+    def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
+        self._keep_alive(group_id, request.member_id)
+        go = partial(self._sync, request, group_id, told)
+        self._informed.when_known(group_id, partial(self._needs, group_id, (), None), go, lambda error: told(SyncAnswer(error)))
+
+    def _sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
+        shard = self._leading(group_id)
+        group = shard.group(group_id)
+        if not isinstance(group, ConsumerGroup):
+            told(SyncAnswer(ErrorCode.rebalance_in_progress))
+            return
+        self._inform(shard, group)
+        shard.handle(group, lambda: classic_members.sync(group, self._now(), request, told))
+
+    # --- topics
+
+    def _needs(self, group_id: str, names: Iterable[str], regex: str | None) -> Needs:
+        """What has to be known before a request can be handled: what it names, and what a group that was loaded is about."""
+        group = self._leading(group_id).group(group_id)
+        wanted, regexes = frozenset(names), frozenset({regex} if regex else ())
+        if isinstance(group, ConsumerGroup) and not group.is_informed:
+            return Needs(wanted | group.subscribed_topics, regexes | group.regexes)
+        if isinstance(group, ClassicGroup) and group.members:
+            return Needs(wanted | topics_of(group), regexes)
+        return Needs(wanted, regexes)
+
+    def _inform(self, shard: Shard, group: ConsumerGroup) -> None:
+        if not group.is_informed:
+            shard.handle(group, lambda: group.refresh(self._now()))
+
+    def needed(self, shards: Iterable[Shard]) -> Needs:
+        """All that has to be looked at again from time to time."""
+        groups = [group for shard in shards for group in _consumer_groups(shard)]
+        return Needs(
+            frozenset[str]().union(*(group.subscribed_topics for group in groups)),
+            frozenset[str]().union(*(group.regexes for group in groups)),
+        )
+
+    def refresh(self, shards: Iterable[Shard]) -> None:
+        """The topics were looked at again."""
+        for shard in shards:
+            for group in _consumer_groups(shard):
+                try:
+                    shard.handle(group, partial(group.refresh, self._now()))
+                except Exception:
+                    log.exception("group %s can't be assigned anew", group.group_id)
+                    break
+
+
+def _consumer_groups(shard: Shard) -> list[ConsumerGroup]:
+    if shard.phase is not Phase.LEADING:
+        return []
+    return [group for group in shard.groups.values() if isinstance(group, ConsumerGroup)]

@@ -1,0 +1,46 @@
+"""Which kind of group a joining member finds: the one there is, or what becomes of it."""
+
+from __future__ import annotations
+
+import logging
+
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.consumer.members import Beat
+from handler.groups.consumer.migration import CannotMigrate, to_consumer
+from handler.groups.records import GroupKey, Record
+from handler.groups.shard import Shard
+
+log = logging.getLogger(__name__)
+
+
+def consumer_group(shard: Shard, group_id: str, newcomer: Beat) -> ConsumerGroup:
+    """The group for a member that joins by the consumer protocol. Raises Refusal or CannotMigrate, and nothing has changed then."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    fresh = shard.new_consumer_group(group_id)
+    fresh.check_newcomer(newcomer)
+    if group is None or group.is_empty:
+        fresh.is_informed = True
+        shard.replace(fresh, [] if group is None else group.deletion())
+        return fresh
+    if not shard.allows("upgrade"):
+        raise CannotMigrate("groups.migration does not allow it")
+    to_consumer(group, fresh, shard.now())
+    fresh.check_room(newcomer.member_id)
+    group.migrate()
+    shard.reply(group)
+    log.info("group %s becomes a consumer group", group_id)
+    shard.replace(fresh, [*fresh.facts.take_records(), Record(GroupKey(group_id), None)])
+    return fresh
+
+
+def classic_group(shard: Shard, group_id: str) -> ClassicGroup:
+    """The group for a member that joins by the classic protocol. If it is a consumer group, nobody is in it."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ClassicGroup):
+        return group
+    fresh = shard.new_group(group_id)
+    shard.replace(fresh, [] if group is None else group.deletion())
+    return fresh

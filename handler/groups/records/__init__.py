@@ -1,0 +1,86 @@
+"""The records of `__consumer_offsets` as Kafka encodes them (group-coordinator/…/common/message).
+
+A key begins with its kind as an int16, a value with its version.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from handler.groups.records import consumer
+from handler.groups.records.classic import GroupKey, GroupValue, MemberValue, read_group, write_group
+from handler.groups.records.consumer import ConsumerKey, ConsumerValue
+from handler.groups.records.offsets import OffsetKey, OffsetValue, read_offset, write_offset
+from handler.groups.records.primitives import Reader, RecordUnreadable, text
+from handler.groups.records.subscription import subscribed_topics
+
+__all__ = [
+    "GroupKey", "GroupValue", "Key", "MemberValue", "OffsetKey", "OffsetValue", "Record", "RecordUnreadable", "Value", "partition_of",
+    "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
+]  # fmt: skip
+
+Key = OffsetKey | GroupKey | ConsumerKey
+Value = OffsetValue | GroupValue | ConsumerValue
+
+
+class Record(NamedTuple):
+    key: Key
+    value: Value | None  # None deletes
+
+
+def read_key(data: bytes) -> Key | None:
+    """The key, or None for a kind that is not one of these."""
+    reader = Reader(data)
+    kind = reader.number(">h")
+    if kind in consumer.KINDS:
+        return consumer.read_key(kind, reader)
+    match kind:
+        case 0 | 1:
+            return OffsetKey(reader.text(), reader.text(), reader.number(">i"))
+        case 2:
+            return GroupKey(reader.text())
+        case _:
+            return None
+
+
+def read_record(key_data: bytes, value_data: bytes | None) -> Record | None:
+    """A record, None for a kind of key that is not known; RecordUnreadable for bytes that make no sense."""
+    try:
+        key = read_key(key_data)
+        if key is None or value_data is None:
+            return None if key is None else Record(key, None)
+        return Record(key, _read_value(key, value_data))
+    except UnicodeDecodeError as error:
+        raise RecordUnreadable(f"a record of __consumer_offsets is not text: {error}") from error
+
+
+def _read_value(key: Key, value: bytes) -> Value | None:
+    if isinstance(key, OffsetKey):
+        return read_offset(value)
+    return read_group(value) if isinstance(key, GroupKey) else consumer.read_value(key, value)
+
+
+def write_key(key: Key) -> bytes:
+    if isinstance(key, OffsetKey):
+        return struct.pack(">h", 1) + text(key.group) + text(key.topic) + struct.pack(">i", key.partition)
+    return struct.pack(">h", 2) + text(key.group) if isinstance(key, GroupKey) else consumer.write_key(key)
+
+
+def write_value(value: Value) -> bytes:
+    if isinstance(value, OffsetValue):
+        return write_offset(value)
+    return write_group(value) if isinstance(value, GroupValue) else consumer.write_value(value)
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """The partition of a group: Java's hash of its id, modulo the count and never negative.
+
+    As in Kafka-on-Pulsar (`MathUtils.signSafeMod`), whose topics are taken over. Kafka itself takes the
+    absolute value of the hash; clients never compute it.
+    """
+    data = group.encode("utf-16-be", "surrogatepass")
+    result = 0
+    for (unit,) in struct.iter_unpack(">H", data):
+        result = (31 * result + unit) & 0xFFFFFFFF
+    return (result - 2**32 if result >= 2**31 else result) % partitions

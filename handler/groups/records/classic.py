@@ -1,0 +1,73 @@
+"""A classic group: key kind 2. Read in every version, written in 3."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from handler.groups.records.primitives import Reader, array, data, text
+
+VERSION: Final = 3
+FLEXIBLE_SINCE: Final = 4
+
+
+class GroupKey(NamedTuple):
+    group: str
+
+
+class MemberValue(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout: int
+    session_timeout: int
+    subscription: bytes
+    assignment: bytes
+
+
+class GroupValue(NamedTuple):
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    state_since: int  # −1 where the version has none
+    members: tuple[MemberValue, ...]
+
+
+def read_group(value: bytes) -> GroupValue:
+    reader = Reader(value)
+    version = reader.number(">h")
+    reader.flexible = version >= FLEXIBLE_SINCE
+    protocol_type = reader.text()
+    generation = reader.number(">i")
+    protocol, leader = reader.nullable_text(), reader.nullable_text()
+    state_since = reader.number(">q") if version >= 2 else -1
+    members = tuple(reader.array(lambda: _member_value(reader, version)))
+    return GroupValue(protocol_type, generation, protocol, leader, state_since, members)
+
+
+def _member_value(reader: Reader, version: int) -> MemberValue:
+    member_id = reader.text()
+    instance_id = reader.nullable_text() if version >= 3 else None
+    client_id, client_host = reader.text(), reader.text()
+    rebalance_timeout = reader.number(">i") if version >= 1 else -1
+    session_timeout = reader.number(">i")
+    subscription, assignment = reader.data(), reader.data()
+    reader.tags()
+    if rebalance_timeout < 0:
+        rebalance_timeout = session_timeout  # as Kafka takes version 0
+    return MemberValue(member_id, instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment)
+
+
+def write_group(value: GroupValue) -> bytes:
+    head = struct.pack(">h", VERSION) + text(value.protocol_type) + struct.pack(">i", value.generation)
+    head += text(value.protocol) + text(value.leader) + struct.pack(">q", value.state_since)
+    return head + array(map(_write_member, value.members))
+
+
+def _write_member(member: MemberValue) -> bytes:
+    return (
+        text(member.member_id) + text(member.instance_id) + text(member.client_id) + text(member.client_host)
+        + struct.pack(">ii", member.rebalance_timeout, member.session_timeout) + data(member.subscription) + data(member.assignment)
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""What members of the classic protocol say to each other (ConsumerProtocolSubscription, ConsumerProtocolAssignment)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from handler.groups.records.primitives import Reader, RecordUnreadable, array, text
+
+HIGHEST: Final = 3
+OWNED_SINCE: Final = 1
+GENERATION_SINCE: Final = 2
+RACK_SINCE: Final = 3
+
+Partitions = dict[str, frozenset[int]]
+
+
+class Subscription(NamedTuple):
+    version: int
+    topics: tuple[str, ...]
+    owned: Partitions
+    rack_id: str | None
+
+
+class Parts(NamedTuple):
+    partitions: Partitions
+    user_data: bytes
+
+
+def read_subscription(value: bytes) -> Subscription:
+    try:
+        reader = Reader(value)
+        version = reader.number(">h")
+        topics = tuple(reader.array(reader.text))
+        reader.data()
+        owned = _partitions(reader) if version >= OWNED_SINCE else {}
+        if version >= GENERATION_SINCE:
+            reader.number(">i")
+        return Subscription(version, topics, owned, reader.nullable_text() if version >= RACK_SINCE else None)
+    except UnicodeDecodeError as error:
+        raise RecordUnreadable(f"a subscription is not text: {error}") from error
+
+
+def subscribed_topics(value: bytes) -> tuple[str, ...]:
+    """The topics alone, of which every version is the beginning."""
+    try:
+        reader = Reader(value)
+        reader.number(">h")
+        return tuple(reader.array(reader.text))
+    except UnicodeDecodeError as error:
+        raise RecordUnreadable(f"a subscription is not text: {error}") from error
+
+
+def read_parts(value: bytes) -> Parts:
+    """A member's assignment. One that has never had any has no bytes at all."""
+    if not value:
+        return Parts({}, b"")
+    try:
+        reader = Reader(value)
+        reader.number(">h")
+        return Parts(_partitions(reader), reader.data())
+    except UnicodeDecodeError as error:
+        raise RecordUnreadable(f"an assignment is not text: {error}") from error
+
+
+def write_parts(partitions: Mapping[str, frozenset[int]], version: int) -> bytes:
+    """In the version of the member's own subscription."""
+    topics = (text(name) + array(struct.pack(">i", index) for index in sorted(indexes)) for name, indexes in sorted(partitions.items()))
+    return struct.pack(">h", max(0, min(version, HIGHEST))) + array(topics) + b"\xff\xff\xff\xff"
+
+
+def _partitions(reader: Reader) -> Partitions:
+    return dict(reader.array(lambda: (reader.text(), reader.numbers())))

@@ -1,0 +1,34 @@
+"""Groups as a term before has left them in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.machine import Now
+from handler.groups.records import GroupKey, GroupValue, Key, Record, Value
+from handler.groups.records.consumer import EpochKey
+
+
+def restored(
+    group_id: str, stored: dict[Key, Value], new_classic: Callable[[str], ClassicGroup],
+    new_consumer: Callable[[str], ConsumerGroup], now: Now,
+) -> tuple[ClassicGroup | ConsumerGroup | None, list[Record]]:  # fmt: skip
+    """The group that is made of its records, and those of them that are to be deleted.
+
+    `stored` is in the order of the log. A classic group is one record, a consumer group is there if its epoch is.
+    Where both are, a change from one to the other was cut short after the later was stored: that one counts.
+    """
+    kinds = [type(key) for key in stored if isinstance(key, GroupKey | EpochKey)]
+    if kinds and kinds[-1] is EpochKey:
+        consumer = new_consumer(group_id)
+        consumer.load({key: value for key, value in stored.items() if not isinstance(key, GroupKey)}, now)
+        return consumer, [Record(key, None) for key in stored if isinstance(key, GroupKey)]
+    leftovers = [Record(key, None) for key in stored if not isinstance(key, GroupKey)]
+    value = stored.get(GroupKey(group_id))
+    if not isinstance(value, GroupValue):
+        return None, leftovers
+    classic = new_classic(group_id)
+    classic.load(value, now)
+    return classic, leftovers
