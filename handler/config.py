@@ -51,6 +51,9 @@ class KafkaConfig:
         return _address("kafka.advertised", self.advertised) if self.advertised else None
 
 
+MIGRATIONS: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsConfig:
     namespace: str = setting("public/__kafka", "Pulsar tenant/namespace of __consumer_offsets.")
@@ -216,6 +219,10 @@ def check(config: Config) -> None:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
     if config.groups.offset_metadata_bytes > 32_767:
         raise ConfigError("groups.offset_metadata_bytes must be 32767 or less: the records of offsets have no room for more")
+    if config.groups.migration not in MIGRATIONS:
+        raise ConfigError(f"groups.migration is {config.groups.migration!r}: use {', '.join(MIGRATIONS[:-1])} or {MIGRATIONS[-1]}")
+    if config.groups.consumer_heartbeat_interval_ms >= config.groups.consumer_session_timeout_ms:
+        raise ConfigError("groups.consumer_heartbeat_interval_ms is not less than groups.consumer_session_timeout_ms: members would expire")
     if config.groups.min_session_timeout_ms > config.groups.max_session_timeout_ms:
         raise ConfigError("groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit")
     if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):

@@ -58,17 +58,22 @@ class Consumers:
 
     def _group(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
         try:
-            if request.epoch == JOINING:
-                group = consumer_group(shard, group_id, request)
-            else:
-                found = shard.group(group_id)
-                if not isinstance(found, ConsumerGroup):
-                    raise CannotMigrate("it is not a consumer group")
-                group = found
+            joins = request.epoch == JOINING
+            group = consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
         except CannotMigrate as reason:
             raise Refusal(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group: {reason}.") from reason
         self._inform(shard, group)
         return group
+
+    def _existing(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
+        group = shard.group(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if request.epoch > JOINING:
+            # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, of which clients die;
+            # this makes them join again.
+            raise Refusal(ErrorCode.unknown_member_id, f"Member {request.member_id} is not a member of group {group_id} any more.")
+        raise CannotMigrate("nobody has joined it as one")
 
     # --- by the classic protocol
 

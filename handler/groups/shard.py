@@ -9,6 +9,7 @@ term: all that wait are told NOT_COORDINATOR, everything is forgotten, and the n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -343,7 +344,9 @@ class Shard:
     def replace(self, group: Group, records: Sequence[Record]) -> None:
         """Another group of this id takes the place of the one there is, if any; these records say so."""
         self.groups[group.group_id] = group
-        self.store(records, lambda _: None)
+        if records:
+            self.store(records, lambda _: None)
+            self.check_leading()  # the write may have ended the term
 
     def new_group(self, group_id: str) -> ClassicGroup:
         config = self._around.config
@@ -402,6 +405,8 @@ class Shard:
 
     def _downgrade(self, group: Group, rebalance: bool) -> None:
         """Its last member of the consumer protocol has gone."""
+        if self.groups.get(group.group_id) is not group:
+            return  # what it wrote last has ended the term
         assert isinstance(group, ConsumerGroup)
         if not self.allows("downgrade") or len(group.members) > group.max_size:
             return
@@ -417,8 +422,9 @@ class Shard:
         # The consumer group counts until the classic one is stored behind it.
         parts = {member.member_id: member.assignment for member in classic.members.values()}
         value = group_value(classic, parts)._replace(leader=None if rebalance else classic.leader)
-        self.replace(classic, [Record(GroupKey(group.group_id), value), *group.deletion()])
-        self.run(classic)
+        with contextlib.suppress(NotLeading):
+            self.replace(classic, [Record(GroupKey(group.group_id), value), *group.deletion()])
+            self.run(classic)
 
     def allows(self, direction: str) -> bool:
         return self._around.config.migration in ("bidirectional", direction)

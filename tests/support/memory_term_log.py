@@ -22,6 +22,7 @@ class MemoryOffsets:
     lose_when_read: int = 0  # so many readings end with the producer lost
     fail_reads: int = 0  # so many end with something nobody thought of
     terms: int = 0
+    cut_next: int | None = None  # of the next write only so many records land, then the connection is lost
     max_size: int = 1_000_000
 
     def open(self) -> TermLog:
@@ -58,8 +59,10 @@ class MemoryTermLog(TermLog):
     def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
         if self._offsets.owner is not self:
             raise Unavailable("fenced")
-        self._offsets.stored += [(write_key(key), None if value is None else write_value(value)) for key, value in records]
-        if self._offsets.lose_writes:
+        written = [(write_key(key), None if value is None else write_value(value)) for key, value in records]
+        cut, self._offsets.cut_next = (self._offsets.cut_next, None) if records else (None, self._offsets.cut_next)
+        self._offsets.stored += written[:cut]
+        if self._offsets.lose_writes or cut is not None:
             self.lose(Unavailable("the connection is lost"))
         else:
             self.after_writes(stored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields
 from typing import Final, NamedTuple
 
 from handler.groups.records.primitives import (
@@ -25,38 +26,48 @@ CLASSIC_TAG: Final = 0
 Assignment = Mapping[uuid.UUID, frozenset[int]]
 
 
-class EpochKey(NamedTuple):
+# Keys are no tuples: those of one member, or one group, differ by their kind alone.
+
+
+@dataclass(frozen=True, slots=True)
+class EpochKey:
     """A group is there as long as this is."""
 
     group: str
 
 
-class TopicsKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TopicsKey:
     """Before Kafka 4.1. Only to be deleted."""
 
     group: str
 
 
-class MemberKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemberKey:
     group: str
     member: str
 
 
-class TargetEpochKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TargetEpochKey:
     group: str
 
 
-class TargetKey(NamedTuple):
-    group: str
-    member: str
-
-
-class CurrentKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TargetKey:
     group: str
     member: str
 
 
-class RegexKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CurrentKey:
+    group: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegexKey:
     group: str
     regex: str
 
@@ -123,7 +134,7 @@ _KIND_OF: Final = {key: kind for kind, key in KINDS.items()}
 
 def read_key(kind: int, reader: Reader) -> ConsumerKey:
     key = KINDS[kind]
-    return key(*(reader.text() for _ in key._fields))
+    return key(*(reader.text() for _ in fields(key)))
 
 
 def read_value(key: ConsumerKey, value: bytes) -> ConsumerValue | None:
@@ -191,7 +202,7 @@ def _assignment(reader: Reader) -> Assignment:
 
 
 def write_key(key: ConsumerKey) -> bytes:
-    return struct.pack(">h", _KIND_OF[type(key)]) + b"".join(map(text, key))
+    return struct.pack(">h", _KIND_OF[type(key)]) + b"".join(map(text, astuple(key)))
 
 
 def write_value(value: ConsumerValue) -> bytes:

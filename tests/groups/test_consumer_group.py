@@ -1,0 +1,343 @@
+"""The consumer protocol step by step, as Kafka answers it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
+from handler.groups.consumer import classic_members
+from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
+from handler.groups.consumer.members import Beat, BeatAnswer, Downgrade, InvalidRegex, Topic, Topics, Write
+from handler.groups.machine import Now
+from handler.groups.records import Record
+from handler.groups.records.consumer import Assignment, EpochKey
+from handler.groups.records.subscription import read_parts
+
+NONE = ErrorCode.none
+T = uuid.UUID(int=1)
+U = uuid.UUID(int=2)
+SESSION = 45.0
+SUBSCRIPTION = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")  # to t, owning nothing
+
+
+@dataclass
+class Known(Topics):
+    topics: dict[str, Topic] = field(default_factory=lambda: {"t": Topic(T, 4), "u": Topic(U, 2)})
+
+    def get(self, name: str) -> Topic | None:
+        return self.topics.get(name)
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)
+
+    def matching(self, regex: str) -> frozenset[str]:
+        if regex == "(":
+            raise InvalidRegex("missing closing )")
+        return frozenset(name for name in self.topics if name in regex)
+
+
+@dataclass
+class Bench:
+    topics: Known = field(default_factory=Known)
+    clock: float = 1_000.0
+    records: list[Record] = field(default_factory=list)
+    downgrades: list[Downgrade] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.group = ConsumerGroup("g", self.topics, times=Times(int(SESSION * 1000), 5_000), max_size=3)
+        self.group.is_informed = True
+
+    @property
+    def now(self) -> Now:
+        return Now(self.clock, int(self.clock * 1000))
+
+    def run(self) -> object:
+        told: object = None
+        for effect in self.group.take_effects():
+            if isinstance(effect, Write):
+                self.records += effect.records
+                told = effect.answer if effect.to is not None else told
+            else:
+                self.downgrades.append(effect)
+        return told
+
+    def beat(
+        self, member: str, epoch: int, owned: Assignment | None = None, *, instance: str | None = None,
+        topics: tuple[str, ...] | None = None, regex: str | None = None, assignor: str | None = None,
+    ) -> BeatAnswer:  # fmt: skip
+        joins = epoch == 0
+        topics = ("t",) if joins and topics is None and regex is None else topics
+        request = Beat(member, epoch, instance, None, 60_000 if joins else -1, topics, regex, assignor, {} if joins else owned, "c", "/h")
+        self.group.heartbeat(self.now, request, "to")
+        answer = self.run()
+        assert isinstance(answer, BeatAnswer)
+        return answer
+
+    def leave(self, member: str, epoch: int = -1, instance: str | None = None) -> BeatAnswer:
+        self.group.leave(Beat(member, epoch, instance, None, -1, None, None, None, None, "c", "/h"), "to")
+        answer = self.run()
+        assert isinstance(answer, BeatAnswer)
+        return answer
+
+    def join_classic(self, member: str, instance: str | None = None) -> JoinAnswer:
+        request = Join(member, instance, "c", "/h", 30_000, 60_000, "consumer", (("range", SUBSCRIPTION),), False, False, f"{member}-new")
+        classic_members.join(self.group, self.now, request, "to")
+        answer = self.run()
+        assert isinstance(answer, JoinAnswer)
+        return answer
+
+    def sync_classic(self, member: str, generation: int) -> SyncAnswer:
+        classic_members.sync(self.group, self.now, Sync(member, None, generation, "consumer", "range", {}), "to")
+        answer = self.run()
+        assert isinstance(answer, SyncAnswer)
+        return answer
+
+    def pass_time(self, seconds: float) -> list[str]:
+        self.clock += seconds
+        said = self.group.tick(self.now)
+        self.run()
+        return said
+
+
+def parts(*indexes: int, topic: uuid.UUID = T) -> Assignment:
+    return {topic: frozenset(indexes)} if indexes else {}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_the_first_member_gets_everything_at_once(bench: Bench) -> None:
+    answer = bench.beat("m1", 0)
+    assert (answer.error, answer.member_id, answer.epoch, answer.interval) == (NONE, "m1", 1, 5_000)
+    assert answer.assignment == parts(0, 1, 2, 3)
+    assert bench.group.state is State.STABLE
+    assert isinstance(bench.records[-1].key, EpochKey), "a new group is there when all of it is"
+
+
+def test_what_has_not_changed_is_not_told_again_but_to_who_tells_everything(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    assert bench.beat("m1", 1).assignment is None
+    assert bench.beat("m1", 0).assignment == parts(0, 1, 2, 3)
+
+
+def test_a_second_member_gets_its_share_when_the_first_has_given_it_up(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    second = bench.beat("m2", 0)
+    assert (second.epoch, second.assignment, second.interval) == (2, {}, WAITING_INTERVAL)
+    assert bench.group.state is State.RECONCILING
+    told = bench.beat("m1", 1)
+    assert (told.epoch, told.assignment) == (1, parts(0, 1)), "it stays in its epoch until it has revoked"
+    assert bench.beat("m1", 1, parts(0, 1, 2, 3)).epoch == 1
+    assert bench.beat("m2", 2).assignment is None
+    assert bench.beat("m1", 1, parts(0, 1)).epoch == 2
+    assert bench.beat("m2", 2).assignment == parts(2, 3)
+    assert bench.group.state is State.STABLE
+
+
+def test_a_member_that_does_not_revoke_in_time_is_out(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.beat("m2", 0)
+    bench.beat("m1", 1)
+    for _ in range(2):
+        bench.pass_time(30.5)
+        said = bench.beat("m1", 1, parts(0, 1, 2, 3)) if "m1" in bench.group.members else None
+        bench.beat("m2", 2)
+    assert said is None
+    assert set(bench.group.members) == {"m2"}
+    assert bench.group.members["m2"].current.assigned == parts(0, 1, 2, 3)
+
+
+def test_a_silent_member_is_out_when_its_session_ends(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    assert bench.pass_time(SESSION - 1) == []
+    bench.beat("m1", 1)
+    assert bench.pass_time(SESSION - 1) == []
+    assert bench.pass_time(1) == ["member m1 is out: its session has ended"]
+    assert bench.group.state is State.EMPTY
+    assert bench.beat("m1", 1).error is ErrorCode.unknown_member_id
+
+
+def test_epochs_that_are_not_the_members_are_fenced(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.beat("m1", 1, topics=("t", "u"))
+    assert bench.group.members["m1"].epoch == 2
+    assert bench.beat("m1", 3).error is ErrorCode.fenced_member_epoch
+    assert bench.beat("m1", 1).error is ErrorCode.fenced_member_epoch, "it says nothing of what it has"
+    assert bench.beat("m1", 1, parts(0, 1, 2, 3)).epoch == 2, "the answer that told it may have been lost"
+    assert bench.beat("m9", 2).error is ErrorCode.unknown_member_id
+
+
+def test_an_old_heartbeat_that_comes_late_does_not_give_up_what_its_member_has(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.beat("m2", 0)
+    bench.beat("m1", 1)  # is to revoke, in epoch 1
+    assert bench.beat("m1", 0 + 1, {}).epoch == 2
+    bench.beat("m2", 2)
+    bench.beat("m3", 0)
+    bench.beat("m2", 2)  # is to revoke 3, in epoch 2
+    assert bench.group.members["m2"].current.previous_epoch == 2
+    assert bench.beat("m2", 0 + 1, {}).error is ErrorCode.fenced_member_epoch
+
+
+@pytest.mark.parametrize(
+    ("refused", "error"),
+    [
+        (lambda bench: bench.beat("m1", 0, regex="("), ErrorCode.invalid_regular_expression),
+        (lambda bench: bench.beat("m" * 40_000, 0), ErrorCode.invalid_request),
+        (lambda bench: bench.beat("m1", 0, topics=tuple(f"{number:0200}" for number in range(6_000))), ErrorCode.unknown_server_error),
+        (lambda bench: bench.beat("m1", 5), ErrorCode.unknown_member_id),
+        (lambda bench: bench.beat("m1", 5, instance="i"), ErrorCode.unknown_member_id),
+        (lambda bench: bench.leave("m1"), ErrorCode.unknown_member_id),
+    ],
+)
+def test_who_is_refused_changes_nothing(bench: Bench, refused: object, error: ErrorCode) -> None:
+    assert callable(refused)
+    answer = refused(bench)
+    assert answer.error is error
+    assert answer.message
+    assert not bench.records
+    assert bench.group.unused
+
+
+def test_a_group_has_no_more_members_than_it_may(bench: Bench) -> None:
+    for number in range(3):
+        bench.beat(f"m{number}", 0)
+    assert bench.beat("m3", 0).error is ErrorCode.group_max_size_reached
+    assert bench.beat("m2", 0).error is NONE
+
+
+def test_a_new_subscription_takes_partitions_away_at_once(bench: Bench) -> None:
+    bench.beat("m1", 0, topics=("t", "u"))
+    told = bench.beat("m1", 1, topics=("u",))
+    assert told.assignment == parts(0, 1, topic=U)
+    assert bench.beat("m1", 1, parts(0, 1, topic=U)).epoch == 2
+
+
+def test_partitions_that_are_added_are_assigned(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.topics.topics["t"] = Topic(T, 5)
+    bench.group.refresh(bench.now)
+    bench.run()
+    assert bench.group.state is State.ASSIGNING
+    assert bench.beat("m1", 1).assignment == parts(0, 1, 2, 3, 4)
+    bench.group.refresh(bench.now)
+    assert bench.run() is None
+    assert bench.group.epoch == 2, "nothing has changed since"
+
+
+def test_a_regular_expression_is_resolved_when_its_member_joins_and_again_when_topics_come(bench: Bench) -> None:
+    assert bench.beat("m1", 0, regex="t|v").assignment == parts(0, 1, 2, 3)
+    bench.topics.topics["v"] = Topic(U, 1)
+    bench.group.refresh(bench.now)
+    bench.run()
+    assert bench.beat("m1", 1).assignment == {**parts(0, 1, 2, 3), **parts(0, topic=U)}
+    bench.leave("m1")
+    assert not bench.group.facts.regexes
+
+
+def test_the_assignor_is_the_one_that_most_ask_for(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    assert bench.group.assignor == "uniform"
+    bench.beat("m2", 0, assignor="range")
+    assert bench.group.assignor == "range"
+
+
+# --- static members
+
+
+def test_a_static_member_that_leaves_for_a_while_keeps_its_partitions_for_whoever_comes_as_it(bench: Bench) -> None:
+    bench.beat("m1", 0, instance="i")
+    assert bench.leave("m1", -2, "i").epoch == -2
+    again = bench.beat("m2", 0, instance="i")
+    assert (again.epoch, again.assignment) == (1, parts(0, 1, 2, 3)), "no new epoch"
+    assert bench.beat("m1", 1, instance="i").error is ErrorCode.fenced_instance_id
+
+
+def test_an_instance_that_is_there_is_not_replaced(bench: Bench) -> None:
+    bench.beat("m1", 0, instance="i")
+    assert bench.beat("m2", 0, instance="i").error is ErrorCode.unreleased_instance_id
+
+
+def test_a_static_member_that_did_not_hear_the_answer_to_its_joining_joins_again(bench: Bench) -> None:
+    bench.beat("m1", 0, instance="i")
+    assert bench.beat("m1", 0, instance="i").error is NONE
+
+
+def test_a_static_member_that_does_not_come_back_is_out(bench: Bench) -> None:
+    bench.beat("m1", 0, instance="i")
+    bench.leave("m1", -2, "i")
+    bench.pass_time(SESSION)
+    assert not bench.group.members
+
+
+# --- members of the classic protocol
+
+
+def test_a_classic_member_joins_and_has_its_partitions(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    joined = bench.join_classic("old")
+    assert (joined.error, joined.generation, joined.protocol, joined.leader) == (NONE, 2, "range", None)
+    assert read_parts(bench.sync_classic("old", 2).assignment).partitions == {}
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is NONE, "what it waits for is not free yet"
+    bench.beat("m1", 1)
+    bench.beat("m1", 1, parts(0, 1))
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.rebalance_in_progress
+    assert bench.join_classic("old").generation == 2
+    shares = read_parts(bench.sync_classic("old", 2).assignment).partitions
+    assert len(shares["t"]) == 2
+
+
+def test_a_classic_member_that_does_not_join_again_in_time_is_out(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.join_classic("old")
+    bench.sync_classic("old", 2)
+    bench.beat("m2", 0)
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.rebalance_in_progress
+    for _ in range(3):
+        bench.pass_time(20.5)
+        classic_members.heartbeat(bench.group, bench.now, "old", None, 2)
+        bench.beat("m1", 1)
+        bench.beat("m2", 3)
+    assert "old" not in bench.group.members
+
+
+def test_protocols_that_are_not_those_of_consumers_are_refused(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    request = Join("", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new")
+    classic_members.join(bench.group, bench.now, request, "to")
+    answer = bench.run()
+    assert isinstance(answer, JoinAnswer)
+    assert answer.error is ErrorCode.inconsistent_group_protocol
+
+
+def test_when_only_classic_members_are_left_the_group_is_to_become_classic(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.join_classic("old")
+    assert not bench.downgrades
+    bench.leave("m1")
+    assert bench.downgrades == [Downgrade(rebalance=True)]
+
+
+# --- offsets
+
+
+def test_commits_and_fetches_are_those_of_the_members_epoch(bench: Bench) -> None:
+    group = bench.group
+    assert group.check_commit("", -1, knows_epochs=True) is NONE, "nobody is in it"
+    bench.beat("m1", 0)
+    bench.join_classic("old")
+    assert group.check_commit("", -1, knows_epochs=True) is ErrorCode.unknown_member_id
+    assert group.check_commit("m1", 1, knows_epochs=True) is NONE
+    assert group.check_commit("m1", 1, knows_epochs=False) is ErrorCode.unsupported_version
+    assert group.check_commit("m1", 2, knows_epochs=True) is ErrorCode.stale_member_epoch
+    assert group.check_commit("old", 1, knows_epochs=True) is ErrorCode.illegal_generation
+    assert group.check_fetch(None, -1) is NONE
+    assert group.check_fetch("m1", 1) is NONE
+    assert group.check_fetch("m1", 2) is ErrorCode.stale_member_epoch
+    assert group.check_fetch("gone", 1) is ErrorCode.unknown_member_id
