@@ -17,7 +17,7 @@ from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import Member, wait_for
+from integration.members import NEW_PROTOCOL, Member, wait_for
 
 GROUPS = [f"group-{number}" for number in range(10)]
 # A broker takes a silent connection for dead after at most twice this.
@@ -159,6 +159,50 @@ def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(pair: Pair, topi
     for one in committers:
         kept = committed(pair.second.address, one.group, topic)
         assert one.acknowledged <= kept <= one.attempted, one.group
+
+
+@pytest.mark.parametrize("fault", [_kill, _drain, _pause], ids=["killed", "drained", "paused"])
+def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(
+    pair: Pair, topic: str, fault: Callable[[SidecarProcess], None]
+) -> None:
+    """Their members are clients of the sidecar that stays; about half of their coordinators go."""
+    create(pair.first.address, topic, 2)
+    address = pair.second.address
+    wait_for(lambda: all(_is_coordinated(address, f"{topic}-{name}", topic) for name in GROUPS), 60)
+    protocols = [NEW_PROTOCOL if number % 2 else {} for number in range(len(GROUPS))]
+    members = [
+        [Member(address, f"{topic}-{name}", topic, protocol) for _ in range(2)] for name, protocol in zip(GROUPS, protocols, strict=True)
+    ]
+    produced: set[tuple[int, int]] = set()
+
+    def write(count: int) -> None:
+        for partition in range(2):
+            produced.update((partition, one.offset) for one in produce(address, topic, [b"x"] * count, partition=partition))
+
+    def all_read() -> bool:
+        return all(produced <= {*one.read, *other.read} for one, other in members)
+
+    try:
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        write(100)
+        wait_for(all_read)
+        fault(pair.first)
+        for _ in range(10):
+            write(20)
+            time.sleep(0.5)
+        wait_for(all_read, 60)
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        assert all(one.assigned.isdisjoint(other.assigned) for one, other in members)
+    finally:
+        for group in members:
+            for one in group:
+                one.stop()
+    # What they committed when they left, also of a group whose coordinator went under it.
+    for name in GROUPS:
+        client = Consumer({"bootstrap.servers": address, "group.id": f"{topic}-{name}", **QUIET})
+        kept = client.committed([TopicPartition(topic, partition) for partition in range(2)], timeout=30)
+        client.close()
+        assert [one.offset for one in kept] == [300, 300], name
 
 
 def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(

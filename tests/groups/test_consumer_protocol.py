@@ -428,9 +428,9 @@ class Members(RuleBasedStateMachine):
             assert found.facts.epoch == group.facts.epoch
             assert found.facts.target_epoch == group.facts.target_epoch
             assert not found.take_effects()
-        elif isinstance(group, ClassicGroup) and group.generation:
+        elif isinstance(group, ClassicGroup) and group.state is State.STABLE:
             assert isinstance(found, ClassicGroup)
-            assert found.members.keys() == group.members.keys() or group.state is not State.STABLE
+            assert found.members.keys() == group.members.keys()
 
     def settle(self) -> None:
         """Left in peace, all partitions come to be consumed."""

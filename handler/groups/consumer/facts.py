@@ -103,7 +103,7 @@ class Facts:
         self.targets.pop(member_id, None)
         if member.told.instance_id is not None and self.static.get(member.told.instance_id) == member_id:
             del self.static[member.told.instance_id]
-        for key in (CurrentKey, TargetKey, MemberKey):
+        for key in (MemberKey, CurrentKey, TargetKey):  # a member of which only the rest was deleted would be one that has nothing
             self._changed[key(self._group_id, member_id)] = None
 
     # --- from the log
@@ -146,7 +146,7 @@ class Facts:
         """Records of members that are none: their deletion was cut short."""
         for member_id in sorted(member_ids):
             self.targets.pop(member_id, None)
-            for key in (CurrentKey, TargetKey, MemberKey):
+            for key in (MemberKey, CurrentKey, TargetKey):
                 self._changed[key(self._group_id, member_id)] = None
 
     def deletion(self) -> list[Record]:
