@@ -15,7 +15,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.groups import groups
+from bench.groups import PROTOCOLS, groups
 from bench.latency import end_to_end, single_records
 from bench.process import ProcessCost
 from bench.report import group_table, latency_table, ratio_table, ratios, throughput_table
@@ -40,7 +40,8 @@ def _measure(directory: Path, pulsar: Standalone, kafka: KafkaNode, sidecar: Sid
     whole = {name: end_to_end(address) for name, address in addresses.items()}
     print(latency_table(singles, whole) + "\n", flush=True)
     crowds = [
-        groups(name, addresses[name], pid, int(os.environ.get("BENCH_GROUPS", "1000")))
+        groups(name, addresses[name], pid, protocol, int(os.environ.get("BENCH_GROUPS", "1000")))
+        for protocol in PROTOCOLS
         for name, pid in (("sidecar", sidecar.pid), ("kafka", kafka.pid))
     ]
     print(group_table(crowds) + "\n", flush=True)

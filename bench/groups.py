@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import resource
 import time
 from dataclasses import dataclass
@@ -11,16 +12,23 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from bench.process import ProcessCost
-from integration.raw import RawConnection, RawMember
+from integration.kafka_clients import create
+from integration.raw import RawConnection, RawConsumer, RawMember
 
 MEMBERS_EACH: Final = 5
 HEARTBEAT_SECONDS: Final = 3.0
 STEADY_SECONDS: Final = 15.0
+SETTLE_SECONDS: Final = 6.0
+JOIN_SECONDS: Final = 120.0
+PROTOCOLS: Final = ("classic", "consumer")
+
+Member = RawMember | RawConsumer
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCost:
     system: str
+    protocol: str
     groups: int
     members: int
     join_seconds: float  # until all have their part, the initial delay of three seconds included
@@ -31,38 +39,43 @@ class GroupCost:
     added_mib: float
 
 
-def groups(system: str, address: str, pid: int, count: int) -> GroupCost:
+def groups(system: str, address: str, pid: int, protocol: str, count: int) -> GroupCost:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return asyncio.run(_measure(system, address, pid, count))
+    return asyncio.run(_measure(system, address, pid, protocol, count))
 
 
-async def _measure(system: str, address: str, pid: int, count: int) -> GroupCost:
+async def _measure(system: str, address: str, pid: int, protocol: str, count: int) -> GroupCost:
+    topic = f"bench-{protocol}"
+    create(address, topic, MEMBERS_EACH + 1)
     await _until_coordinated(address)
     before = ProcessCost(pid).resident_mib()
-    members = [await _member(address, f"bench-{group}") for group in range(count) for _ in range(MEMBERS_EACH)]
-    begun = time.monotonic()
-    await asyncio.gather(*(member.rebalance() for member in members))
-    joined = time.monotonic() - begun
+    members = [await _member(address, topic, protocol, f"{protocol}-{group}") for group in range(count) for _ in range(MEMBERS_EACH)]
     times: list[float] = []
+    begun = time.monotonic()
+    living = [asyncio.create_task(_live(member, times)) for member in members]
+    await _until_all_have_a_part(members)
+    joined = time.monotonic() - begun
+    await asyncio.sleep(SETTLE_SECONDS)
+    times.clear()
     cost = ProcessCost(pid)
-    beating = [asyncio.create_task(_beat(member, number / len(members), times)) for number, member in enumerate(members)]
     await asyncio.sleep(STEADY_SECONDS)
     steady = cost.cpu_seconds() / STEADY_SECONDS
     measured = sorted(times)
-    newcomers = [await _member(address, f"bench-{group}") for group in range(0, count, 10)]
+    newcomers = [await _member(address, topic, protocol, f"{protocol}-{group}") for group in range(0, count, 10)]
     begun = time.monotonic()
-    await asyncio.gather(*(member.rebalance() for member in newcomers))
+    living += [asyncio.create_task(_live(member, times)) for member in newcomers]
+    await _until_all_have_a_part(newcomers)
     rebalanced = time.monotonic() - begun
     added = ProcessCost(pid).resident_mib() - before
-    for task in beating:
+    for task in living:
         task.cancel()
-    await asyncio.gather(*beating, return_exceptions=True)
+    await asyncio.gather(*living, return_exceptions=True)
     for member in (*members, *newcomers):
         member.close()
     return GroupCost(
-        system, count, len(members), joined, steady, measured[len(measured) // 2] * 1000, measured[len(measured) * 99 // 100] * 1000,
-        rebalanced, added,
+        system, protocol, count, len(members), joined, steady, measured[len(measured) // 2] * 1000,
+        measured[len(measured) * 99 // 100] * 1000, rebalanced, added,
     )  # fmt: skip
 
 
@@ -76,12 +89,22 @@ async def _until_coordinated(address: str) -> None:
     connection.close()
 
 
-async def _member(address: str, group: str) -> RawMember:
-    return RawMember(await RawConnection.open(address), group)
+async def _member(address: str, topic: str, protocol: str, group: str) -> Member:
+    connection = await RawConnection.open(address)
+    return RawMember(connection, group) if protocol == "classic" else RawConsumer(connection, group, topic)
 
 
-async def _beat(member: RawMember, phase: float, times: list[float]) -> None:
-    await asyncio.sleep(HEARTBEAT_SECONDS * phase)
+async def _until_all_have_a_part(members: list[Member]) -> None:
+    until = time.monotonic() + JOIN_SECONDS
+    while not all(member.has_a_part for member in members):
+        if time.monotonic() > until:
+            raise SystemExit(f"{sum(not member.has_a_part for member in members)} of {len(members)} members got no part")
+        await asyncio.sleep(0.02)
+
+
+async def _live(member: Member, times: list[float]) -> None:
+    await member.rebalance()
+    await asyncio.sleep(HEARTBEAT_SECONDS * random.random())  # noqa: S311 - so that they do not all come at once
     while True:
         begun = time.monotonic()
         error = await member.heartbeat()

@@ -46,12 +46,12 @@ def latency_table(rows: Sequence[Latency], end_to_end: dict[str, tuple[float, fl
 
 
 def group_table(rows: Sequence[GroupCost]) -> str:
-    head = ("system", "groups", "members", "join s", "steady cpu", "heartbeat p50 ms", "p99", "rebalance s", "added MiB")
+    head = ("system", "protocol", "groups", "members", "join s", "steady cpu", "heartbeat p50 ms", "p99", "rebalance s", "added MiB")
     return _table(
         head,
         [
             (
-                row.system, str(row.groups), str(row.members), f"{row.join_seconds:.1f}", f"{row.steady_cpu:.0%}",
+                row.system, row.protocol, str(row.groups), str(row.members), f"{row.join_seconds:.1f}", f"{row.steady_cpu:.0%}",
                 f"{row.heartbeat_p50_ms:.1f}", f"{row.heartbeat_p99_ms:.1f}", f"{row.rebalance_seconds:.1f}", f"{row.added_mib:.0f}",
             )
             for row in rows

@@ -7,6 +7,7 @@ import datetime
 import io
 import itertools
 import struct
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,10 @@ class RawMember:
         self.generation = -1
         self.part = b""
 
+    @property
+    def has_a_part(self) -> bool:
+        return bool(self.part)
+
     async def rebalance(self, session: int = 30_000) -> None:
         """Join and sync until both succeed; the leader gives each member its own id as its part."""
         from kio.schema.errors import ErrorCode
@@ -102,6 +107,54 @@ class RawMember:
         answer = await self._connection.ask(
             12, 3, group_id=self.group, generation_id=self.generation, member_id=self.member_id, group_instance_id=None
         )
+        return answer.error_code
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class RawConsumer:
+    """A member that speaks the consumer protocol (KIP-848) and does what it is told at once."""
+
+    def __init__(self, connection: RawConnection, group: str, topic: str) -> None:
+        self._connection = connection
+        self._topic = topic
+        self.group = group
+        self.member_id = str(uuid.uuid4())
+        self.epoch = 0
+        self.assigned: dict[uuid.UUID, tuple[int, ...]] = {}
+        self.interval = 0.0
+
+    @property
+    def has_a_part(self) -> bool:
+        return any(self.assigned.values())
+
+    async def rebalance(self) -> None:
+        """Until it has a part, as often as it is asked to."""
+        while True:
+            await self.heartbeat()
+            if self.has_a_part:
+                return
+            await asyncio.sleep(self.interval or 0.2)
+
+    async def heartbeat(self) -> Any:
+        from kio.schema.consumer_group_heartbeat.v1.request import TopicPartitions
+        from kio.schema.errors import ErrorCode
+
+        joins = self.epoch == 0
+        owned = tuple(TopicPartitions(topic_id=topic, partitions=indexes) for topic, indexes in self.assigned.items())
+        answer = await self._connection.ask(
+            68, 1, group_id=self.group, member_id=self.member_id, member_epoch=self.epoch,
+            rebalance_timeout=milliseconds(60_000 if joins else -1), subscribed_topic_names=(self._topic,) if joins else None,
+            topic_partitions=owned,
+        )  # fmt: skip
+        if answer.error_code is ErrorCode.none:
+            self.epoch = answer.member_epoch
+            self.interval = answer.heartbeat_interval.total_seconds()
+            if answer.assignment is not None:
+                self.assigned = {one.topic_id: one.partitions for one in answer.assignment.topic_partitions}
+        elif answer.error_code in (ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id):
+            self.epoch, self.assigned = 0, {}
         return answer.error_code
 
     def close(self) -> None:
