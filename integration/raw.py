@@ -122,7 +122,7 @@ class RawConsumer:
         self.group = group
         self.member_id = str(uuid.uuid4())
         self.epoch = 0
-        self.assigned: dict[uuid.UUID, tuple[int, ...]] = {}
+        self.assigned: dict[uuid.UUID, Any] = {}
         self.interval = 0.0
 
     @property

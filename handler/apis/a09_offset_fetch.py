@@ -17,8 +17,9 @@ from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place
 from handler.apis.spread import Parts, spread
 from handler.apis.topics import find
+from handler.groups.errors import NotLeading
 from handler.groups.records import OffsetValue
-from handler.groups.shard import NotLeading, Offsets
+from handler.groups.shard import Offsets
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Topic
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
-from handler.groups.shard import NotLeading
+from handler.groups.errors import NotLeading
 
 GROUP: Final = 0
 TRANSACTION: Final = 1

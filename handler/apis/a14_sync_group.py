@@ -28,7 +28,8 @@ def _handle(services: Services, call: Call) -> Result:
 
 
 def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return _answer(SyncAnswer(error))
+    # Clients die of COORDINATOR_LOAD_IN_PROGRESS here. The rebalance is lost with what the coordinator before knew: they join again.
+    return _answer(SyncAnswer(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error))
 
 
 def _answer(answer: SyncAnswer) -> Answer:

@@ -12,7 +12,7 @@ from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.spread import Parts, spread
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import State
-from handler.groups.shard import NotLeading
+from handler.groups.errors import NotLeading
 
 NOT_FOUND_SINCE: Final = 6
 

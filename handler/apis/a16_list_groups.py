@@ -14,7 +14,8 @@ from kio.schema.errors import ErrorCode
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.spread import ask_peer
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.shard import Group, NotLeading
+from handler.groups.effects import Group
+from handler.groups.errors import NotLeading
 
 CLASSIC: Final = "Classic"
 CONSUMER: Final = "Consumer"

@@ -74,7 +74,12 @@ def _invalid_joining(beat: Beat) -> str | None:
 
 
 def _owned(topics: Any) -> Assignment | None:
-    return None if topics is None else {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+    if topics is None:
+        return None
+    owned: dict[uuid.UUID, frozenset[int]] = {}
+    for topic in topics:
+        owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | frozenset(topic.partitions)
+    return owned
 
 
 def _refuse(_: Call, error: ErrorCode) -> Answer:

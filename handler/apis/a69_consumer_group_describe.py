@@ -13,8 +13,8 @@ from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.spread import Parts, spread
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import NOTHING, ConsumerMember
+from handler.groups.errors import NotLeading
 from handler.groups.records.consumer import Assignment
-from handler.groups.shard import NotLeading
 
 CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
@@ -54,7 +54,7 @@ def _told(group: ConsumerGroup) -> dict[str, Any]:
         "group_state": group.state.value,
         "group_epoch": group.epoch,
         "assignment_epoch": group.facts.target_epoch,
-        "assignor_name": group.assignor,
+        "assignor_name": group.subscriptions.assignor,
         "members": [_member(group, member) for member in group.members.values()],
     }
 

@@ -21,7 +21,8 @@ from handler.apis.topics import resolve
 from handler.fleet.peers import PeerUnavailable
 from handler.groups.coordinator import Coordinator
 from handler.groups.directory import Leader
-from handler.groups.shard import NotLeading, TopicPartition
+from handler.groups.errors import NotLeading
+from handler.groups.shard import TopicPartition
 from handler.telemetry import metrics
 from handler.topics.names import TopicName
 

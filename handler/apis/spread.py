@@ -16,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 from handler.apis.api import Answer, Call, Services
 from handler.apis.groups import forward
 from handler.groups.directory import Leader
-from handler.groups.shard import NotLeading
+from handler.groups.errors import NotLeading
 from handler.wire.headers import read_header, response_header
 
 log = logging.getLogger(__name__)

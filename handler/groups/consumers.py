@@ -13,13 +13,13 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer, Refusal
+from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer, Needs, Refusal
 from handler.groups.consumer.migration import CannotMigrate, topics_of
 from handler.groups.conversion import consumer_group
+from handler.groups.informed import Informed
 from handler.groups.machine import Now
 from handler.groups.records import subscribed_topics
 from handler.groups.shard import Phase, Shard
-from handler.groups.topics import Informed, Needs
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,12 @@ class Consumers:
         self._keep_alive(group_id, request.member_id)
         needs = partial(self._needs, group_id, request.topics or (), request.regex)
         go = partial(self._beat, request, group_id, told)
-        self._informed.when_known(group_id, needs, go, lambda error: told(BeatAnswer(error)))
+        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(BeatAnswer(error)))
 
     def _keep_alive(self, group_id: str, member_id: str) -> None:
-        """A member that has to wait for what it asks is alive."""
+        """A member that has to wait for what it asks is alive. Whether it may ask is seen later: of a wrong one, the session
+        lasts a little longer.
+        """
         group = self._leading(group_id).group(group_id)
         if isinstance(group, ConsumerGroup) and member_id in group.members:
             group.live(group.members[member_id], self._now())
@@ -47,6 +49,7 @@ class Consumers:
     def _beat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
         shard = self._leading(group_id)
         try:
+            self._check_size(shard, group_id, request.epoch)
             group = self._group(shard, group_id, request)
         except Refusal as refused:
             told(BeatAnswer(refused.error, str(refused)))
@@ -55,6 +58,10 @@ class Consumers:
             shard.handle(group, lambda: group.leave(request, told))
         else:
             shard.handle(group, lambda: group.heartbeat(self._now(), request, told))
+
+    def _check_size(self, shard: Shard, group_id: str, epoch: int) -> None:
+        if group_id in shard.oversized and epoch >= JOINING:
+            raise Refusal(ErrorCode.unknown_server_error, f"Group {group_id} is too large to be stored.")
 
     def _group(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
         try:
@@ -86,7 +93,9 @@ class Consumers:
             except ProtocolError:
                 pass  # the group refuses it
         go = partial(self._join, request, group_id, told)
-        self._informed.when_known(group_id, partial(self._needs, group_id, names, None), go, lambda error: told(JoinAnswer(error)))
+        needs = partial(self._needs, group_id, names, None)
+        who = group_id, request.member_id or request.new_member_id
+        self._informed.when_known(who, needs, go, lambda error: told(JoinAnswer(error, request.member_id)))
 
     def _join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
         shard = self._leading(group_id)
@@ -94,13 +103,17 @@ class Consumers:
         if not isinstance(group, ConsumerGroup) or group.is_empty:
             told(JoinAnswer(ErrorCode.rebalance_in_progress, request.member_id))  # it has just become another; members join again
             return
+        if group_id in shard.oversized:
+            told(JoinAnswer(ErrorCode.unknown_server_error, request.member_id))
+            return
         self._inform(shard, group)
         shard.handle(group, lambda: classic_members.join(group, self._now(), request, told))
 
     def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
         self._keep_alive(group_id, request.member_id)
         go = partial(self._sync, request, group_id, told)
-        self._informed.when_known(group_id, partial(self._needs, group_id, (), None), go, lambda error: told(SyncAnswer(error)))
+        needs = partial(self._needs, group_id, (), None)
+        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(SyncAnswer(_for_sync(error))))
 
     def _sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
         shard = self._leading(group_id)
@@ -118,7 +131,7 @@ class Consumers:
         group = self._leading(group_id).group(group_id)
         wanted, regexes = frozenset(names), frozenset({regex} if regex else ())
         if isinstance(group, ConsumerGroup) and not group.is_informed:
-            return Needs(wanted | group.subscribed_topics, regexes | group.regexes)
+            return Needs(wanted | group.needs.names, regexes | group.needs.regexes)
         if isinstance(group, ClassicGroup) and group.members:
             return Needs(wanted | topics_of(group), regexes)
         return Needs(wanted, regexes)
@@ -130,10 +143,8 @@ class Consumers:
     def needed(self, shards: Iterable[Shard]) -> Needs:
         """All that has to be looked at again from time to time."""
         groups = [group for shard in shards for group in _consumer_groups(shard)]
-        return Needs(
-            frozenset[str]().union(*(group.subscribed_topics for group in groups)),
-            frozenset[str]().union(*(group.regexes for group in groups)),
-        )
+        needs = [group.needs for group in groups]
+        return Needs(frozenset[str]().union(*(one.names for one in needs)), frozenset[str]().union(*(one.regexes for one in needs)))
 
     def refresh(self, shards: Iterable[Shard]) -> None:
         """The topics were looked at again."""
@@ -146,7 +157,12 @@ class Consumers:
                     break
 
 
+def _for_sync(error: ErrorCode) -> ErrorCode:
+    """Clients die of COORDINATOR_LOAD_IN_PROGRESS at SyncGroup; of this they join again, and wait there."""
+    return ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error
+
+
 def _consumer_groups(shard: Shard) -> list[ConsumerGroup]:
     if shard.phase is not Phase.LEADING:
         return []
-    return [group for group in shard.groups.values() if isinstance(group, ConsumerGroup)]
+    return [group for group in shard.groups.values() if isinstance(group, ConsumerGroup) and group.group_id not in shard.oversized]

@@ -30,7 +30,7 @@ def consumer_group(shard: Shard, group_id: str, newcomer: Beat) -> ConsumerGroup
     to_consumer(group, fresh, shard.now())
     fresh.check_room(newcomer.member_id)
     group.migrate()
-    shard.reply(group)
+    shard.effects.tell(group)
     log.info("group %s becomes a consumer group", group_id)
     shard.replace(fresh, [*fresh.facts.take_records(), Record(GroupKey(group_id), None)])
     return fresh

@@ -20,12 +20,15 @@ from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumers import Consumers
 from handler.groups.conversion import classic_group
+from handler.groups.effects import Group
+from handler.groups.errors import NotLeading
 from handler.groups.expiry import expired
+from handler.groups.informed import Informed
 from handler.groups.log import TermLog
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
-from handler.groups.shard import Group, NotLeading, Offsets, Phase, Shard, Surroundings, TopicPartition
-from handler.groups.topics import Informed, TopicBook
+from handler.groups.shard import Offsets, Phase, Shard, Surroundings, TopicPartition
+from handler.groups.topics import TopicBook
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -151,9 +154,10 @@ class Coordinator:
         if group is None:
             return ErrorCode.unknown_member_id
         if isinstance(group, ConsumerGroup):
-            error = classic_members.heartbeat(group, self._now(), member_id, instance_id, generation)
-        else:
-            error = group.heartbeat(self._now(), member_id, instance_id, generation)
+            errors: list[ErrorCode] = []
+            shard.handle(group, lambda: errors.append(classic_members.heartbeat(group, self._now(), member_id, instance_id, generation)))
+            return errors[0]
+        error = group.heartbeat(self._now(), member_id, instance_id, generation)
         shard.run(group)
         return error
 
@@ -163,8 +167,11 @@ class Coordinator:
         if group is None:
             told([ErrorCode.unknown_member_id] * len(leaving))
             return
-        errors = classic_members.leave(group, leaving) if isinstance(group, ConsumerGroup) else group.leave(self._now(), leaving)
-        shard.run(group)
+        errors: list[ErrorCode] = []
+        if isinstance(group, ConsumerGroup):
+            shard.handle(group, lambda: errors.extend(classic_members.leave(group, leaving)))
+        else:
+            shard.handle(group, lambda: errors.extend(group.leave(self._now(), leaving)))
         shard.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
 
     # --- offsets

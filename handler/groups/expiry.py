@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from handler.groups.classic.members import State
 from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.effects import Group
 from handler.groups.machine import CONSUMER_PROTOCOL
 from handler.groups.records import OffsetValue
-from handler.groups.shard import Group, Offsets, TopicPartition
+from handler.groups.shard import Offsets, TopicPartition
 
 
 def expired(group: Group, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:

@@ -20,11 +20,12 @@ from handler.config import GroupsConfig, KafkaConfig
 from handler.groups.coordinator import Coordinator, OnCommitted
 from handler.groups.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
 from handler.groups.election import Election
+from handler.groups.errors import NotLeading
 from handler.groups.log import PulsarTermLog
 from handler.groups.machine import Now
 from handler.groups.records import partition_of
-from handler.groups.shard import NotLeading, Phase, Shard
-from handler.groups.topics import Needs, TopicBook, TopicSource
+from handler.groups.shard import Phase, Shard
+from handler.groups.topics import TopicBook, TopicSource
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -252,14 +253,14 @@ class GroupService:
                 if self._loop.time() >= refresh_at and idle:
                     needs = self.coordinator.consumers.needed(self.coordinator.shards)
                     refresh_at = self._loop.time() + max(REFRESH_SECONDS, len(needs.names) / REFRESHED_PER_SECOND)
-                    self._refreshing = asyncio.create_task(self._refresh_topics(needs))
+                    self._refreshing = asyncio.create_task(self._refresh_topics())
             except Exception:
                 log.exception("housekeeping of groups failed")
 
-    async def _refresh_topics(self, needs: Needs) -> None:
+    async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
         try:
-            await self.coordinator.topics.refresh(needs)
+            await self.coordinator.topics.refresh(lambda: self.coordinator.consumers.needed(self.coordinator.shards))
         except PulsarError as error:
             log.info("the topics of consumer groups can't be looked at now: %s", error)
         except Exception:

@@ -9,7 +9,6 @@ term: all that wait are told NOT_COORDINATOR, everything is forgotten, and the n
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,15 +21,13 @@ from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
-from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup, Times
-from handler.groups.consumer.members import Downgrade, Topics, Write
-from handler.groups.consumer.migration import CannotMigrate, to_classic
+from handler.groups.consumer.members import Topics
+from handler.groups.effects import Effects, Group
+from handler.groups.errors import NotLeading
 from handler.groups.log import TermLog
-from handler.groups.machine import Now, Reply
-from handler.groups.records import GroupKey, Key, OffsetKey, OffsetValue, Record, Value
-from handler.groups.records.consumer import TargetEpochKey
+from handler.groups.machine import Now
+from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
 from handler.groups.restored import restored
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
@@ -58,26 +55,10 @@ class Surroundings:
     on_committed: Callable[[OffsetKey, OffsetValue], None]
 
 
-class NotLeading(Exception):
-    """This process does not coordinate the group, or not yet."""
-
-    def __init__(self, error: ErrorCode) -> None:
-        super().__init__(error.name)
-        self.error = error
-
-
 class Phase(Enum):
     WAITING = auto()
     LOADING = auto()
     LEADING = auto()
-
-
-Group = ClassicGroup | ConsumerGroup
-
-
-def _answered(effect: Write, error: ErrorCode) -> None:
-    if effect.to is not None:
-        effect.to(effect.answer if error is ErrorCode.none else type(effect.answer)(error))
 
 
 def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
@@ -91,6 +72,8 @@ class Shard:
         self.phase = Phase.WAITING
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
+        self.effects = Effects(self)
+        self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
         self.records = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._around = around
@@ -254,7 +237,8 @@ class Shard:
         self.under_way.clear()
         for group in groups.values():
             group.die(ErrorCode.not_coordinator)
-            self.reply(group)
+            if isinstance(group, ClassicGroup):
+                self.effects.tell(group)
 
     def _fail_writes(self) -> None:
         writes, self._writes = self._writes, {}
@@ -269,6 +253,10 @@ class Shard:
 
     # --- writing
 
+    def fits(self, record: Record) -> bool:
+        """Whether a record can be written at all; of a term that is over nothing is."""
+        return self._log is None or self._log.fits(record)
+
     def store(self, records: Sequence[Record], done: Callable[[ErrorCode], None]) -> None:
         """Write records, apply them when they are stored, then tell; or tell that the term is over."""
         if self._log is None:  # the term has ended while its caller was at work
@@ -278,11 +266,12 @@ class Shard:
         self._write_number += 1
         self._writes[number] = done
         self.under_way.update(record.key for record in records)
+        taken = self._log
         try:
-            self._log.append(records, partial(self._stored, number, records))
+            taken.append(records, partial(self._stored, number, records))
         except PulsarError as error:
-            self._log.fail(error)
-            self._lost(self._log, error)
+            taken.fail(error)
+            self._lost(taken, error)
         except BaseException:
             self._writes.pop(number, None)
             self._landed(records)
@@ -358,7 +347,7 @@ class Shard:
         return ConsumerGroup(group_id, self._around.topics, times=times, max_size=config.max_size)
 
     def handle(self, group: Group, event: Callable[[], object]) -> None:
-        """Let something happen to a consumer group, and carry out what it decides."""
+        """Let something happen to a group, and carry out what it decides."""
         try:
             event()
             self.run(group)
@@ -369,16 +358,7 @@ class Shard:
 
     def run(self, group: Group) -> None:
         """Carry out what a group has decided."""
-        for effect in group.take_effects():
-            match effect:
-                case Reply(to, answer):
-                    to(answer)
-                case Store():
-                    self._store_group(group, effect)
-                case Write():
-                    self._write(group, effect)
-                case Downgrade(rebalance):
-                    self._downgrade(group, rebalance)
+        self.effects.carry_out(group)
         if self.groups.get(group.group_id) is group:
             if group.unused:
                 self._forget_unused(group)
@@ -391,68 +371,8 @@ class Shard:
         elif not isinstance(group, ClassicGroup):
             self.groups[group.group_id] = self.new_group(group.group_id)
 
-    def _write(self, group: Group, effect: Write) -> None:
-        tell = partial(_answered, effect)
-        if self._log is not None and not all(map(self._log.fits, effect.records)):
-            # What the group is in memory must not be what it is in the log: it is read again.
-            log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
-            tell(ErrorCode.unknown_server_error)
-            self.restart("a group could not be stored")
-            return
-        if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
-            metrics.REBALANCES.inc()
-        self.store(effect.records, tell)
-
-    def _downgrade(self, group: Group, rebalance: bool) -> None:
-        """Its last member of the consumer protocol has gone."""
-        if self.groups.get(group.group_id) is not group:
-            return  # what it wrote last has ended the term
-        assert isinstance(group, ConsumerGroup)
-        if not self.allows("downgrade") or len(group.members) > group.max_size:
-            return
-        now = self.now()
-        try:
-            classic = to_classic(group, self.new_group(group.group_id), now)
-        except CannotMigrate as reason:
-            log.warning("group %s stays a consumer group: %s", group.group_id, reason)
-            return
-        log.info("group %s becomes a classic group", group.group_id)
-        if rebalance:
-            classic.rebalance(now)
-        # The consumer group counts until the classic one is stored behind it.
-        parts = {member.member_id: member.assignment for member in classic.members.values()}
-        value = group_value(classic, parts)._replace(leader=None if rebalance else classic.leader)
-        with contextlib.suppress(NotLeading):
-            self.replace(classic, [Record(GroupKey(group.group_id), value), *group.deletion()])
-            self.run(classic)
-
     def allows(self, direction: str) -> bool:
         return self._around.config.migration in ("bidirectional", direction)
-
-    def _store_group(self, group: Group, effect: Store) -> None:
-        assert isinstance(group, ClassicGroup)
-        record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
-        if self._log is not None and not self._log.fits(record):
-            log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
-            group.too_large(self.now(), effect.then)
-            self.run(group)
-        elif self._log is not None:
-            self.store([record], partial(self._group_stored, group, effect.then))
-
-    def reply(self, group: Group) -> None:
-        """Only tell what it has to tell: it is no more."""
-        for effect in group.take_effects():
-            if isinstance(effect, Reply):
-                effect.to(effect.answer)
-
-    def _group_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
-        if error is ErrorCode.none and group.state is not State.DEAD:
-            group.stored(self.now(), then)
-            if isinstance(then, Assigned) and group.state is State.STABLE:
-                metrics.REBALANCES.inc()
-            self.run(group)
-        elif isinstance(then, Replaced):
-            then.to(JoinAnswer(ErrorCode.not_coordinator))
 
     def _wake(self, group: Group) -> None:
         """See to it that the group is woken when it wants to be, or a little before."""
@@ -469,8 +389,10 @@ class Shard:
         group = self.groups.get(group_id)
         if group is not None and self._around.may_act():
             try:
-                for reason in group.tick(self.now()):
-                    log.info("group %s: %s", group_id, reason)
-                self.run(group)
+                self.handle(group, lambda: self._say(group, group.tick(self.now())))
             except Exception:
                 log.exception("group %s failed at what was due", group_id)
+
+    def _say(self, group: Group, reasons: list[str]) -> None:
+        for reason in reasons:
+            log.info("group %s: %s", group.group_id, reason)

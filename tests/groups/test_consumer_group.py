@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
-from handler.groups.consumer.members import Beat, BeatAnswer, Downgrade, InvalidRegex, Topic, Topics, Write
+from handler.groups.consumer.members import Beat, BeatAnswer, Downgrade, InvalidRegex, Needs, Topic, Topics, Write
 from handler.groups.machine import Now
 from handler.groups.records import Record
 from handler.groups.records.consumer import Assignment, EpochKey
@@ -28,8 +28,17 @@ SUBSCRIPTION = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")  # to t,
 class Known(Topics):
     topics: dict[str, Topic] = field(default_factory=lambda: {"t": Topic(T, 4), "u": Topic(U, 2)})
 
+    unknown: frozenset[str] = frozenset()
+
+    @property
+    def version(self) -> int:
+        return hash(tuple(sorted(self.topics.items())))
+
+    def knows(self, needs: Needs) -> bool:
+        return needs.names.isdisjoint(self.unknown)
+
     def get(self, name: str) -> Topic | None:
-        return self.topics.get(name)
+        return None if name in self.unknown else self.topics.get(name)
 
     def name_of(self, topic_id: uuid.UUID) -> str | None:
         return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)
@@ -243,9 +252,9 @@ def test_a_regular_expression_is_resolved_when_its_member_joins_and_again_when_t
 
 def test_the_assignor_is_the_one_that_most_ask_for(bench: Bench) -> None:
     bench.beat("m1", 0)
-    assert bench.group.assignor == "uniform"
+    assert bench.group.subscriptions.assignor == "uniform"
     bench.beat("m2", 0, assignor="range")
-    assert bench.group.assignor == "range"
+    assert bench.group.subscriptions.assignor == "range"
 
 
 # --- static members

@@ -14,8 +14,9 @@ from handler.config import GroupsConfig
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.coordinator import Commit, Coordinator
+from handler.groups.errors import NotLeading
 from handler.groups.machine import Now
-from handler.groups.shard import NotLeading, Phase
+from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics

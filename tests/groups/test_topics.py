@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from kio.schema.errors import ErrorCode
 
-from handler.groups.consumer.members import InvalidRegex
-from handler.groups.topics import Informed, Needs, TopicBook
+from handler.groups.consumer.members import InvalidRegex, Needs
+from handler.groups.topics import TopicBook
 from handler.pulsar.errors import Unavailable
 from tests.support.memory_topics import MemoryTopics
 
@@ -49,9 +46,9 @@ async def test_a_topic_is_gone_when_that_is_said_twice() -> None:
     book = TopicBook(source)
     await book.learn(needs("a"))
     del source.partitions["a"]
-    await book.refresh(needs("a"))
+    await book.refresh(lambda: needs("a"))
     assert book.get("a") is not None
-    await book.refresh(needs("a"))
+    await book.refresh(lambda: needs("a"))
     assert book.get("a") is None
 
 
@@ -60,9 +57,9 @@ async def test_a_topic_that_was_doubtful_and_is_there_again_was_never_gone() -> 
     book = TopicBook(source)
     for _ in range(3):
         source.partitions = {"a": 3}
-        await book.refresh(needs("a"))
+        await book.refresh(lambda: needs("a"))
         source.partitions = {}
-        await book.refresh(needs("a"))
+        await book.refresh(lambda: needs("a"))
         assert book.get("a") is not None
 
 
@@ -72,9 +69,9 @@ async def test_a_topic_that_was_made_again_has_another_id_when_that_is_said_twic
     await book.learn(needs("a"))
     before = source.topic_id("a")
     source.generation["a"] = 1
-    await book.refresh(needs("a"))
+    await book.refresh(lambda: needs("a"))
     assert book.name_of(before) == "a"
-    await book.refresh(needs("a"))
+    await book.refresh(lambda: needs("a"))
     assert book.name_of(before) is None
     assert book.get("a") == (source.topic_id("a"), 3)
 
@@ -84,7 +81,7 @@ async def test_partitions_come_at_once_and_never_go() -> None:
     book = TopicBook(source)
     for there, known in ((3, 3), (5, 5), (4, 5), (4, 5)):
         source.partitions["a"] = there
-        await book.refresh(needs("a"))
+        await book.refresh(lambda: needs("a"))
         topic = book.get("a")
         assert topic is not None
         assert topic.partitions == known
@@ -96,7 +93,7 @@ async def test_while_pulsar_is_away_what_is_known_stays() -> None:
     await book.learn(needs("a", regexes=("a+",)))
     source.unavailable = True
     with pytest.raises(Unavailable):
-        await book.refresh(needs("a", regexes=("a+",)))
+        await book.refresh(lambda: needs("a", regexes=("a+",)))
     assert book.get("a") == (source.topic_id("a"), 3)
     assert book.matching("a+") == {"a"}
 
@@ -104,41 +101,78 @@ async def test_while_pulsar_is_away_what_is_known_stays() -> None:
 async def test_what_nobody_needs_is_forgotten() -> None:
     book = TopicBook(MemoryTopics({"a": 1, "b": 1}))
     await book.learn(needs("a", "b", regexes=("a|b", "b")))
-    await book.refresh(needs(regexes=("b",)))
+    await book.refresh(lambda: needs(regexes=("b",)))
     assert not book.knows(needs("a"))
     assert not book.knows(needs(regexes=("a|b",)))
     assert book.knows(needs("b", regexes=("b",)))
 
 
-async def test_calls_wait_for_topics_and_keep_their_order() -> None:
+async def test_one_topic_that_can_not_be_looked_up_does_not_hold_up_the_others() -> None:
+    source = MemoryTopics({f"t{number:02}": 1 for number in range(30)})
+    book = TopicBook(source)
+    wanted = needs(*source.partitions)
+    await book.learn(wanted)
+    source.partitions["t29"] = 3
+    source.broken.add("t03")
+    with pytest.raises(Unavailable):
+        await book.refresh(lambda: wanted)
+    grown = book.get("t29")
+    assert grown is not None
+    assert grown.partitions == 3
+
+
+async def test_what_was_looked_up_is_kept_when_something_else_fails() -> None:
+    source = MemoryTopics({"a": 1, "b": 1}, broken={"b"})
+    book = TopicBook(source)
+    with pytest.raises(Unavailable):
+        await book.learn(needs("a", "b"))
+    assert book.knows(needs("a"))
+    assert not book.knows(needs("b"))
+
+
+async def test_a_topic_that_may_not_be_seen_is_not_there() -> None:
+    book = TopicBook(MemoryTopics({"a": 1}, forbidden={"a"}))
+    await book.learn(needs("a"))
+    assert book.knows(needs("a"))
+    assert book.get("a") is None
+
+
+async def test_a_regular_expression_is_known_with_the_topics_that_it_matches() -> None:
+    source = MemoryTopics({"a": 1}, broken={"a"})
+    book = TopicBook(source)
+    with pytest.raises(Unavailable):
+        await book.learn(needs(regexes=("a",)))
+    assert not book.knows(needs(regexes=("a",)))
+    source.broken.clear()
+    await book.learn(needs(regexes=("a",)))
+    assert book.knows(needs(regexes=("a",)))
+
+
+async def test_who_comes_while_topics_are_listed_is_not_forgotten() -> None:
+    source = MemoryTopics({"a": 1, "b": 1})
+    book = TopicBook(source)
+    await book.learn(needs(regexes=("a",)))
+    wanted = [needs(regexes=("a",))]
+
+    async def comes() -> list[str]:
+        await book.learn(needs("b"))
+        wanted.append(needs("b", regexes=("a",)))
+        return ["a", "b"]
+
+    source.listed = comes  # type: ignore[method-assign]
+    await book.refresh(lambda: wanted[-1])
+    assert book.knows(needs("b"))
+
+
+async def test_the_version_is_another_one_when_something_has_changed() -> None:
     source = MemoryTopics({"a": 1})
-    informed = Informed(TopicBook(source))
-    done: list[str] = []
-    informed.when_known("g", lambda: needs("a"), lambda: done.append("first"), lambda error: done.append(error.name))
-    informed.when_known("g", needs, lambda: done.append("second"), lambda error: done.append(error.name))
-    informed.when_known("other", needs, lambda: done.append("another group's"), lambda error: done.append(error.name))
-    assert done == ["another group's"]
-    await asyncio.sleep(0.01)
-    assert done == ["another group's", "first", "second"]
-    informed.when_known("g", lambda: needs("a"), lambda: done.append("third"), lambda error: done.append(error.name))
-    assert done[-1] == "third"
-    await informed.close()
-
-
-async def test_who_can_not_be_told_of_topics_is_told_to_ask_again() -> None:
-    source = MemoryTopics({"a": 1}, unavailable=True)
-    informed = Informed(TopicBook(source))
-    told: list[ErrorCode] = []
-    informed.when_known("g", lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
-    informed.when_known("g", needs, lambda: told.append(ErrorCode.none), told.append)
-    await asyncio.sleep(0.01)
-    assert told == [ErrorCode.coordinator_load_in_progress, ErrorCode.none]
-    await informed.close()
-
-
-async def test_who_waits_when_the_sidecar_stops_is_sent_away() -> None:
-    informed = Informed(TopicBook(MemoryTopics({"a": 1})))
-    told: list[ErrorCode] = []
-    informed.when_known("g", lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
-    await informed.close()
-    assert told in ([], [ErrorCode.not_coordinator])
+    book = TopicBook(source)
+    versions = [book.version]
+    await book.learn(needs("a"))
+    versions.append(book.version)
+    source.partitions["a"] = 2
+    await book.refresh(lambda: needs("a"))
+    versions.append(book.version)
+    await book.refresh(lambda: needs())
+    versions.append(book.version)
+    assert len(set(versions)) == 4

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from dataclasses import dataclass, field
 
-from handler.pulsar.errors import Unavailable
+from handler.pulsar.errors import NotPermitted, Unavailable
 
 
 @dataclass
@@ -15,6 +15,9 @@ class MemoryTopics:
 
     partitions: dict[str, int] = field(default_factory=dict)
     unavailable: bool = False
+    hangs: bool = False
+    broken: set[str] = field(default_factory=set)  # topics that can't be looked up
+    forbidden: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     generation: dict[str, int] = field(default_factory=dict)  # of topics that were made again
 
@@ -24,8 +27,12 @@ class MemoryTopics:
     async def describe(self, name: str) -> tuple[uuid.UUID, int] | None:
         await asyncio.sleep(0)
         self.asked.append(name)
-        if self.unavailable:
+        if self.hangs:
+            await asyncio.sleep(3600)
+        if self.unavailable or name in self.broken:
             raise Unavailable("Pulsar is away")
+        if name in self.forbidden:
+            raise NotPermitted("not yours")
         return (self.topic_id(name), self.partitions[name]) if name in self.partitions else None
 
     async def listed(self) -> list[str]:

@@ -52,12 +52,12 @@ DEFAULT: Final = "uniform"
 
 
 class _Pool:
-    """Topics that the same members are subscribed to."""
+    """Topics that the same members are subscribed to, and what each member has of them."""
 
     def __init__(self, members: list[str]) -> None:
         self.members = members
         self.topics: list[uuid.UUID] = []
-        self.parts: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        self.parts: dict[str, dict[uuid.UUID, set[int]]] = {member: {} for member in members}
 
 
 class _Uniform:
@@ -78,28 +78,23 @@ class _Uniform:
 
     def _keep(self, pool: _Pool) -> list[TopicPartition]:
         """Everybody keeps what it had; what nobody had is free."""
-        taken: set[TopicPartition] = set()
-        topics = set(pool.topics)
+        free = {topic_id: set(range(self._counts[topic_id])) for topic_id in pool.topics}
         for member in pool.members:
             for topic_id, indexes in self._members[member].target.items():
-                if topic_id not in topics:
-                    continue
-                for index in sorted(indexes):
-                    place = (topic_id, index)
-                    if index < self._counts[topic_id] and place not in taken:
-                        taken.add(place)
-                        pool.parts[member].append(place)
-                        self._load[member] += 1
-        # By index first: neighbours of one topic go to different members.
-        places = [(topic_id, index) for topic_id in pool.topics for index in range(self._counts[topic_id])]
-        return [place for place in places if place not in taken]
+                kept = free[topic_id] & indexes if topic_id in free else None
+                if kept:
+                    free[topic_id] -= kept
+                    pool.parts[member][topic_id] = kept
+                    self._load[member] += len(kept)
+        return [(topic_id, index) for topic_id in pool.topics for index in sorted(free[topic_id])]
 
     def _hand_out(self, pool: _Pool, free: Iterable[TopicPartition]) -> None:
+        """One after the other, so that neighbours of one topic go to different members."""
         lightest = [(self._load[member], order, member) for order, member in enumerate(pool.members)]
         heapq.heapify(lightest)
-        for place in free:
+        for topic_id, index in free:
             load, order, member = lightest[0]
-            pool.parts[member].append(place)
+            pool.parts[member].setdefault(topic_id, set()).add(index)
             self._load[member] += 1
             heapq.heapreplace(lightest, (load + 1, order, member))
 
@@ -121,21 +116,31 @@ class _Uniform:
                 continue
             if -load - low <= 1:
                 break
-            pool.parts[poor].append(pool.parts[rich].pop())
-            self._load[rich] -= 1
-            self._load[poor] += 1
+            self._move(pool, rich, poor)
             moved = True
             heapq.heapreplace(heaviest, (load + 1, order, rich))
             heapq.heapreplace(lightest, (low + 1, low_order, poor))
         return moved
 
+    def _move(self, pool: _Pool, rich: str, poor: str) -> None:
+        """The last partition of the topic of which it has most."""
+        parts = pool.parts[rich]
+        topic_id = max(parts, key=lambda topic: (len(parts[topic]), topic))
+        index = max(parts[topic_id])
+        parts[topic_id].discard(index)
+        if not parts[topic_id]:
+            del parts[topic_id]
+        pool.parts[poor].setdefault(topic_id, set()).add(index)
+        self._load[rich] -= 1
+        self._load[poor] += 1
+
     def _assignments(self) -> dict[str, Assignment]:
-        found: dict[str, dict[uuid.UUID, set[int]]] = {member: {} for member in self._members}
+        found: dict[str, dict[uuid.UUID, frozenset[int]]] = {member: {} for member in self._members}
         for pool in self._pools:
-            for member, places in pool.parts.items():
-                for topic_id, index in places:
-                    found[member].setdefault(topic_id, set()).add(index)
-        return {member: {topic_id: frozenset(indexes) for topic_id, indexes in parts.items()} for member, parts in found.items()}
+            for member, parts in pool.parts.items():
+                for topic_id, indexes in parts.items():
+                    found[member][topic_id] = frozenset(indexes)
+        return dict(found)
 
 
 def _pools(members: Members, counts: Counts) -> list[_Pool]:

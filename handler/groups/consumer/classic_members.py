@@ -40,18 +40,14 @@ def _join(group: ConsumerGroup, now: Now, request: Join) -> JoinAnswer:
     member_id = request.member_id or request.new_member_id
     before = _who_joins(group, request, member_id)
     subscription = _subscription(request.protocols)
-    replaced = before is not None and before.member_id != member_id
     told = _told(before, request, subscription)
-    group.check(member_id, told)
+    group.check(before, member_id, told)
     member = group.enter(before, member_id, told)
     changed = group.subscribe(now, before, member)
-    only_classic = all(one.is_classic for one in group.members.values())
-    # The last member that spoke the new protocol was replaced by one that does not.
-    if replaced and only_classic and before is not None and not before.is_classic:
-        settled = group.epoch == group.facts.target_epoch and all(map(group.is_reconciled, group.members.values()))
+    member = group.step(now, member, changed, _ids(group, subscription))
+    if group.only_classic and before is not None and not before.is_classic:  # it was the last that spoke the new protocol
+        settled = all(map(group.is_reconciled, group.members.values()))
         group.downgrade = Downgrade(rebalance=changed or not settled)
-    else:
-        member = group.step(now, member, changed, _ids(group, subscription))
     group.deadlines.cancel((Due.JOIN, member_id))
     group.deadlines.set((Due.SYNC, member_id), now.clock + request.rebalance_timeout / 1000)
     group.live(member, now)

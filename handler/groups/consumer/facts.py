@@ -73,8 +73,10 @@ class Facts:
         self.target_epoch = epoch
         self._changed[TargetEpochKey(self._group_id)] = TargetEpochValue(epoch)
 
-    def set_regex(self, regex: str, resolved: RegexValue) -> None:
-        self.regexes[regex] = self._changed[RegexKey(self._group_id, regex)] = resolved
+    def set_regex(self, regex: str, resolved: RegexValue, *, store: bool) -> None:
+        self.regexes[regex] = resolved
+        if store:
+            self._changed[RegexKey(self._group_id, regex)] = resolved
 
     def remove_regex(self, regex: str) -> None:
         if self.regexes.pop(regex, None) is not None:
@@ -83,6 +85,8 @@ class Facts:
     def put(self, member: ConsumerMember) -> None:
         """A member that is new, or as it is now."""
         before = self.members.get(member.member_id)
+        if before == member:
+            return
         if before is None or before.told != member.told:
             self._changed[MemberKey(self._group_id, member.member_id)] = member.told
         if (BLANK if before is None else before.current) != member.current:
@@ -92,17 +96,21 @@ class Facts:
     def _hold(self, member: ConsumerMember, before: ConsumerMember | None) -> None:
         if before is not None:
             self.owners.remove(before)
+            self._drop_instance(before)
         self.owners.add(member)
         self.members[member.member_id] = member
         if member.told.instance_id is not None:
             self.static[member.told.instance_id] = member.member_id
 
+    def _drop_instance(self, member: ConsumerMember) -> None:
+        if member.told.instance_id is not None and self.static.get(member.told.instance_id) == member.member_id:
+            del self.static[member.told.instance_id]
+
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id)
         self.owners.remove(member)
         self.targets.pop(member_id, None)
-        if member.told.instance_id is not None and self.static.get(member.told.instance_id) == member_id:
-            del self.static[member.told.instance_id]
+        self._drop_instance(member)
         for key in (MemberKey, CurrentKey, TargetKey):  # a member of which only the rest was deleted would be one that has nothing
             self._changed[key(self._group_id, member_id)] = None
 
@@ -143,7 +151,9 @@ class Facts:
         self._hold(ConsumerMember(member_id, told, current), None)
 
     def _drop_leftovers(self, member_ids: set[str]) -> None:
-        """Records of members that are none: their deletion was cut short."""
+        """Records of members that are none: their deletion was cut short. Who took their place may have got nothing yet."""
+        if member_ids:
+            self.epoch = self.epoch._replace(basis=0)
         for member_id in sorted(member_ids):
             self.targets.pop(member_id, None)
             for key in (MemberKey, CurrentKey, TargetKey):

@@ -52,6 +52,13 @@ class Topic(NamedTuple):
     partitions: int
 
 
+class Needs(NamedTuple):
+    """What has to be known of topics."""
+
+    names: frozenset[str]
+    regexes: frozenset[str] = frozenset()
+
+
 class InvalidRegex(Exception):
     """Not a regular expression, in the words of who has read it."""
 
@@ -59,6 +66,9 @@ class InvalidRegex(Exception):
 class Topics(Protocol):
     """What is known of topics at the moment. Names are those that clients use."""
 
+    @property
+    def version(self) -> int: ...  # another one whenever `get` may answer something else
+    def knows(self, needs: Needs) -> bool: ...
     def get(self, name: str) -> Topic | None: ...
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
     def matching(self, regex: str) -> frozenset[str]: ...

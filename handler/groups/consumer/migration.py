@@ -68,12 +68,13 @@ def _to_consumer(group: ClassicGroup, member: Member, topics: Topics) -> Consume
 
 
 def _by_id(partitions: Partitions, topics: Topics) -> Assignment:
-    """A topic that is gone is left out."""
+    """Topics that are gone and partitions that never were are left out."""
     found: dict[uuid.UUID, frozenset[int]] = {}
     for name, indexes in partitions.items():
         topic = topics.get(name)
-        if topic is not None and indexes:
-            found[topic.topic_id] = found.get(topic.topic_id, frozenset()) | indexes
+        there = frozenset() if topic is None else frozenset(index for index in indexes if 0 <= index < topic.partitions)
+        if topic is not None and there:
+            found[topic.topic_id] = found.get(topic.topic_id, frozenset()) | there
     return found
 
 

@@ -71,4 +71,7 @@ def write_parts(partitions: Mapping[str, frozenset[int]], version: int) -> bytes
 
 
 def _partitions(reader: Reader) -> Partitions:
-    return dict(reader.array(lambda: (reader.text(), reader.numbers())))
+    found: Partitions = {}
+    for name, indexes in reader.array(lambda: (reader.text(), reader.numbers())):
+        found[name] = found.get(name, frozenset()) | indexes
+    return found

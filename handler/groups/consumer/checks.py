@@ -1,0 +1,69 @@
+"""What a member must not be, and what it says of itself. All of it before anything is changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from handler.groups.consumer.members import Beat, ConsumerMember, InvalidRegex, Refusal, Topics
+from handler.groups.records import write_value
+from handler.groups.records.consumer import SubscriptionValue
+
+# As large as a record may be in Kafka, unless it is told otherwise (message.max.bytes).
+MEMBER_BYTES: Final = 1_000_000
+KEY_BYTES: Final = 32_767
+UNKNOWN: Final = SubscriptionValue(None, None, "", "", (), None, -1, None, None)
+
+
+def updated(before: ConsumerMember | None, request: Beat) -> SubscriptionValue:
+    """The member as it describes itself now: what it does not say is as it was."""
+    known = UNKNOWN if before is None else before.told
+    return known._replace(
+        instance_id=known.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=known.rack_id if request.rack_id is None else request.rack_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        topics=known.topics if request.topics is None else tuple(sorted(set(request.topics))),
+        regex=known.regex if request.regex is None else request.regex or None,
+        rebalance_timeout=known.rebalance_timeout if request.rebalance_timeout < 0 else request.rebalance_timeout,
+        assignor=known.assignor if request.assignor is None else request.assignor,
+        classic=None,
+    )
+
+
+def check_told(member_id: str, told: SubscriptionValue, topics: Topics) -> None:
+    """Whether a member may be what it says."""
+    if any(len(text.encode()) > KEY_BYTES for text in (member_id, told.instance_id or "", told.regex or "")):
+        raise Refusal(ErrorCode.invalid_request, f"A member id, instance id or regular expression is longer than {KEY_BYTES} bytes.")
+    if len(write_value(told)) > MEMBER_BYTES:
+        raise Refusal(ErrorCode.unknown_server_error, f"What member {member_id} subscribes to takes more than {MEMBER_BYTES} bytes.")
+    try:
+        if told.regex:
+            topics.matching(told.regex)
+    except InvalidRegex as error:
+        text = f"SubscribedTopicRegex `{told.regex}` is not a valid regular expression: {error}."
+        raise Refusal(ErrorCode.invalid_regular_expression, text) from error
+
+
+def check_epoch(member: ConsumerMember, request: Beat) -> None:
+    if request.epoch == member.epoch:
+        return
+    # The answer that told it the new epoch may have been lost.
+    owns_no_more = request.owned is not None and all(
+        indexes <= member.current.assigned.get(topic_id, frozenset()) for topic_id, indexes in request.owned.items()
+    )
+    if request.epoch > member.epoch or request.epoch != member.current.previous_epoch or not owns_no_more:
+        relation = "greater" if request.epoch > member.epoch else "smaller"
+        raise Refusal(
+            ErrorCode.fenced_member_epoch,
+            f"The consumer group member has a {relation} member epoch ({request.epoch}) than the one known by the group coordinator "
+            f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+
+
+def epoch_error(member: ConsumerMember, epoch: int) -> ErrorCode:
+    """Of a commit or a fetch of offsets."""
+    if epoch == member.epoch:
+        return ErrorCode.none
+    return ErrorCode.illegal_generation if member.is_classic else ErrorCode.stale_member_epoch

@@ -1,0 +1,125 @@
+"""What the members of a consumer group subscribe to: which topics that are, and who is to get which partition of them."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from handler.groups.consumer.assignors import ASSIGNORS, DEFAULT, Subscriber
+from handler.groups.consumer.facts import Facts
+from handler.groups.consumer.members import NOTHING, ConsumerMember, InvalidRegex, Needs, Topics
+from handler.groups.records.consumer import Assignment, RegexValue
+
+# A resolution that takes more than a record is not stored: every term resolves anew.
+STORED_NAMES_BYTES: Final = 1_000_000
+
+Subscription = tuple[tuple[str, ...], frozenset[str]]  # names, and what a regular expression has found
+
+
+class Subscriptions:
+    def __init__(self, facts: Facts, topics: Topics) -> None:
+        self.topics = topics
+        self._facts = facts
+        self._ids: dict[Subscription, dict[uuid.UUID, str]] = {}
+        self._ids_of = -1  # the version of the topics that `_ids` was made of
+
+    @property
+    def names(self) -> frozenset[str]:
+        names = {topic for member in self._facts.members.values() for topic in member.told.topics}
+        return frozenset(names.union(*(resolved.topics for resolved in self._facts.regexes.values())))
+
+    @property
+    def regexes(self) -> frozenset[str]:
+        return frozenset(member.told.regex for member in self._facts.members.values() if member.told.regex)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(self.names, self.regexes)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether all about their topics is known. Before, nobody is to lose a partition for what seems not to be there."""
+        return self.topics.knows(self.needs)
+
+    @property
+    def assignor(self) -> str:
+        """The one that most members ask for."""
+        votes = Counter(member.told.assignor for member in self._facts.members.values() if member.told.assignor is not None)
+        return votes.most_common(1)[0][0] if votes else DEFAULT
+
+    def resolve(self, wall: int) -> None:
+        """Bring what the regular expressions match up to date."""
+        wanted = self.regexes
+        for regex in self._facts.regexes.keys() - wanted:
+            self._facts.remove_regex(regex)
+        for regex in sorted(wanted):
+            known = self._facts.regexes.get(regex)
+            matching = self._matching(regex)
+            if known is None or known.topics != matching:
+                store = sum(len(name) for name in matching) < STORED_NAMES_BYTES
+                self._facts.set_regex(regex, RegexValue(matching, 0, wall), store=store)
+
+    def _matching(self, regex: str) -> frozenset[str]:
+        try:
+            return self.topics.matching(regex)
+        except InvalidRegex:  # stored by a coordinator that could read it
+            return frozenset()
+
+    def basis(self) -> int:
+        """A hash of all that the group is assigned by: members, what they subscribe to, topics. Never 0."""
+        topics = sorted((name, *topic) for name in self.names if (topic := self.topics.get(name)) is not None)
+        subscriptions: dict[tuple[tuple[str, ...], str | None], int] = {}
+        members = []
+        for member in self._in_order():
+            subscription = subscriptions.setdefault((member.told.topics, member.told.regex), len(subscriptions))
+            members.append((member.told.instance_id or member.member_id, subscription))
+        digest = hashlib.blake2b(repr((topics, list(subscriptions), members)).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, signed=True) or 1
+
+    def _in_order(self) -> list[ConsumerMember]:
+        """Static members by their instance, so that they get the same when they come back."""
+        members = self._facts.members.values()
+        return sorted(members, key=lambda one: (one.told.instance_id is None, one.told.instance_id or one.member_id))
+
+    def topic_ids(self, member: ConsumerMember) -> Mapping[uuid.UUID, str]:
+        """The topics that a member is subscribed to and that are there, by the names under which it knows them."""
+        if self._ids_of != self.topics.version:
+            self._ids, self._ids_of = {}, self.topics.version
+        resolved = self._facts.regexes.get(member.told.regex or "")
+        subscription = member.told.topics, frozenset() if resolved is None else resolved.topics
+        found = self._ids.get(subscription)
+        if found is None:
+            names = sorted({*subscription[0], *subscription[1]})
+            found = {topic.topic_id: name for name in names if (topic := self.topics.get(name)) is not None}
+            if len(self._ids) > len(self._facts.members):
+                self._ids.clear()
+            self._ids[subscription] = found
+        return found
+
+    def named(self, member: ConsumerMember, assignment: Assignment) -> dict[str, frozenset[int]]:
+        names = self.topic_ids(member)
+        return {names[topic_id]: indexes for topic_id, indexes in assignment.items() if topic_id in names}
+
+    def assign(self, epoch: int) -> None:
+        """The target of an epoch."""
+        counts = {topic.topic_id: topic.partitions for name in self.names if (topic := self.topics.get(name)) is not None}
+        order = self._in_order()
+        topic_ids = {_key(member): frozenset(self.topic_ids(member)) for member in _one_of_each(order)}
+        members = {
+            member.member_id: Subscriber(topic_ids[_key(member)], self._facts.targets.get(member.member_id, NOTHING)) for member in order
+        }
+        for member_id, assignment in ASSIGNORS[self.assignor](members, counts).items():
+            self._facts.set_target(member_id, assignment)
+        self._facts.set_target_epoch(epoch)
+
+
+def _key(member: ConsumerMember) -> tuple[tuple[str, ...], str | None]:
+    return member.told.topics, member.told.regex
+
+
+def _one_of_each(members: Iterable[ConsumerMember]) -> Iterable[ConsumerMember]:
+    """One member of each subscription."""
+    return {_key(member): member for member in members}.values()

@@ -1,0 +1,116 @@
+"""What groups have decided, carried out: answers told, records stored, one kind of group made of the other."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
+from handler.groups.classic.stored import group_value
+from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.consumer.members import Downgrade, Write
+from handler.groups.consumer.migration import CannotMigrate, to_classic
+from handler.groups.errors import NotLeading
+from handler.groups.machine import Reply
+from handler.groups.records import GroupKey, Record
+from handler.groups.records.consumer import TargetEpochKey
+from handler.telemetry import metrics
+
+if TYPE_CHECKING:
+    from handler.groups.shard import Shard
+
+log = logging.getLogger(__name__)
+
+Group = ClassicGroup | ConsumerGroup
+
+
+class Effects:
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    def carry_out(self, group: Group) -> None:
+        for effect in group.take_effects():
+            match effect:
+                case Reply(to, answer):
+                    to(answer)
+                case Store() if isinstance(group, ClassicGroup):
+                    self._store(group, effect)
+                case Write():
+                    self._write(group, effect)
+                case Downgrade(rebalance) if isinstance(group, ConsumerGroup):
+                    self._downgrade(group, rebalance)
+
+    # --- classic groups
+
+    def tell(self, group: ClassicGroup) -> None:
+        """Only what it has to tell: it is no more."""
+        for effect in group.take_effects():
+            if isinstance(effect, Reply):
+                effect.to(effect.answer)
+
+    def _store(self, group: ClassicGroup, effect: Store) -> None:
+        record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
+        if not self._shard.fits(record):
+            log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
+            group.too_large(self._shard.now(), effect.then)
+            self._shard.run(group)
+        else:
+            self._shard.store([record], partial(self._stored, group, effect.then))
+
+    def _stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
+        if error is ErrorCode.none and group.state is not State.DEAD:
+            group.stored(self._shard.now(), then)
+            if isinstance(then, Assigned) and group.state is State.STABLE:
+                metrics.REBALANCES.inc()
+            self._shard.run(group)
+        elif isinstance(then, Replaced):
+            then.to(JoinAnswer(ErrorCode.not_coordinator))
+
+    # --- consumer groups
+
+    def _write(self, group: Group, effect: Write) -> None:
+        if not all(map(self._shard.fits, effect.records)):
+            # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
+            log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
+            _answer(effect, ErrorCode.unknown_server_error)
+            self._shard.oversized.add(group.group_id)
+            self._shard.restart("a group could not be stored")
+            return
+        if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
+            metrics.REBALANCES.inc()
+        self._shard.store(effect.records, partial(_answer, effect))
+
+    def _downgrade(self, group: ConsumerGroup, rebalance: bool) -> None:
+        """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
+        shard = self._shard
+        if shard.groups.get(group.group_id) is not group:
+            return  # what it wrote last has ended the term
+        if not group.is_informed or not shard.allows("downgrade") or len(group.members) > group.max_size:
+            return
+        now = shard.now()
+        try:
+            classic = to_classic(group, shard.new_group(group.group_id), now)
+        except CannotMigrate as reason:
+            log.warning("group %s stays a consumer group: %s", group.group_id, reason)
+            return
+        parts = {member.member_id: member.assignment for member in classic.members.values()}
+        record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
+        if not shard.fits(record):
+            log.warning("group %s stays a consumer group: all its members are more than one entry holds", group.group_id)
+            return
+        log.info("group %s becomes a classic group", group.group_id)
+        if rebalance:
+            classic.rebalance(now)
+        with contextlib.suppress(NotLeading):
+            shard.replace(classic, [record, *group.deletion()])  # the classic one first: it counts from then on
+            shard.run(classic)
+
+
+def _answer(effect: Write, error: ErrorCode) -> None:
+    if effect.to is not None:
+        effect.to(effect.answer if error is ErrorCode.none else type(effect.answer)(error))

@@ -1,0 +1,328 @@
+"""Consumer groups as the coordinator runs them: what becomes of them when Pulsar is away, terms end, and members change their protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.consumer.machine import ConsumerGroup
+from handler.groups.consumer.members import LEAVING_FOR_A_WHILE, Beat, BeatAnswer
+from handler.groups.coordinator import Commit
+from handler.groups.records.offsets import OffsetKey
+from handler.groups.records.subscription import write_parts
+from tests.support.group_members import GROUP, Bench, NewClient, OldClient, write_names
+
+NONE = ErrorCode.none
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    one = Bench()
+    one.topics.partitions |= {"a": 4, "b": 2}
+    yield one
+    one.close()
+
+
+A = ("a",)
+
+
+def new(
+    bench: Bench, member: str, *, instance: str | None = None, topics: tuple[str, ...] | None = A, regex: str | None = None
+) -> NewClient:
+    client = NewClient(bench, member, instance, topics, regex)
+    client.step()
+    return client
+
+
+def old(bench: Bench, stem: str) -> OldClient:
+    client = OldClient(bench, stem, ("a",))
+    settle(bench, client)
+    return client
+
+
+def settle(bench: Bench, *clients: NewClient | OldClient) -> None:
+    for _ in range(8):
+        for client in clients:
+            client.step()
+        bench.pass_time(0.1)
+
+
+def forget_topics(bench: Bench) -> None:
+    """Another sidecar would know nothing of them."""
+    book = bench.coordinator.topics
+    book._topics, book._names, book._matching = {}, {}, {}
+    book._version += 1
+
+
+def new_term(bench: Bench) -> None:
+    async def ended() -> None:
+        bench.shard.restart("because")
+        await bench._calm()
+
+    bench.run(ended())
+
+
+def consumer(bench: Bench) -> ConsumerGroup:
+    assert isinstance(bench.group, ConsumerGroup)
+    return bench.group
+
+
+def terms(bench: Bench) -> int:
+    return bench.offsets.terms
+
+
+@pytest.mark.parametrize("by", ["name", "regex"])
+def test_while_pulsar_is_away_a_new_term_takes_nothing_from_anybody(bench: Bench, by: str) -> None:
+    client = new(bench, "m1") if by == "name" else new(bench, "m1", topics=None, regex="a")
+    assert len(client.owned) == 4
+    bench.topics.unavailable = True
+    forget_topics(bench)
+    new_term(bench)
+    bench.refresh()
+    for _ in range(3):
+        client.step()
+        bench.pass_time(20)
+    assert len(client.owned) == 4, "its session goes on, though it is told to ask again"
+    bench.topics.unavailable = False
+    client.step()
+    assert len(client.owned) == 4
+    assert consumer(bench).members["m1"].epoch == client.epoch
+
+
+def test_a_group_is_not_made_classic_before_it_is_known_what_its_members_have(bench: Bench) -> None:
+    first, last = new(bench, "m1"), old(bench, "old")
+    settle(bench, first, last)
+    assert len(last.owned) == 2
+    bench.topics.unavailable = True
+    forget_topics(bench)
+    new_term(bench)
+    bench.pass_time(40)
+    last.step()
+    bench.pass_time(20)
+    assert set(consumer(bench).members) == {last.member_id}, "the other one's session has ended"
+    bench.topics.unavailable = False
+    bench.refresh()
+    assert isinstance(bench.group, ClassicGroup)
+    second = new(bench, "m2")
+    assert second.owned.isdisjoint(last.owned)
+    settle(bench, second, last)
+    assert len(second.owned) == len(last.owned) == 2
+
+
+def test_a_group_that_is_too_large_fails_alone(bench: Bench) -> None:
+    bench.offsets.max_size = 300
+    new(bench, "m1", topics=("a",))
+    told: list[BeatAnswer] = []
+    many = tuple(f"{number:050}" for number in range(20))
+    request = Beat("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
+    bench.ask(lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(BeatAnswer(error)))
+    assert told[-1].error is ErrorCode.unknown_server_error
+    before = terms(bench)
+    for _ in range(3):
+        bench.ask(lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(BeatAnswer(error)))
+        bench.refresh()
+    assert told[-1].error is ErrorCode.unknown_server_error
+    assert terms(bench) == before, "others of its shard are not disturbed for it again"
+    assert set(consumer(bench).members) == {"m1"}
+
+
+def test_a_group_that_is_too_large_for_one_record_stays_a_consumer_group(bench: Bench) -> None:
+    first = new(bench, "m1")
+    members = [old(bench, f"old{number}") for number in range(4)]
+    settle(bench, first, *members)
+    bench.offsets.max_size = 250
+    before = terms(bench)
+    first.leave()
+    settle(bench, *members)
+    assert isinstance(bench.group, ConsumerGroup)
+    assert terms(bench) == before
+    assert sum(len(one.owned) for one in members) == 4
+
+
+def test_an_instance_that_takes_another_name_leaves_its_old_one_free(bench: Bench) -> None:
+    client = new(bench, "m1", instance="y")
+    client.instance, client.tells_all, client.epoch, client.owned = "x", True, 0, set()
+    client.beat()
+    client.leave()
+    again = new(bench, "m2", instance="y")
+    assert len(again.owned) == 4
+
+
+def test_while_the_topics_of_a_classic_member_are_looked_up_its_sync_makes_it_join_again(bench: Bench) -> None:
+    first, last = new(bench, "m1"), old(bench, "old")
+    settle(bench, first, last)
+    bench.topics.unavailable = True
+    forget_topics(bench)
+    new_term(bench)
+    told: list[SyncAnswer] = []
+    request = Sync(last.member_id, None, last.generation, None, None, {})
+    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncAnswer(error)))
+    assert told[0].error is ErrorCode.rebalance_in_progress
+
+
+def classic_static(bench: Bench, instance: str) -> JoinAnswer:
+    told: list[JoinAnswer] = []
+    metadata = write_parts({}, 0)[:2] + write_names(("a",))
+    request = Join("", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic")
+    bench.ask(lambda: bench.coordinator.join(request, GROUP, told.append), lambda error: told.append(JoinAnswer(error)))
+    return told[0]
+
+
+def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and_nobody_has_to_join_again(bench: Bench) -> None:
+    new(bench, "m1", instance="i")
+    joined = classic_static(bench, "i")
+    assert joined.error is NONE
+    assert isinstance(bench.group, ClassicGroup)
+    assert bench.group.state.value == "Stable"
+    told: list[SyncAnswer] = []
+    request = Sync(joined.member_id, "i", joined.generation, None, None, {})
+    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncAnswer(error)))
+    assert told[0].error is NONE
+    assert told[0].assignment == write_parts({"a": frozenset(range(4))}, 0)
+
+
+@pytest.mark.parametrize("cut", range(8))
+def test_a_static_member_whose_replacement_was_cut_short_is_replaced_when_it_asks_again(bench: Bench, cut: int) -> None:
+    client = new(bench, "m1", instance="i")
+    client.leave(LEAVING_FOR_A_WHILE)
+    bench.offsets.cut_next = cut
+    again = new(bench, "m2", instance="i")
+    bench.offsets.cut_next = None
+    settle(bench, again)
+    assert len(again.owned) == 4
+    assert set(consumer(bench).members) == {"m2"}
+
+
+def test_a_member_id_that_changes_its_protocol_is_not_held_to_the_times_of_the_other(bench: Bench) -> None:
+    first, last = new(bench, "m1"), old(bench, "old")
+    last.needs = "join"
+    last.join()  # and never asks for its partitions
+    changed = NewClient(bench, last.member_id, None, ("a",), None)
+    changed.step()
+    for _ in range(8):
+        bench.pass_time(20)
+        first.step()
+        changed.step()
+    assert set(consumer(bench).members) == {"m1", changed.member_id}
+
+
+def test_a_classic_assignment_with_partitions_that_are_not_there_counts_for_those_that_are(bench: Bench) -> None:
+    client = OldClient(bench, "old", ("a",))
+    client.parts = lambda: {member_id: write_parts({"a": frozenset(range(-5, 1))}, 0) for member_id in client.leads}  # type: ignore[method-assign]
+    settle(bench, client)
+    first = new(bench, "m1")
+    settle(bench, first, client)
+    assert len(first.owned) == len(client.owned) == 2
+
+
+def test_an_assignment_that_gives_a_partition_to_two_members_is_not_taken_over(bench: Bench) -> None:
+    both = [OldClient(bench, f"old{number}", ("a",)) for number in range(2)]
+    for one in both:
+        one.parts = lambda one=one: {member_id: write_parts({"a": frozenset({0})}, 0) for member_id in one.leads}  # type: ignore[method-assign, misc]
+    settle(bench, *both)
+    assert all(len(one.owned) == 1 for one in both)
+    assert refusal(bench) is ErrorCode.group_id_not_found
+    assert isinstance(bench.group, ClassicGroup)
+
+
+def test_an_assignor_that_keeps_data_with_the_assignment_is_not_taken_over(bench: Bench) -> None:
+    client = OldClient(bench, "old", ("a",))
+    with_data = write_parts({"a": frozenset({0})}, 0)[:-4] + (3).to_bytes(4) + b"abc"
+    client.parts = lambda: dict.fromkeys(client.leads, with_data)  # type: ignore[method-assign]
+    settle(bench, client)
+    assert refusal(bench) is ErrorCode.group_id_not_found
+
+
+def refusal(bench: Bench) -> ErrorCode:
+    told: list[BeatAnswer] = []
+    request = Beat("m1", 0, None, None, 60_000, ("a",), None, None, {}, "c", "/h")
+    bench.ask(lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(BeatAnswer(error)))
+    return told[0].error
+
+
+def test_offsets_of_a_living_consumer_group_do_not_expire_and_those_of_an_empty_one_do(bench: Bench) -> None:
+    client = new(bench, "m1")
+    commit(bench, client, 7)
+    bench.skew += 8 * 24 * 3600
+    client.step() if "m1" in consumer(bench).members else None
+    bench.run(_later(bench.coordinator.expire_offsets))
+    assert kept(bench) == 7
+    client.leave()
+    bench.run(_later(bench.coordinator.expire_offsets))
+    assert kept(bench) is None
+    assert bench.group is None, "and the group goes with them"
+    new_term(bench)
+    assert bench.group is None
+
+
+async def _later(work: object) -> None:
+    assert callable(work)
+    work()
+
+
+def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:
+    told: list[ErrorCode] = []
+    request = Commit(GROUP, client.member_id, None, client.epoch, -1, {("a", 0): (offset, -1, "")})
+    bench.ask(lambda: bench.coordinator.commit(request, lambda errors: told.extend(errors.values())), told.append)
+    return told[0]
+
+
+def kept(bench: Bench) -> int | None:
+    key = OffsetKey(GROUP, "a", 0)
+    found = bench.shard.offsets.get(GROUP, {}).get((key.topic, key.partition))
+    return None if found is None else found.offset
+
+
+def test_commits_are_those_of_the_members_epoch(bench: Bench) -> None:
+    client = new(bench, "m1")
+    assert commit(bench, client, 3) is NONE
+    client.epoch += 1
+    assert commit(bench, client, 4) is ErrorCode.stale_member_epoch
+    assert kept(bench) == 3
+
+
+def test_an_empty_consumer_group_is_deleted_and_stays_so(bench: Bench) -> None:
+    client = new(bench, "m1")
+    commit(bench, client, 3)
+    told: list[ErrorCode] = []
+    bench.ask(lambda: bench.coordinator.delete_group(GROUP, told.append), told.append)
+    assert told == [ErrorCode.non_empty_group]
+    client.leave()
+    bench.ask(lambda: bench.coordinator.delete_group(GROUP, told.append), told.append)
+    assert told[-1] is NONE
+    new_term(bench)
+    assert bench.group is None
+    assert kept(bench) is None
+
+
+def test_a_classic_member_makes_an_empty_consumer_group_its_own(bench: Bench) -> None:
+    client = new(bench, "m1")
+    commit(bench, client, 3)
+    client.leave()
+    member = old(bench, "old")
+    assert len(member.owned) == 4
+    assert isinstance(bench.group, ClassicGroup)
+    assert kept(bench) == 3
+
+
+def test_a_consumer_makes_an_empty_classic_group_its_own(bench: Bench) -> None:
+    member = old(bench, "old")
+    member.leave()
+    assert len(new(bench, "m1").owned) == 4
+    new_term(bench)
+    assert isinstance(bench.group, ConsumerGroup)
+
+
+def test_members_are_put_out_by_an_administrator(bench: Bench) -> None:
+    first, second = new(bench, "m1", instance="i"), new(bench, "m2")
+    settle(bench, first, second)
+    told: list[list[ErrorCode]] = []
+    leaving = [Leaving("", "i"), Leaving("m2", None), Leaving("nobody", None), Leaving("", "nobody")]
+    bench.ask(lambda: bench.coordinator.leave(GROUP, leaving, told.append), lambda error: told.append([error]))
+    assert told == [[NONE, NONE, ErrorCode.unknown_member_id, ErrorCode.unknown_member_id]]
+    assert bench.group is not None
+    assert not bench.group.members

@@ -1,0 +1,277 @@
+"""A coordinator that runs when it is told to, and simulated members of both protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from handler.config import GroupsConfig
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.consumer.members import JOINING, LEAVING, Beat, BeatAnswer
+from handler.groups.coordinator import Coordinator
+from handler.groups.effects import Group
+from handler.groups.errors import NotLeading
+from handler.groups.machine import Now
+from handler.groups.records.subscription import read_parts, write_parts
+from handler.groups.shard import Phase
+from handler.groups.topics import TopicBook
+from handler.pulsar.errors import Unavailable
+from tests.support.memory_term_log import MemoryOffsets
+from tests.support.memory_topics import MemoryTopics
+
+Place = tuple[Any, int]  # topic id and partition
+
+GROUP = "g"
+SESSION = 45_000
+NAMES = ("a", "b", "c")
+ASK_AGAIN = (ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_not_available)
+
+
+class Bench:
+    """A coordinator of one shard, in an event loop that runs when it is told to, by a clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.offsets = MemoryOffsets()
+        self.topics = MemoryTopics()
+        self.skew = 0.0
+        self.run(self._begin())
+
+    def run(self, work: Awaitable[Any]) -> Any:
+        return self.loop.run_until_complete(work)
+
+    async def _begin(self) -> None:
+        config = GroupsConfig(initial_rebalance_delay_ms=0)
+        self.coordinator = Coordinator(config, self.now, lambda name: name, TopicBook(self.topics), lambda key, value: None)
+        self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
+        (self.shard,) = self.coordinator.shards
+        self.shard.elect()
+        await self._calm()
+
+    def now(self) -> Now:
+        clock = self.loop.time() + self.skew
+        return Now(clock, int(clock * 1000))
+
+    async def _calm(self) -> None:
+        """Until the shard leads and nobody waits for topics."""
+        for turn in range(2_000):
+            await asyncio.sleep(0 if turn < 100 else 0.001)
+            if self.shard.phase is Phase.LEADING and self.coordinator.informed.is_idle and turn > 3:
+                return
+        raise AssertionError("the shard does not come to lead")
+
+    def ask(self, question: Callable[[], None], refused: Callable[[ErrorCode], None]) -> None:
+        """In the loop, until all that follows of it is done."""
+
+        async def asked() -> None:
+            self.coordinator.beat()
+            try:
+                question()
+            except NotLeading as error:
+                refused(error.error)
+            await self._calm()
+
+        self.run(asked())
+
+    def pass_time(self, seconds: float) -> None:
+        self.skew += seconds
+
+        async def ticked() -> None:
+            self.coordinator._beat_at = self.coordinator._awake_clock()
+            for group_id in list(self.shard.groups):
+                self.shard._tick(group_id)
+            await self._calm()
+
+        self.run(ticked())
+
+    def refresh(self) -> None:
+        """Twice: what is gone is believed when it is said again."""
+
+        async def refreshed() -> None:
+            for _ in range(2):
+                with contextlib.suppress(Unavailable):
+                    await self.coordinator.topics.refresh(lambda: self.coordinator.consumers.needed(self.coordinator.shards))
+                self.coordinator.consumers.refresh(self.coordinator.shards)
+                await self._calm()
+
+        self.run(refreshed())
+
+    @property
+    def group(self) -> Group | None:
+        return self.shard.groups.get(GROUP)
+
+    def close(self) -> None:
+        self.run(self.coordinator.informed.close())
+        self.shard.depose("end")
+        self.run(asyncio.sleep(0))
+        self.loop.close()
+
+
+class NewClient:
+    """Speaks the consumer protocol."""
+
+    def __init__(self, bench: Bench, member_id: str, instance: str | None, topics: tuple[str, ...] | None, regex: str | None) -> None:
+        self.bench = bench
+        self.member_id = member_id
+        self.instance = instance
+        self.topics = topics
+        self.regex = regex
+        self.epoch = JOINING
+        self.assigned: set[Place] = set()
+        self.owned: set[Place] = set()
+        self.tells_all = True
+        self.gone = False
+
+    def beat(self, *, lose_answer: bool = False) -> None:
+        full = self.tells_all or self.epoch == JOINING
+        owned: dict[Any, frozenset[int]] = {}
+        for topic_id, index in self.owned:
+            owned[topic_id] = owned.get(topic_id, frozenset()) | {index}
+        request = Beat(
+            self.member_id, self.epoch, self.instance, None, 60_000 if full else -1, self.topics if full else None,
+            self.regex if full else None, None, owned, "client", "/h",
+        )  # fmt: skip
+        self.tells_all = lose_answer
+        hear = (lambda answer: None) if lose_answer else self.hear
+        self.bench.ask(lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, hear), lambda error: hear(BeatAnswer(error)))
+
+    def hear(self, answer: BeatAnswer) -> None:
+        if answer.error is ErrorCode.none:
+            self.epoch = answer.epoch
+            if answer.assignment is not None:
+                self.assigned = {(topic_id, index) for topic_id, indexes in answer.assignment.items() for index in indexes}
+                self.owned |= self.assigned
+        elif answer.error in ASK_AGAIN:
+            self.tells_all = True
+        elif answer.error is ErrorCode.unreleased_instance_id:
+            self.gone = True  # another has its place
+        else:
+            assert answer.error in (ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id), answer
+            self.begin_again()
+            self.gone = answer.error is ErrorCode.fenced_instance_id
+
+    def begin_again(self) -> None:
+        self.epoch, self.assigned, self.owned = JOINING, set(), set()
+
+    def revoke(self) -> None:
+        self.owned &= self.assigned
+
+    def step(self) -> None:
+        self.revoke()
+        self.beat()
+
+    def leave(self, epoch: int = LEAVING) -> None:
+        request = Beat(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
+        self.begin_again()
+        self.gone = True
+        self.bench.ask(lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, lambda _: None), lambda _: None)
+
+
+class OldClient:
+    """Speaks the classic protocol, and gives everything up before it joins again."""
+
+    def __init__(self, bench: Bench, stem: str, topics: tuple[str, ...]) -> None:
+        self.bench = bench
+        self.stem = stem
+        self.topics = topics
+        self.member_id = ""
+        self.generation = -1
+        self.owned: set[Place] = set()
+        self.waits = ""  # for which answer
+        self.leads: tuple[str, ...] = ()  # these members, if it is the leader
+        self.needs = "join"
+        self.gone = False
+        self._ids = itertools.count(1)
+
+    def step(self) -> None:
+        if self.waits:
+            return
+        if self.needs == "join":
+            self.join()
+        elif self.needs == "sync":
+            self.sync()
+        else:
+            self.heartbeat()
+
+    def join(self) -> None:
+        self.owned = set()
+        self.waits = "join"
+        metadata = write_parts({}, 0)[:2] + write_names(self.topics)
+        new_id = f"{self.stem}-{next(self._ids)}"
+        request = Join(
+            self.member_id, None, "client", "/h", SESSION, 60_000, "consumer", (("range", metadata),), True, False, new_id
+        )  # fmt: skip
+        self.bench.ask(lambda: self.bench.coordinator.join(request, GROUP, self.joined), lambda error: self.joined(JoinAnswer(error)))
+
+    def joined(self, answer: JoinAnswer) -> None:
+        self.waits = ""
+        if answer.error is ErrorCode.none:
+            self.member_id, self.generation, self.needs = answer.member_id, answer.generation, "sync"
+            self.leads = tuple(member_id for member_id, _, _ in answer.members)
+        elif answer.error is ErrorCode.member_id_required:
+            self.member_id = answer.member_id
+        else:
+            self.refused(answer.error)
+
+    def sync(self) -> None:
+        self.waits = "sync"
+        request = Sync(self.member_id, None, self.generation, "consumer", "range", self.parts())
+        self.bench.ask(lambda: self.bench.coordinator.sync(request, GROUP, self.synced), self.sync_refused)
+
+    def parts(self) -> dict[str, bytes]:
+        """As the leader it gives out what there is."""
+        given: dict[str, dict[str, frozenset[int]]] = {member_id: {} for member_id in self.leads}
+        for name in self.topics:
+            for index in range(self.bench.topics.partitions.get(name, 0) if self.leads else 0):
+                part = given[self.leads[index % len(self.leads)]]
+                part[name] = part.get(name, frozenset()) | {index}
+        return {member_id: write_parts(part, 0) for member_id, part in given.items()}
+
+    def synced(self, answer: SyncAnswer) -> None:
+        self.waits = ""
+        if answer.error is ErrorCode.none:
+            parts = read_parts(answer.assignment).partitions
+            self.owned = {(self.bench.topics.topic_id(name), index) for name, indexes in parts.items() for index in indexes}
+            self.needs = ""
+        else:
+            assert answer.error is not ErrorCode.coordinator_load_in_progress, "Java dies of it here"
+            self.refused(answer.error)
+
+    def sync_refused(self, error: ErrorCode) -> None:
+        """While the log is read, SyncGroup is answered as a14 does."""
+        self.synced(SyncAnswer(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error))
+
+    def heartbeat(self) -> None:
+        def asked() -> None:
+            error = self.bench.coordinator.heartbeat(GROUP, self.member_id, None, self.generation)
+            if error is not ErrorCode.none:
+                self.refused(error)
+
+        self.bench.ask(asked, self.refused)
+
+    def refused(self, error: ErrorCode) -> None:
+        if error is ErrorCode.rebalance_in_progress:
+            self.needs = "join"
+        elif error in (ErrorCode.unknown_member_id, ErrorCode.illegal_generation, ErrorCode.fenced_instance_id):
+            self.needs, self.owned = "join", set()
+            self.member_id = self.member_id if error is ErrorCode.illegal_generation else ""
+        else:
+            assert error in ASK_AGAIN, error
+
+    def revoke(self) -> None:
+        """It does that when it joins."""
+
+    def leave(self) -> None:
+        self.owned, self.gone = set(), True
+        leaving = [Leaving(self.member_id, None)]
+        self.bench.ask(lambda: self.bench.coordinator.leave(GROUP, leaving, lambda _: None), lambda _: None)
+
+
+def write_names(names: tuple[str, ...]) -> bytes:
+    texts = b"".join(len(name).to_bytes(2) + name.encode() for name in names)
+    return len(names).to_bytes(4) + texts + b"\xff\xff\xff\xff"
