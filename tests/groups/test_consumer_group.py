@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 import pytest
 from kio.schema.errors import ErrorCode
 
+from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
 from handler.groups.consumer.members import Beat, BeatAnswer, Downgrade, InvalidRegex, Needs, Topic, Topics, Write
+from handler.groups.consumer.migration import to_classic
 from handler.groups.machine import Now
-from handler.groups.records import Record
-from handler.groups.records.consumer import Assignment, EpochKey
+from handler.groups.records import Key, Record, Value
+from handler.groups.records.consumer import Assignment, CurrentKey, EpochKey, TargetEpochKey, TargetKey
 from handler.groups.records.subscription import read_parts
 
 NONE = ErrorCode.none
@@ -186,12 +188,11 @@ def test_an_old_heartbeat_that_comes_late_does_not_give_up_what_its_member_has(b
     bench.beat("m1", 0)
     bench.beat("m2", 0)
     bench.beat("m1", 1)  # is to revoke, in epoch 1
-    assert bench.beat("m1", 0 + 1, {}).epoch == 2
+    assert bench.beat("m1", 1, {}).epoch == 2
     bench.beat("m2", 2)
     bench.beat("m3", 0)
-    bench.beat("m2", 2)  # is to revoke 3, in epoch 2
-    assert bench.group.members["m2"].current.previous_epoch == 2
-    assert bench.beat("m2", 0 + 1, {}).error is ErrorCode.fenced_member_epoch
+    assert bench.beat("m1", 2).assignment == parts(0), "it is to revoke another one, in epoch 2"
+    assert bench.beat("m1", 1, {}).error is ErrorCode.fenced_member_epoch, "it says nothing about that one"
 
 
 @pytest.mark.parametrize(
@@ -350,3 +351,123 @@ def test_commits_and_fetches_are_those_of_the_members_epoch(bench: Bench) -> Non
     assert group.check_fetch("m1", 1) is NONE
     assert group.check_fetch("m1", 2) is ErrorCode.stale_member_epoch
     assert group.check_fetch("gone", 1) is ErrorCode.unknown_member_id
+
+
+# --- times
+
+
+def test_a_classic_member_that_has_asked_for_its_partitions_stays_as_long_as_it_sends_heartbeats(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.join_classic("old")
+    bench.beat("m1", 1)
+    bench.beat("m1", 1, parts(0, 1))
+    bench.join_classic("old")
+    bench.sync_classic("old", 2)
+    for _ in range(5):
+        bench.pass_time(20)
+        assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is NONE
+        bench.beat("m1", 2)
+    assert set(bench.group.members) == {"m1", "old"}
+
+
+def test_a_classic_member_that_never_asks_for_its_partitions_is_out(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.join_classic("old")
+    for _ in range(3):
+        bench.pass_time(20.5)
+        classic_members.heartbeat(bench.group, bench.now, "old", None, 2)
+        bench.beat("m1", bench.group.members["m1"].epoch, parts(0, 1))
+    assert set(bench.group.members) == {"m1"}
+
+
+def test_a_classic_member_that_has_joined_again_is_not_expected_to_any_more(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.join_classic("old")
+    bench.sync_classic("old", 2)
+    bench.beat("m2", 0)
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.rebalance_in_progress
+    generation = bench.join_classic("old").generation
+    bench.sync_classic("old", generation)
+    for _ in range(5):
+        bench.pass_time(20)
+        if classic_members.heartbeat(bench.group, bench.now, "old", None, generation) is ErrorCode.rebalance_in_progress:
+            generation = bench.join_classic("old").generation
+            bench.sync_classic("old", generation)
+        for member, owned in (("m1", parts(0, 1)), ("m2", parts())):
+            bench.beat(member, bench.group.members[member].epoch, bench.group.members[member].current.assigned or owned)
+    assert set(bench.group.members) == {"m1", "m2", "old"}
+
+
+def stored(bench: Bench) -> dict[Key, Value]:
+    found: dict[Key, Value] = {}
+    for key, value in bench.records:
+        found.pop(key, None)
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def test_a_new_term_gives_who_has_to_revoke_its_time_again(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    bench.beat("m2", 0)
+    bench.beat("m1", 1)
+    other = Bench(topics=bench.topics)
+    other.group.load(stored(bench), other.now)
+    for _ in range(4):
+        other.pass_time(20)
+        if "m1" in other.group.members:
+            other.beat("m1", 1, parts(0, 1, 2, 3))
+        other.beat("m2", other.group.members["m2"].epoch)
+    assert set(other.group.members) == {"m2"}
+
+
+def test_the_epoch_of_a_group_that_is_there_is_stored_before_its_target(bench: Bench) -> None:
+    """A term that finds the one without the other assigns anew."""
+    bench.beat("m1", 0)
+    other = Bench(topics=bench.topics)
+    other.group.load(stored(bench), other.now)
+    for one in (bench, other):
+        one.records.clear()
+        one.beat("m2", 0)
+        kinds = [type(record.key) for record in one.records]
+        assert kinds.index(EpochKey) < kinds.index(TargetKey) < kinds.index(TargetEpochKey) < kinds.index(CurrentKey)
+
+
+def test_who_waits_for_long_is_not_asked_to_hurry_any_more(bench: Bench) -> None:
+    bench.beat("m1", 0)
+    assert bench.beat("m2", 0).interval == WAITING_INTERVAL
+    bench.pass_time(10)
+    bench.beat("m1", 1, parts(0, 1, 2, 3))
+    assert bench.beat("m2", 2).interval == WAITING_INTERVAL
+    bench.pass_time(10)
+    assert bench.beat("m2", 2).interval == 5_000
+
+
+def test_what_a_static_member_was_to_revoke_is_free_when_it_leaves_for_a_while(bench: Bench) -> None:
+    bench.beat("m1", 0, instance="i")
+    bench.beat("m2", 0)
+    bench.beat("m1", 1, instance="i")
+    bench.leave("m1", -2, "i")
+    assert bench.beat("m2", 2).assignment == parts(2, 3)
+    bench.pass_time(44)
+    assert "m1" in bench.group.members, "it has its session to come back, not its time to revoke"
+    assert bench.beat("m3", 0, instance="i").assignment == parts(0, 1)
+
+
+def test_what_is_left_as_a_classic_group_has_what_it_was_asked_to_revoke(bench: Bench) -> None:
+    """It may not have heard of it, and nobody else is to be given it before."""
+    bench.join_classic("old")
+    bench.sync_classic("old", 1)
+    bench.beat("m1", 0)
+    owning = SUBSCRIPTION[:-4] + bytes.fromhex("00000001 0001 74 00000004 00000000 00000001 00000002 00000003")
+    request = Join("old", None, "c", "/h", 30_000, 60_000, "consumer", (("range", owning),), False, False, "")
+    classic_members.join(bench.group, bench.now, request, "to")
+    bench.run()
+    assert bench.group.members["old"].current.revoking == parts(2, 3)
+    classic = to_classic_of(bench)
+    assert read_parts(classic.members["old"].assignment).partitions == {"t": frozenset(range(4))}
+
+
+def to_classic_of(bench: Bench) -> ClassicGroup:
+    bench.leave("m1")
+    return to_classic(bench.group, ClassicGroup("g", bench.now, initial_delay=0, max_size=9), bench.now)

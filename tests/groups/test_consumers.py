@@ -205,9 +205,9 @@ def test_a_member_id_that_changes_its_protocol_is_not_held_to_the_times_of_the_o
     changed.step()
     for _ in range(8):
         bench.pass_time(20)
+        assert set(consumer(bench).members) == {"m1", changed.member_id}
         first.step()
         changed.step()
-    assert set(consumer(bench).members) == {"m1", changed.member_id}
 
 
 def test_a_classic_assignment_with_partitions_that_are_not_there_counts_for_those_that_are(bench: Bench) -> None:
@@ -326,3 +326,79 @@ def test_members_are_put_out_by_an_administrator(bench: Bench) -> None:
     assert told == [[NONE, NONE, ErrorCode.unknown_member_id, ErrorCode.unknown_member_id]]
     assert bench.group is not None
     assert not bench.group.members
+
+
+def test_a_group_that_fails_half_way_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = new(bench, "m1")
+    before = terms(bench)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(consumer(bench).subscriptions, "basis", fails)
+    with pytest.raises(RuntimeError):
+        new(bench, "m2")
+    bench.run(bench._calm())
+    assert terms(bench) == before + 1
+    assert set(consumer(bench).members) == {"m1"}
+    client.step()
+    assert len(client.owned) == 4
+
+
+# --- writes that are cut short
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_a_member_whose_deletion_is_cut_short_is_wholly_gone_or_wholly_there(bench: Bench, cut: int) -> None:
+    new(bench, "m1")
+    bench.offsets.cut_next = cut
+    bench.pass_time(50)
+    bench.offsets.cut_next = None
+    members = consumer(bench).members
+    assert not members or sum(map(len, members["m1"].current.assigned.values())) == 4
+
+
+@pytest.mark.parametrize("cut", [*range(14), 99])
+def test_a_downgrade_that_is_cut_short_leaves_a_group_that_works(bench: Bench, cut: int) -> None:
+    last, members = new(bench, "m1"), [old(bench, f"old{number}") for number in range(2)]
+    settle(bench, last, *members)
+    bench.offsets.spare, bench.offsets.cut_next = 1, cut  # the member's own deletion lands
+    last.leave()
+    bench.offsets.cut_next = None
+    settle(bench, *members)
+    bench.refresh()
+    settle(bench, *members)
+    assert isinstance(bench.group, ClassicGroup)
+    assert sorted(index for one in members for _, index in one.owned) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_members_get_the_partitions_of_one_that_left_with_its_protocol_though_the_term_ended(bench: Bench, cut: int) -> None:
+    """The group is stored as a classic one, and the term ends before its members have joined again."""
+    last, members = new(bench, "m1"), [old(bench, f"old{number}") for number in range(2)]
+    settle(bench, last, *members)
+    last.leave()
+    assert isinstance(bench.group, ClassicGroup)
+    new_term(bench)
+    assert isinstance(bench.group, ClassicGroup)
+    bench.offsets.cut_next = cut
+    settle(bench, *members)
+    bench.offsets.cut_next = None
+    settle(bench, *members)
+    assert sorted(index for one in members for _, index in one.owned) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+@pytest.mark.parametrize("cut", [*range(14), 99])
+def test_an_upgrade_that_is_cut_short_leaves_a_group_that_works(bench: Bench, cut: int, spare: int) -> None:
+    members = [old(bench, f"old{number}") for number in range(2)]
+    settle(bench, *members)
+    bench.offsets.spare, bench.offsets.cut_next = spare, cut
+    first = new(bench, "m1")
+    bench.offsets.spare, bench.offsets.cut_next = 0, None
+    for one in members:
+        assert first.owned.isdisjoint(one.owned)
+    settle(bench, first, *members)
+    owned = [*first.owned, *(place for one in members for place in one.owned)]
+    assert sorted(index for _, index in owned) == [0, 1, 2, 3]
+    assert isinstance(bench.group, ConsumerGroup)

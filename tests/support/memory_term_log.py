@@ -23,7 +23,18 @@ class MemoryOffsets:
     fail_reads: int = 0  # so many end with something nobody thought of
     terms: int = 0
     cut_next: int | None = None  # of the next write only so many records land, then the connection is lost
+    spare: int = 0  # so many writes come before that one
     max_size: int = 1_000_000
+
+    def cut(self, records: int) -> int | None:
+        """How much of a write lands, None for all of it."""
+        if not records or self.cut_next is None:
+            return None
+        if self.spare:
+            self.spare -= 1
+            return None
+        cut, self.cut_next = self.cut_next, None
+        return cut
 
     def open(self) -> TermLog:
         return MemoryTermLog(self)
@@ -60,7 +71,7 @@ class MemoryTermLog(TermLog):
         if self._offsets.owner is not self:
             raise Unavailable("fenced")
         written = [(write_key(key), None if value is None else write_value(value)) for key, value in records]
-        cut, self._offsets.cut_next = (self._offsets.cut_next, None) if records else (None, self._offsets.cut_next)
+        cut = self._offsets.cut(len(records))
         self._offsets.stored += written[:cut]
         if self._offsets.lose_writes or cut is not None:
             self.lose(Unavailable("the connection is lost"))
