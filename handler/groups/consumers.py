@@ -50,6 +50,7 @@ class Consumers:
         shard = self._leading(group_id)
         try:
             self._check_size(shard, group_id, request.epoch)
+            self._inform(shard, group_id)
             group = self._group(shard, group_id, request)
         except Refusal as refused:
             told(BeatAnswer(refused.error, str(refused)))
@@ -69,7 +70,6 @@ class Consumers:
             group = consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
         except CannotMigrate as reason:
             raise Refusal(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group: {reason}.") from reason
-        self._inform(shard, group)
         return group
 
     def _existing(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
@@ -99,14 +99,14 @@ class Consumers:
 
     def _join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
         shard = self._leading(group_id)
+        if group_id in shard.oversized:
+            told(JoinAnswer(ErrorCode.unknown_server_error, request.member_id))
+            return
+        self._inform(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty:
             told(JoinAnswer(ErrorCode.rebalance_in_progress, request.member_id))  # it has just become another; members join again
             return
-        if group_id in shard.oversized:
-            told(JoinAnswer(ErrorCode.unknown_server_error, request.member_id))
-            return
-        self._inform(shard, group)
         shard.handle(group, lambda: classic_members.join(group, self._now(), request, told))
 
     def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
@@ -117,11 +117,11 @@ class Consumers:
 
     def _sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
         shard = self._leading(group_id)
+        self._inform(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup):
             told(SyncAnswer(ErrorCode.rebalance_in_progress))
             return
-        self._inform(shard, group)
         shard.handle(group, lambda: classic_members.sync(group, self._now(), request, told))
 
     # --- topics
@@ -136,8 +136,10 @@ class Consumers:
             return Needs(wanted | topics_of(group), regexes)
         return Needs(wanted, regexes)
 
-    def _inform(self, shard: Shard, group: ConsumerGroup) -> None:
-        if not group.is_informed:
+    def _inform(self, shard: Shard, group_id: str) -> None:
+        """What a group has missed of its topics comes first. It may be a classic one after that."""
+        group = shard.group(group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_informed:
             shard.handle(group, lambda: group.refresh(self._now()))
 
     def needed(self, shards: Iterable[Shard]) -> Needs:

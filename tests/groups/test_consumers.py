@@ -12,6 +12,8 @@ from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, Sync
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import LEAVING_FOR_A_WHILE, Beat, BeatAnswer
 from handler.groups.coordinator import Commit
+from handler.groups.records import GroupKey
+from handler.groups.records.consumer import EpochKey
 from handler.groups.records.offsets import OffsetKey
 from handler.groups.records.subscription import write_parts
 from tests.support.group_members import GROUP, Bench, NewClient, OldClient, write_names
@@ -402,3 +404,17 @@ def test_an_upgrade_that_is_cut_short_leaves_a_group_that_works(bench: Bench, cu
     owned = [*first.owned, *(place for one in members for place in one.owned)]
     assert sorted(index for _, index in owned) == [0, 1, 2, 3]
     assert isinstance(bench.group, ConsumerGroup)
+
+
+def test_a_group_whose_upgrade_was_cut_short_is_classic_again_before_its_next_member_is_let_in(bench: Bench) -> None:
+    """All of the change was stored, and the member that caused it was not."""
+    member = old(bench, "old")
+    bench.offsets.cut_next = 99
+    first = new(bench, "m1")
+    forget_topics(bench)
+    new_term(bench)
+    first.beat()
+    assert len([key for key in bench.stored() if isinstance(key, GroupKey | EpochKey)]) == 1
+    settle(bench, first, member)
+    assert set(consumer(bench).members) == {"m1", member.member_id}
+    assert len(first.owned) == len(member.owned) == 2

@@ -17,6 +17,7 @@ from handler.groups.coordinator import Coordinator
 from handler.groups.effects import Group
 from handler.groups.errors import NotLeading
 from handler.groups.machine import Now
+from handler.groups.records import read_record
 from handler.groups.records.subscription import read_parts, write_parts
 from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook
@@ -104,6 +105,17 @@ class Bench:
     @property
     def group(self) -> Group | None:
         return self.shard.groups.get(GROUP)
+
+    def stored(self) -> dict[Any, Any]:
+        """What the log says, in the order of the last writes."""
+        found: dict[Any, Any] = {}
+        for key, value in self.offsets.stored:
+            record = read_record(key, value)
+            assert record is not None
+            found.pop(record.key, None)
+            if record.value is not None:
+                found[record.key] = record.value
+        return found
 
     def close(self) -> None:
         self.run(self.coordinator.informed.close())
