@@ -202,6 +202,20 @@ def check(config: Config) -> None:
     for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
+    _check_control(config)
+    _check_groups(config.groups)
+    if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise ConfigError(f"telemetry.log_level is {config.telemetry.log_level!r}: use DEBUG, INFO, WARNING or ERROR")
+    if config.telemetry.log_format not in ("text", "json"):
+        raise ConfigError(f"telemetry.log_format is {config.telemetry.log_format!r}: use text or json")
+    if config.telemetry.metrics_listen:
+        _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
+    for item in fields(config.limits):
+        if not 0 < getattr(config.limits, item.name) < math.inf:
+            raise ConfigError(f"limits.{item.name} must be more than 0, and a number")
+
+
+def _check_control(config: Config) -> None:
     host, _ = config.control.listen_address
     if config.control.advertised:
         advertised_host, advertised_port = _address("control.advertised", config.control.advertised)
@@ -212,28 +226,25 @@ def check(config: Config) -> None:
             f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "
             "set control.advertised to host:port, the pod's address say"
         )
-    for item in fields(config.groups):
-        value = getattr(config.groups, item.name)
+
+
+def _check_groups(config: GroupsConfig) -> None:
+    for item in fields(config):
+        value = getattr(config, item.name)
         lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1
         if isinstance(value, int) and value < lowest:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
-    if config.groups.offset_metadata_bytes > 32_767:
+    if config.offset_metadata_bytes > 32_767:
         raise ConfigError("groups.offset_metadata_bytes must be 32767 or less: the records of offsets have no room for more")
-    if config.groups.migration not in MIGRATIONS:
-        raise ConfigError(f"groups.migration is {config.groups.migration!r}: use {', '.join(MIGRATIONS[:-1])} or {MIGRATIONS[-1]}")
-    if config.groups.consumer_heartbeat_interval_ms >= config.groups.consumer_session_timeout_ms:
+    for pattern in config.mirror.split(","):
+        if pattern.count("[") != pattern.count("]"):
+            raise ConfigError(f"groups.mirror has {pattern.strip()!r}: a [ needs its ], as in orders-[abc]")
+    if config.migration not in MIGRATIONS:
+        raise ConfigError(f"groups.migration is {config.migration!r}: use {', '.join(MIGRATIONS[:-1])} or {MIGRATIONS[-1]}")
+    if config.consumer_heartbeat_interval_ms >= config.consumer_session_timeout_ms:
         raise ConfigError("groups.consumer_heartbeat_interval_ms is not less than groups.consumer_session_timeout_ms: members would expire")
-    if config.groups.min_session_timeout_ms > config.groups.max_session_timeout_ms:
+    if config.min_session_timeout_ms > config.max_session_timeout_ms:
         raise ConfigError("groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit")
-    if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise ConfigError(f"telemetry.log_level is {config.telemetry.log_level!r}: use DEBUG, INFO, WARNING or ERROR")
-    if config.telemetry.log_format not in ("text", "json"):
-        raise ConfigError(f"telemetry.log_format is {config.telemetry.log_format!r}: use text or json")
-    if config.telemetry.metrics_listen:
-        _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
-    for item in fields(config.limits):
-        if not 0 < getattr(config.limits, item.name) < math.inf:
-            raise ConfigError(f"limits.{item.name} must be more than 0, and a number")
 
 
 def _check_url(name: str, url: str, schemes: tuple[str, ...], *, scheme_needed: bool) -> None:

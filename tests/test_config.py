@@ -44,6 +44,7 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(t
         ({"KAFKA_SIDECAR_GROUPS__OFFSET_METADATA_BYTES": "-1"}, "groups.offset_metadata_bytes must be 0 or more"),
         ({"KAFKA_SIDECAR_GROUPS__OFFSET_METADATA_BYTES": "40000"}, "must be 32767 or less"),
         ({"KAFKA_SIDECAR_GROUPS__MIN_SESSION_TIMEOUT_MS": "9000000"}, "is more than groups.max_session_timeout_ms"),
+        ({"KAFKA_SIDECAR_GROUPS__MIRROR": "a, orders-[x"}, "groups.mirror has 'orders-[x': a [ needs its ]"),
         ({"KAFKA_SIDECAR_GROUPS__MIGRATION": "both"}, "groups.migration is 'both': use bidirectional, upgrade, downgrade or disabled"),
         ({"KAFKA_SIDECAR_GROUPS__CONSUMER_HEARTBEAT_INTERVAL_MS": "50000"}, "is not less than groups.consumer_session_timeout_ms"),
         ({"KAFKA_SIDECAR_CONTROL__LISTEN": "0.0.0.0:9094"}, "set control.advertised to host:port"),

@@ -28,8 +28,8 @@ class Subscriptions:
 
     @property
     def names(self) -> frozenset[str]:
-        names = {topic for member in self._facts.members.values() for topic in member.told.topics}
-        return frozenset(names.union(*(resolved.topics for resolved in self._facts.regexes.values())))
+        subscriptions = {member.told.topics for member in self._facts.members.values()}  # few, of however many members
+        return frozenset[str]().union(*subscriptions, *(resolved.topics for resolved in self._facts.regexes.values()))
 
     @property
     def regexes(self) -> frozenset[str]:
