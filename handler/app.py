@@ -8,6 +8,7 @@ import logging
 import signal
 import time
 import uuid
+from collections.abc import Collection
 from functools import partial
 
 from prometheus_client import start_http_server
@@ -85,7 +86,7 @@ class Sidecar:
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
         self._dispatch = Dispatcher(self.services)
-        self.control = ControlServer(self.services.groups.name, self._serve_peer, self.services.groups.coordinator.forget_topics)
+        self.control = ControlServer(self.services.groups.name, self._serve_peer, self._forget_topics)
         self.listener = Listener(
             self._dispatch, ByteBudget(limits.request_budget_bytes), max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
@@ -122,6 +123,13 @@ class Sidecar:
         answer = await settled(handled.answer)
         assert answer is not None, "requests without an answer are not passed on"
         return bytes(handled.encode(answer)[4:])
+
+    def _forget_topics(self, topics: Collection[str]) -> None:
+        """Another sidecar has deleted them."""
+        for topic in topics:
+            with contextlib.suppress(InvalidTopicName):
+                self.services.catalog.gone(self.services.catalog.names.parse(topic))
+        self.services.groups.coordinator.forget_topics(topics)
 
     async def drain(self) -> bool:
         await self.control.drain()

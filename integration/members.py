@@ -41,7 +41,8 @@ class Member:
         self.client = Consumer(base | settings)
         self._incremental = "consumer" in settings.values() or "cooperative-sticky" in settings.values()
         self._stop = False
-        self.client.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+        self.lost = 0  # partitions that it had no chance to commit
+        self.client.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -52,6 +53,10 @@ class Member:
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned -= {one.partition for one in partitions}
         self.revocations += len(partitions)
+
+    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self.assigned -= {one.partition for one in partitions}
+        self.lost += len(partitions)
 
     def _run(self) -> None:
         while not self._stop:

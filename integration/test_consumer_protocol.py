@@ -147,6 +147,8 @@ def test_a_group_moves_to_the_new_protocol_and_back_member_by_member(cluster: Cl
         for partition in range(4):
             produce(cluster.kafka, topic, [b"z"] * 10, partition=partition)
         wait_for(lambda: len({*old.read, *new.read}) == 280)
+        assert old.lost == 0, "it was asked to join again each time, and has committed before"
+        assert len([*old.read, *new.read]) == 280, "nothing was read twice"
     assert offsets(tool(cluster, "--describe", "--group", group)) == dict.fromkeys(range(4), 70)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from functools import partial
 from typing import Any, Final
@@ -14,8 +15,10 @@ from handler.groups.consumer.assignors import ASSIGNORS
 from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer
 from handler.groups.coordinator import Coordinator
 from handler.groups.records.consumer import Assignment
+from handler.telemetry.limits import RateLimitedLog
 
 MEMBER_MAKES_ITS_ID_SINCE: Final = 1
+_faults = RateLimitedLog(logging.getLogger(__name__), per_second=1, burst=10)
 
 
 def _handle(services: Services, call: Call) -> Result:
@@ -28,6 +31,7 @@ def _handle(services: Services, call: Call) -> Result:
     )  # fmt: skip
     fault = _fault(call, beat)
     if fault is not None:
+        _faults.warning("group %s: member %s is refused: %s", request.group_id, beat.member_id, fault.message)
         return _answer(fault)
 
     def question(coordinator: Coordinator, told: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
@@ -20,8 +21,16 @@ from handler.groups.informed import Informed
 from handler.groups.machine import Now
 from handler.groups.records import subscribed_topics
 from handler.groups.shard import Phase, Shard
+from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
+refusals = RateLimitedLog(log, per_second=1, burst=10)
+
+# Clients end with these: whoever asks why finds it in the log.
+FATAL: Final = (
+    ErrorCode.invalid_regular_expression, ErrorCode.unreleased_instance_id, ErrorCode.group_max_size_reached, ErrorCode.group_id_not_found,
+    ErrorCode.invalid_request, ErrorCode.unknown_server_error,
+)  # fmt: skip
 
 
 class Consumers:
@@ -48,6 +57,7 @@ class Consumers:
 
     def _beat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
         shard = self._leading(group_id)
+        told = partial(_answered, group_id, request.member_id, told)
         try:
             self._check_size(shard, group_id, request.epoch)
             self._inform(shard, group_id)
@@ -157,6 +167,12 @@ class Consumers:
                 except Exception:
                     log.exception("group %s can't be assigned anew", group.group_id)
                     break
+
+
+def _answered(group_id: str, member_id: str, told: Callable[[BeatAnswer], None], answer: BeatAnswer) -> None:
+    if answer.error in FATAL:
+        refusals.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name.upper(), answer.message)
+    told(answer)
 
 
 def _for_sync(error: ErrorCode) -> ErrorCode:

@@ -313,8 +313,10 @@ class Coordinator:
                     shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Topics were deleted: what was committed of them means nothing for one that gets such a name."""
+        """Topics were deleted: what was committed of them means nothing for one that gets such a name, and nobody consumes them."""
         names = set(map(self._topic_name, topics))
+        self.topics.gone(lambda name: self._topic_name(name) in names)
+        self.consumers.refresh(self.shards)
         for shard in self.shards:
             if shard.phase is Phase.LEADING:
                 gone = [OffsetKey(group, *place) for group, offsets in shard.offsets.items() for place in offsets if place[0] in names]

@@ -90,18 +90,14 @@ class Effects:
         shard = self._shard
         if shard.groups.get(group.group_id) is not group:
             return  # what it wrote last has ended the term
-        if not group.is_informed or not shard.allows("downgrade") or len(group.members) > group.max_size:
-            return
         now = shard.now()
         try:
-            classic = to_classic(group, shard.new_group(group.group_id), now)
+            classic, record = self._as_classic(group, rebalance)
         except CannotMigrate as reason:
-            log.warning("group %s stays a consumer group: %s", group.group_id, reason)
-            return
-        parts = {member.member_id: member.assignment for member in classic.members.values()}
-        record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
-        if not shard.fits(record):
-            log.warning("group %s stays a consumer group: all its members are more than one entry holds", group.group_id)
+            log.info("group %s stays a consumer group: %s", group.group_id, reason)
+            group.stay()
+            group.flush()
+            shard.run(group)
             return
         log.info("group %s becomes a classic group", group.group_id)
         if rebalance:
@@ -109,6 +105,19 @@ class Effects:
         with contextlib.suppress(NotLeading):
             shard.replace(classic, [record, *group.deletion()])  # the classic one first: it counts from then on
             shard.run(classic)
+
+    def _as_classic(self, group: ConsumerGroup, rebalance: bool) -> tuple[ClassicGroup, Record]:
+        shard = self._shard
+        if not shard.allows("downgrade"):
+            raise CannotMigrate("groups.migration does not allow it")
+        if not group.is_informed:
+            raise CannotMigrate("its topics are not known yet")
+        classic = to_classic(group, shard.new_group(group.group_id), shard.now())
+        parts = {member.member_id: member.assignment for member in classic.members.values()}
+        record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
+        if not shard.fits(record):
+            raise CannotMigrate("all its members are more than one entry holds")
+        return classic, record
 
 
 def _answer(effect: Write, error: ErrorCode) -> None:

@@ -86,6 +86,12 @@ class TopicBook(Topics):
         self._version += 1
         return sorted(kept)
 
+    def gone(self, is_gone: Callable[[str], bool]) -> None:
+        """These topics were deleted: that is certain."""
+        for name in [name for name, topic in self._topics.items() if topic is not None and is_gone(name)]:
+            self._doubtful.add(name)
+            self._note(name, None)
+
     async def _match(self, regexes: Iterable[str]) -> None:
         wanted = list(regexes)
         listed = await self._source.listed() if wanted else []

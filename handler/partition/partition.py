@@ -30,9 +30,11 @@ from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
+_failures = RateLimitedLog(log, per_second=0.5, burst=10)
 
 OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
@@ -129,8 +131,10 @@ class Partition:
         if self.ended is not None:
             return
         self.ended = code
-        level = logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO if self._opened.done() else logging.WARNING
-        log.log(level, "partition %s: %s", self.name, why)
+        if code is ErrorCode.kafka_storage_error or self._opened.done():
+            log.log(logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO, "partition %s: %s", self.name, why)
+        else:  # clients try again and again
+            _failures.warning("partition %s: %s", self.name, why)
         if not self._opened.done():
             self._opened.set_result(None)
         waiting, self._waiting = self._waiting, []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -242,7 +243,7 @@ def _reason(response: httpx.Response) -> str:
     try:
         return str(response.json()["reason"])
     except (ValueError, KeyError, TypeError):
-        return response.text[:200]
+        return " ".join(re.sub(r"(?s)<(style|head).*?</\1>|<[^>]*>", " ", response.text).split())[:200]
 
 
 def _position(found: dict[str, Any]) -> Position | None:

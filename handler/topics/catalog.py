@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 # Metadata is asked for often and changes seldom. Partitions that others add show up after this long.
 FRESH_SECONDS: Final = 5.0
 MAX_TOPICS: Final = 20_000
+# For so long a topic that was deleted is not asked for again, unless a client asks what topics there are.
+GONE_SECONDS: Final = 60.0
+MAX_GONE: Final = 1_000
 CONCURRENT_LOOKUPS: Final = 16
 NEW_TOPIC_ATTEMPTS: Final = 20
 NEW_TOPIC_SECONDS: Final = 0.1
@@ -43,6 +46,7 @@ class Catalog:
         self._clock = clock
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
+        self._gone_at: OrderedDict[TopicName, float] = OrderedDict()
         self._creating: dict[TopicName, asyncio.Task[Topic]] = {}
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._cluster_id: str | None = None
@@ -56,6 +60,8 @@ class Catalog:
     def may_have(self, name: TopicName, index: int) -> bool:
         """Whether the topic may have this partition: False where that is known for sure."""
         topic = self._topics.get(name)
+        if topic is None and self._clock() - self._gone_at.get(name, -GONE_SECONDS) < GONE_SECONDS:
+            return False
         fresh = topic is not None and self._clock() - topic.learnt_at < FRESH_SECONDS
         return index >= 0 and (topic is None or index < topic.partitions or not fresh)
 
@@ -159,6 +165,15 @@ class Catalog:
     async def delete(self, name: TopicName) -> None:
         self.forget(name)
         await self._admin.delete_topic(name.pulsar)
+        self.gone(name)
+
+    def gone(self, name: TopicName) -> None:
+        """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
+        self.forget(name)
+        self._gone_at[name] = self._clock()
+        self._gone_at.move_to_end(name)
+        if len(self._gone_at) > MAX_GONE:
+            self._gone_at.popitem(last=False)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
         await self._admin.grow_topic(name.pulsar, partitions)
@@ -175,6 +190,7 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
+        self._gone_at.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)
         self._by_id[topic.topic_id] = topic.name

@@ -418,3 +418,39 @@ def test_a_group_whose_upgrade_was_cut_short_is_classic_again_before_its_next_me
     settle(bench, first, member)
     assert set(consumer(bench).members) == {"m1", member.member_id}
     assert len(first.owned) == len(member.owned) == 2
+
+
+def test_members_of_a_group_that_turns_classic_are_asked_to_join_again_and_not_fenced(bench: Bench) -> None:
+    """They revoke and commit then; who is fenced has lost its partitions and reads again."""
+    last, member = new(bench, "m1"), old(bench, "old")
+    settle(bench, last, member)
+    last.leave()
+    assert isinstance(bench.group, ClassicGroup)
+    errors: list[ErrorCode] = []
+    bench.ask(lambda: errors.append(bench.coordinator.heartbeat(GROUP, member.member_id, None, member.generation)), errors.append)
+    assert errors == [ErrorCode.rebalance_in_progress]
+
+
+def test_a_topic_that_is_deleted_is_taken_from_its_members_at_their_next_heartbeat(bench: Bench) -> None:
+    client = new(bench, "m1", topics=("a", "b"))
+    assert len(client.owned) == 6
+
+    async def deleted() -> None:
+        del bench.topics.partitions["a"]
+        bench.coordinator.forget_topics(["a"])
+
+    bench.run(deleted())
+    client.beat()
+    assert len(client.assigned) == 2
+    bench.topics.partitions["a"] = 4
+    bench.topics.generation["a"] = 1
+    bench.refresh()
+    settle(bench, client)
+    assert client.owned == {(bench.topics.topic_id(name), index) for name, count in (("a", 4), ("b", 2)) for index in range(count)}
+
+
+def test_who_left_for_a_while_and_is_out_is_said_to_have_left(bench: Bench) -> None:
+    client = new(bench, "m1", instance="i")
+    client.leave(LEAVING_FOR_A_WHILE)
+    bench.skew += 50
+    assert consumer(bench).tick(bench.now()) == ["member m1 (instance i) is out: it has left for a while and did not come back"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.topics.catalog import FRESH_SECONDS, Catalog
+from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog
 from handler.topics.names import TopicName, TopicNames
 
 TOPIC = TopicName("public", "default", "t")
@@ -99,3 +99,17 @@ async def test_many_who_ask_for_a_missing_topic_share_one_creation() -> None:
     found = await asyncio.gather(*(topics.create_if_missing(TOPIC, 4) for _ in range(20)))
     assert {topic.partitions for topic in found} == {4}
     assert admin.asked == 1
+
+
+async def test_a_topic_that_was_deleted_is_known_to_be_gone_until_it_is_found_again() -> None:
+    clock, admin = Clock(), ScriptedAdmin({TOPIC.pulsar: (2, "today")})
+    known = catalog(admin, clock)
+    await known.find(TOPIC)
+    assert known.may_have(TOPIC, 1)
+    known.gone(TOPIC)
+    assert not known.may_have(TOPIC, 1)
+    clock.now += GONE_SECONDS
+    assert known.may_have(TOPIC, 1), "somebody else may have made it"
+    known.gone(TOPIC)
+    await known.find(TOPIC)
+    assert known.may_have(TOPIC, 1)

@@ -325,9 +325,19 @@ class ConsumerGroup:
             self._forget(member.member_id)
         for regex in self.facts.regexes.keys() - self.subscriptions.regexes:
             self.facts.remove_regex(regex)
-        self.facts.set_epoch(self.epoch + 1, self.subscriptions.basis())
-        if self.only_classic:
+        self._assign_anew_or_downgrade()
+
+    def _assign_anew_or_downgrade(self) -> None:
+        if self.only_classic:  # in the epoch that its members know: they are to join again, not to be fenced
             self.downgrade = Downgrade(rebalance=True)
+        else:
+            self.stay()
+
+    def stay(self) -> None:
+        """A new epoch, if anything that the group is assigned by has changed."""
+        basis = self.subscriptions.basis()
+        if basis != self.facts.epoch.basis:
+            self.facts.set_epoch(self.epoch + 1, basis)
 
     def _forget(self, member_id: str) -> None:
         self.facts.remove(member_id)
@@ -346,10 +356,11 @@ class ConsumerGroup:
         for due, member_id in self.deadlines.take_due(now.clock):
             if member_id in self.members:
                 late.setdefault(member_id, due)
+        said = [_farewell(self.members[member_id], due) for member_id, due in late.items()]
         if late:
             self.remove([self.members[member_id] for member_id in late])
             self.flush()
-        return [f"member {member_id} is out: {due.value}" for member_id, due in late.items()]
+        return said
 
     def refresh(self, now: Now) -> None:
         """Look at the topics again: what they are now may ask for another assignment. Not before all of them are known."""
@@ -359,11 +370,7 @@ class ConsumerGroup:
         if not self.members:
             return
         self.subscriptions.resolve(now.wall)
-        basis = self.subscriptions.basis()
-        if basis != self.facts.epoch.basis:
-            self.facts.set_epoch(self.epoch + 1, basis)
-        if self.only_classic:  # could not be, or was not heard of, before
-            self.downgrade = Downgrade(rebalance=True)
+        self._assign_anew_or_downgrade()
         self.flush()
 
     def live(self, member: ConsumerMember, now: Now) -> None:
@@ -388,3 +395,12 @@ class ConsumerGroup:
             return ErrorCode.none
         member = self.members.get(member_id or "")
         return ErrorCode.unknown_member_id if member is None else epoch_error(member, epoch)
+
+
+def _farewell(member: ConsumerMember, due: Due) -> str:
+    who = f"member {member.member_id}"
+    if member.told.instance_id is not None:
+        who += f" (instance {member.told.instance_id})"
+    if member.epoch == LEAVING_FOR_A_WHILE:
+        return f"{who} is out: it has left for a while and did not come back"
+    return f"{who} is out: {due.value}"
