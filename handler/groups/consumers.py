@@ -43,7 +43,7 @@ class Consumers:
 
     def heartbeat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
         self._keep_alive(group_id, request.member_id)
-        needs = partial(self._needs, group_id, request.topics or (), request.regex)
+        needs = partial(self._needs, group_id, request.topics or (), request.regex) if request.epoch >= JOINING else _nothing
         go = partial(self._beat, request, group_id, told)
         self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(BeatAnswer(error)))
 
@@ -167,6 +167,11 @@ class Consumers:
                 except Exception:
                     log.exception("group %s can't be assigned anew", group.group_id)
                     break
+
+
+def _nothing() -> Needs:
+    """Who leaves waits for nothing."""
+    return Needs(frozenset())
 
 
 def _answered(group_id: str, member_id: str, told: Callable[[BeatAnswer], None], answer: BeatAnswer) -> None:

@@ -454,3 +454,16 @@ def test_who_left_for_a_while_and_is_out_is_said_to_have_left(bench: Bench) -> N
     client.leave(LEAVING_FOR_A_WHILE)
     bench.skew += 50
     assert consumer(bench).tick(bench.now()) == ["member m1 (instance i) is out: it has left for a while and did not come back"]
+
+
+def test_a_member_may_leave_while_pulsar_is_away(bench: Bench) -> None:
+    first, second = new(bench, "m1"), new(bench, "m2")
+    settle(bench, first, second)
+    bench.topics.unavailable = True
+    forget_topics(bench)
+    new_term(bench)
+    first.leave()
+    assert set(consumer(bench).members) == {"m2"}
+    bench.topics.unavailable = False
+    settle(bench, second)
+    assert len(second.owned) == 4
