@@ -177,7 +177,8 @@ class PulsarAdmin:
 
     async def create_subscription(self, partition: str, name: str) -> None:
         """A durable subscription at the beginning; AlreadyExists where there is one."""
-        await self.call("PUT", _subscription(partition, name), json="earliest")
+        earliest = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}  # the word alone is known to later brokers only
+        await self.call("PUT", _subscription(partition, name), json=earliest)
 
     async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
         """Let a subscription go on with `next_entry`: what is before counts as acknowledged."""
