@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, coordinated
-from handler.groups.classic.members import Sync, SyncAnswer
+from handler.groups.classic.members import Sync, SyncAnswer, sync_refused
 from handler.groups.coordinator import Coordinator
 
 
@@ -28,8 +28,7 @@ def _handle(services: Services, call: Call) -> Result:
 
 
 def _refuse(_: Call, error: ErrorCode) -> Answer:
-    # Clients die of COORDINATOR_LOAD_IN_PROGRESS here. The rebalance is lost with what the coordinator before knew: they join again.
-    return _answer(SyncAnswer(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error))
+    return _answer(sync_refused(error))
 
 
 def _answer(answer: SyncAnswer) -> Answer:

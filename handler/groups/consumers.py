@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.errors import ProtocolError
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
+from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer, sync_refused
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer, Needs, Refusal
@@ -123,7 +123,7 @@ class Consumers:
         self._keep_alive(group_id, request.member_id)
         go = partial(self._sync, request, group_id, told)
         needs = partial(self._needs, group_id, (), None)
-        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(SyncAnswer(_for_sync(error))))
+        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(sync_refused(error)))
 
     def _sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
         shard = self._leading(group_id)
@@ -178,11 +178,6 @@ def _answered(group_id: str, member_id: str, told: Callable[[BeatAnswer], None],
     if answer.error in FATAL:
         refusals.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name.upper(), answer.message)
     told(answer)
-
-
-def _for_sync(error: ErrorCode) -> ErrorCode:
-    """Clients die of COORDINATOR_LOAD_IN_PROGRESS at SyncGroup; of this they join again, and wait there."""
-    return ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error
 
 
 def _consumer_groups(shard: Shard) -> list[ConsumerGroup]:

@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 from handler.config import GroupsConfig
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.consumer import classic_members
+from handler.groups.consumer.checks import KEY_BYTES
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumers import Consumers
 from handler.groups.conversion import classic_group
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 
 # Whoever did not come to count the seconds for so long was stopped, and others may have taken its place.
 STALLED_SECONDS: Final = 10.0
-GROUP_ID_BYTES: Final = 32_767  # as long as a record's key can say
 EXPIRY_SECONDS: Final = 600.0
 
 Told = Callable[[ErrorCode], None]
@@ -87,7 +87,7 @@ class Coordinator:
         return self.shards[partition_of(group_id, len(self.shards))]
 
     def leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
-        if (not group_id and not may_be_empty) or len(group_id.encode()) > GROUP_ID_BYTES:
+        if (not group_id and not may_be_empty) or len(group_id.encode()) > KEY_BYTES:
             raise NotLeading(ErrorCode.invalid_group_id)
         self._is_awake()
         shard = self.shard_of(group_id)
@@ -168,10 +168,8 @@ class Coordinator:
             told([ErrorCode.unknown_member_id] * len(leaving))
             return
         errors: list[ErrorCode] = []
-        if isinstance(group, ConsumerGroup):
-            shard.handle(group, lambda: errors.extend(classic_members.leave(group, leaving)))
-        else:
-            shard.handle(group, lambda: errors.extend(group.leave(self._now(), leaving)))
+        leave = partial(classic_members.leave, group) if isinstance(group, ConsumerGroup) else partial(group.leave, self._now())
+        shard.handle(group, lambda: errors.extend(leave(leaving)))
         shard.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
 
     # --- offsets

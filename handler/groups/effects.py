@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from handler.groups.shard import Shard
 
 log = logging.getLogger(__name__)
+
+OVERSIZED: Final = 1_000  # so many are remembered; each may end a term once
 
 Group = ClassicGroup | ConsumerGroup
 
@@ -78,6 +80,8 @@ class Effects:
             # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
             log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
             _answer(effect, ErrorCode.unknown_server_error)
+            if len(self._shard.oversized) >= OVERSIZED:
+                self._shard.oversized.clear()
             self._shard.oversized.add(group.group_id)
             self._shard.restart("a group could not be stored")
             return

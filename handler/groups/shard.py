@@ -2,8 +2,9 @@
 
     waiting ──elected──▶ loading ──marker read──▶ leading ──election or producer lost──▶ waiting
 
-What is stored is applied when its receipt comes, in order. Whatever goes wrong with a write ends the
-term: all that wait are told NOT_COORDINATOR, everything is forgotten, and the next term reads the log.
+Offsets are applied when their receipt comes, in order; groups change at once, and their answers wait
+for it. Whatever goes wrong with a write ends the term: all that wait are told NOT_COORDINATOR,
+everything is forgotten, and the next term reads the log.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer, sync_refused
 from handler.groups.consumer.members import JOINING, LEAVING, Beat, BeatAnswer
 from handler.groups.coordinator import Coordinator
 from handler.groups.effects import Group
@@ -256,7 +256,7 @@ class OldClient:
 
     def sync_refused(self, error: ErrorCode) -> None:
         """While the log is read, SyncGroup is answered as a14 does."""
-        self.synced(SyncAnswer(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error))
+        self.synced(sync_refused(error))
 
     def heartbeat(self) -> None:
         def asked() -> None:

@@ -67,6 +67,11 @@ class SyncAnswer(NamedTuple):
     assignment: bytes = b""
 
 
+def sync_refused(error: ErrorCode) -> SyncAnswer:
+    """Clients die of COORDINATOR_LOAD_IN_PROGRESS at SyncGroup. The rebalance is lost with what was known before: they join again."""
+    return SyncAnswer(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error)
+
+
 class Assigned(NamedTuple):
     """What follows once an assignment is stored."""
 

@@ -12,7 +12,7 @@ from handler.groups.records.consumer import SubscriptionValue
 
 # As large as a record may be in Kafka, unless it is told otherwise (message.max.bytes).
 MEMBER_BYTES: Final = 1_000_000
-KEY_BYTES: Final = 32_767
+KEY_BYTES: Final = 32_767  # as long as the text in a record's key can be
 UNKNOWN: Final = SubscriptionValue(None, None, "", "", (), None, -1, None, None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
@@ -125,6 +124,3 @@ class Downgrade(NamedTuple):
     """Only members of the classic protocol are left: the group goes on as a classic one."""
 
     rebalance: bool
-
-
-Told = Callable[[BeatAnswer], None]
