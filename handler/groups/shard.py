@@ -83,7 +83,8 @@ class Shard:
         self._log: TermLog | None = None
         self._elected = False
         self._term: asyncio.Task[None] | None = None
-        self._alarms: dict[str, asyncio.TimerHandle] = {}
+        # By group: when it wants to be woken, and the timer. uvloop's handle of a time that is past has no `when`.
+        self._alarms: dict[str, tuple[float, asyncio.Handle]] = {}
         self._writes: dict[int, Callable[[ErrorCode], None]] = {}
         self.under_way: Counter[Key] = Counter()  # keys of records that are written and not stored yet
         self._write_number = 0
@@ -228,8 +229,8 @@ class Shard:
         if self._log is not None:
             self._log.close()
             self._log = None
-        for alarm in self._alarms.values():
-            alarm.cancel()
+        for _, timer in self._alarms.values():
+            timer.cancel()
         self._alarms.clear()
         groups, self.groups = self.groups, {}
         self.offsets, self._loaded, self._adopted = {}, {}, {}
@@ -378,12 +379,15 @@ class Shard:
     def _wake(self, group: Group) -> None:
         """See to it that the group is woken when it wants to be, or a little before."""
         at = group.wake_at
-        alarm = self._alarms.get(group.group_id)
-        if at is None or (alarm is not None and alarm.when() <= at):
+        if at is None:
             return
+        alarm = self._alarms.get(group.group_id)
         if alarm is not None:
-            alarm.cancel()
-        self._alarms[group.group_id] = self._loop.call_at(at, self._tick, group.group_id)
+            due, timer = alarm
+            if due <= at:
+                return
+            timer.cancel()
+        self._alarms[group.group_id] = at, self._loop.call_at(at, self._tick, group.group_id)
 
     def _tick(self, group_id: str) -> None:
         self._alarms.pop(group_id, None)

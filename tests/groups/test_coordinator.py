@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import uvloop
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
@@ -115,6 +116,23 @@ async def test_the_next_term_knows_what_was_stored(sidecar: Sidecar) -> None:
     assert isinstance(group, ClassicGroup)
     assert group.members[answer.member_id].assignment == b"part"
     other.shard.depose("end")
+
+
+def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
+    """uvloop answers `call_at` of a time that is past with a handle that can't say when."""
+
+    async def late() -> None:
+        sidecar = await Sidecar().lead()
+        answer = await sidecar.joined()
+        await sidecar.synced(answer)
+        sidecar.shard._alarms.clear()
+        sidecar.skew = -1_000.0  # the loop is far behind what is due
+        for _ in range(2):  # in one turn of the loop
+            assert sidecar.coordinator.heartbeat("g", answer.member_id, None, answer.generation) is NONE
+        sidecar.shard.depose("end")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(late())
 
 
 async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
