@@ -30,12 +30,26 @@ READ_COMMITTED: Final = 1
 # Old data may take longer to arrive than a consumer's max_wait (500 ms); Kafka too answers a read
 # from disk when it is done and not before. Well below a client's request timeout of 30 s.
 CATCH_UP_SECONDS: Final = 10.0
+# For so long data of other partitions waits for the end of one that is read beyond it: else each fetch of a
+# consumer would be answered before it can be told that its offset is out of range.
+CONFIRM_SECONDS: Final = 0.5
 
 
 class _Fetch:
     """One request until it is answered."""
 
-    __slots__ = ("_call", "_deadline", "_places", "_plan", "_result", "_services", "_timer", "_waiting_since", "_watchers")
+    __slots__ = (
+        "_awaits_an_end",
+        "_call",
+        "_deadline",
+        "_places",
+        "_plan",
+        "_result",
+        "_services",
+        "_timer",
+        "_waiting_since",
+        "_watchers",
+    )
 
     def __init__(self, services: Services, call: Call, plan: FetchPlan) -> None:
         self._services = services
@@ -46,6 +60,7 @@ class _Fetch:
         self._timer: asyncio.TimerHandle | None = None
         self._watchers: list[Callable[[], None]] = []
         self._waiting_since = services.clock()
+        self._awaits_an_end = False  # a partition is read beyond the end that is known here
         self._deadline = self._waiting_since + max(0.0, call.request.max_wait.total_seconds())
 
     def _place(self, wanted: FetchedPartition) -> Partition | ErrorCode:
@@ -94,7 +109,7 @@ class _Fetch:
         if self._result is None or self._result.done() or not isinstance(place, Partition):
             return
         run = self._read_one(self._plan.partitions[number], place, self._limit, first=True)
-        if run is not None and (run.size or run.error is not ErrorCode.none):
+        if run is not None and (run.size or run.error is not ErrorCode.none or self._awaits_an_end):
             answer = self._try()
             if answer is not None:
                 self._result.set_result(answer)
@@ -105,18 +120,23 @@ class _Fetch:
         if self._result is None or self._result.done():
             return
         runs, underway = self._read()
-        over = self._services.clock() - self._waiting_since > CATCH_UP_SECONDS
-        if underway and not over and not any(run is not None and run.size for run in runs):
+        has_data = any(run is not None and run.size for run in runs)
+        patience = (CONFIRM_SECONDS if self._awaits_an_end else 0) if has_data else CATCH_UP_SECONDS
+        if underway and self._services.clock() - self._waiting_since <= patience:
             self._timer = asyncio.get_running_loop().call_later(0.25, self._time_is_up)
             return
         self._result.set_result(self._answer(runs))
 
     def _try(self) -> Answer | None:
         """The answer if there is enough for one by now."""
-        runs, _ = self._read()
+        runs, underway = self._read()
         size = sum(run.size for run in runs if run is not None)
         failed = any(run is not None and run.error is not ErrorCode.none for run in runs)
-        if failed or size >= self._call.request.min_bytes or self._deadline <= self._waiting_since or not runs:
+        if self._awaits_an_end and not failed:
+            return None
+        # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
+        impatient = self._deadline <= self._waiting_since and not underway
+        if failed or size >= self._call.request.min_bytes or impatient or not runs:
             return self._answer(runs)
         return None
 
@@ -129,12 +149,16 @@ class _Fetch:
         limit = self._limit
         size = 0
         underway = False
+        awaits_an_end = False
         runs: list[Run | None] = []
         for wanted, place in zip(self._plan.partitions, self._places, strict=True):
             run = self._read_one(wanted, place, limit - size, first=size == 0)
-            underway = underway or run is None
+            if run is None:
+                underway = True
+                awaits_an_end = awaits_an_end or (isinstance(place, Partition) and place.is_open and place.is_beyond_the_end(wanted.offset))
             size += 0 if run is None else run.size
             runs.append(run)
+        self._awaits_an_end = awaits_an_end
         return runs, underway
 
     def _read_one(self, wanted: FetchedPartition, place: Partition | ErrorCode, left: int, first: bool) -> Run | None:
@@ -144,7 +168,7 @@ class _Fetch:
             return Run([], 0, wanted.offset, place.ended)
         if not place.is_open:
             return None
-        return place.read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first)
+        return place.read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first, since=self._waiting_since)
 
     # --- the answer
 

@@ -18,7 +18,7 @@ from handler.groups.records.consumer import Assignment
 from handler.telemetry.limits import RateLimitedLog
 
 MEMBER_MAKES_ITS_ID_SINCE: Final = 1
-_faults = RateLimitedLog(logging.getLogger(__name__), per_second=1, burst=10)
+_faults = RateLimitedLog(logging.getLogger(__name__))
 
 
 def _handle(services: Services, call: Call) -> Result:

@@ -24,7 +24,7 @@ from handler.groups.shard import Phase, Shard
 from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
-refusals = RateLimitedLog(log, per_second=1, burst=10)
+refusals = RateLimitedLog(log)
 
 # Clients end with these: whoever asks why finds it in the log.
 FATAL: Final = (

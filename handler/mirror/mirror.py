@@ -29,7 +29,7 @@ from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
-_refused = RateLimitedLog(log, per_second=0.1, burst=3)
+_refused = RateLimitedLog(log)
 
 INTERVAL_SECONDS: Final = 1.0
 CONCURRENT_MOVES: Final = 8

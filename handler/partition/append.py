@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -64,7 +64,7 @@ class Pending:
 class Appender:
     def __init__(
         self, log_: EntryLog, writer_name: str, fold: Fold, on_folded_by_receipt: Callable[[Position, Content], Verdict],
-        read_to_end: Callable[[], object], settle: Callable[[], asyncio.Task[None]],
+        read_to_end: Callable[[], object], settle: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
         self._log = log_
         self.writer_name = writer_name.encode()

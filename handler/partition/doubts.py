@@ -8,7 +8,7 @@ before the log has been read to its end. Later appends of the same producer wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -27,7 +27,7 @@ class Doubted(NamedTuple):
 
 
 class Doubts:
-    def __init__(self, read_to_end: Callable[[], asyncio.Task[None]], append: Callable[[Doubted, bool], None]) -> None:
+    def __init__(self, read_to_end: Callable[[], Awaitable[None]], append: Callable[[Doubted, bool], None]) -> None:
         self._read_to_end = read_to_end
         self._append = append  # with whether the end was learnt after the append came
         self._held: dict[int, list[tuple[int, Doubted]]] = {}  # by producer, each with the round it came in

@@ -23,6 +23,7 @@ from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
+from handler.partition.log_end import LogEnd
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
 from handler.partition.producers import Verdict
@@ -34,13 +35,12 @@ from handler.telemetry.limits import RateLimitedLog
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
-_failures = RateLimitedLog(log, per_second=0.5, burst=10)
+_failures = RateLimitedLog(log)
 
 OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
-END_FRESH_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +71,13 @@ class Partition:
             reached_tail=self._is_folded, on_data=self._changed, log_start=self._start,
         )  # fmt: skip
         self._foreign_at = -1.0
-        self._end_confirmed_at = -1_000.0
-        self._end_task: asyncio.Task[None] | None = None
+        self._log_end = LogEnd(self._read_to_last, self._changed)
         self._older_greatest = NOT_FOUND
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._start_at: Position | None = None
         self._tail = TailReader(log_, self._tail_start, self._on_tail_entry, self._end_for)
-        self._appender = Appender(log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._settle)
+        self._appender = Appender(log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._log_end.confirmed)
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -95,7 +94,7 @@ class Partition:
                 else:
                     start = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
                     self._start_at = self._fold.begins = None if start == stats.first else start
-                await self._read_to_last(OPEN_SECONDS, if_unknown=last)
+                await self._read_to_last(if_unknown=last)
                 await self._start.refresh()
         except TimeoutError:
             self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
@@ -142,6 +141,7 @@ class Partition:
             done(Verdict(code, -1))
         self._appender.fail(code)
         self._tail.stop()
+        self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
         for _, waiter in self._at_position:
             if not waiter.done():
@@ -168,9 +168,6 @@ class Partition:
         folded = self._fold.by_receipt(position, content)
         self._keep(folded, content)
         return folded.verdict
-
-    def _settle(self) -> asyncio.Task[None]:
-        return asyncio.create_task(self._read_to_last(CONFIRM_SECONDS))
 
     # --- the tail
 
@@ -231,9 +228,16 @@ class Partition:
                     waiter.set_result(None)
             self._at_position = [item for item in self._at_position if not item[1].done()]
 
-    async def _read_to_last(self, seconds: float, if_unknown: Position | None = None) -> None:
+    async def _read_to_last(self, if_unknown: Position | None = None) -> None:
         """Read up to what the broker holds now."""
-        last = await self._tail.last_position(seconds)
+        with self._tail.held_open():
+            try:
+                async with asyncio.timeout(CONFIRM_SECONDS):
+                    await self._read_up_to(await self._tail.last_position(), if_unknown)
+            except TimeoutError as error:
+                raise Unavailable(f"the end of {self.name} was not read within {CONFIRM_SECONDS:.0f} s") from error
+
+    async def _read_up_to(self, last: Position | None, if_unknown: Position | None) -> None:
         if last is None:
             last = if_unknown  # after a reload some brokers name the open ledger's entry −1
         if last is None or (self._fold.last is not None and self._fold.last >= last):
@@ -243,10 +247,9 @@ class Partition:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._at_position.append((last, waiter))
         try:
-            async with asyncio.timeout(seconds):
-                await waiter
-        except TimeoutError as error:
-            raise Unavailable(f"entry {last} of {self.name} did not arrive within {seconds:.0f} s") from error
+            await waiter
+        finally:
+            self._at_position = [item for item in self._at_position if item[1] is not waiter]
 
     # --- reading
 
@@ -267,39 +270,30 @@ class Partition:
             for changed in watchers:
                 changed()
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool) -> Run | None:
-        """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`)."""
+    def is_beyond_the_end(self, offset: int) -> bool:
+        """Whether `offset` lies behind the end that is known here."""
+        return offset > self._fold.next_offset
+
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> Run | None:
+        """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).
+
+        `since` is when the request came. Beyond the end that is known here only an end that was confirmed
+        after that may refuse it: another sidecar may have written, and told its client, since then.
+        """
         now = self._loop.time()
         self.used_at = now
         self._tail.want()
         if offset < self.log_start:
             return Run([], 0, offset, ErrorCode.offset_out_of_range)
-        if offset > self._fold.next_offset:
-            return self._beyond_the_end(offset, now)
+        if self.is_beyond_the_end(offset):
+            confirmed = self._log_end.is_confirmed_since(since)
+            return Run([], 0, offset, ErrorCode.offset_out_of_range) if confirmed else None
         if offset == self._fold.next_offset:
             return Run([], 0, offset, ErrorCode.none)
         # The readers are asked first, for they must learn how far their consumers have come.
         held = self._catch_ups.run(offset, max_bytes, at_least_one, now)
         run = self._cache.run(offset, max_bytes, at_least_one) or held
         return run if run is not None else self._catch_ups.bring(offset)
-
-    def _beyond_the_end(self, offset: int, now: float) -> Run | None:
-        """Out of range, unless the end known here is old: another sidecar may have told a newer one."""
-        if now - self._end_confirmed_at < END_FRESH_SECONDS:
-            return Run([], 0, offset, ErrorCode.offset_out_of_range)
-        if self._end_task is None or self._end_task.done():
-            self._end_task = asyncio.create_task(self._confirm_for_readers())
-        return None
-
-    async def _confirm_for_readers(self) -> None:
-        begun = self._loop.time()
-        try:
-            await self._read_to_last(CONFIRM_SECONDS)
-        except Unavailable as error:
-            log.info("partition %s: %s", self.name, error)
-        else:
-            self._end_confirmed_at = begun
-            self._changed()
 
     def _is_folded(self, position: Position) -> bool:
         return self._fold.last is not None and position >= self._fold.last
@@ -311,7 +305,7 @@ class Partition:
         if self.ended is not None:
             raise Unavailable(f"{self.name} is closed")
         self.used_at = self._loop.time()
-        await self._read_to_last(CONFIRM_SECONDS)
+        await self._log_end.confirmed()
         return self._fold.next_offset
 
     @property
@@ -362,8 +356,8 @@ class Partition:
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
-        if quiet and not self._watchers and not self._at_position and not self._appender.pending:
-            self._tail.stop()
+        if quiet and not self._watchers and not self._appender.pending:
+            self._tail.stop_unless_held()
 
     def _expire_waiting(self, now: float) -> None:
         """Appends that wait for the opening, and with each what its producer wrote behind it: the log must not have a hole."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from handler.partition.port import EntryLog, LogReader
@@ -34,6 +35,7 @@ class TailReader:
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
         self._taken = 0
+        self._holders = 0
         self.wanted_at = 0.0
 
     @property
@@ -79,22 +81,30 @@ class TailReader:
             await asyncio.sleep(delay)
             delay = min(delay * 2, MAX_DELAY)
 
-    async def last_position(self, seconds: float) -> Position | None:
-        """The broker's last entry, asked through the open reader; waits for it to open first."""
-        self.want()
+    @contextmanager
+    def held_open(self) -> Iterator[None]:
+        """Somebody waits for what it reads."""
+        self._holders += 1
         try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    await self._opened.wait()
-                    reader = self._reader
-                    if reader is None:
-                        continue
-                    try:
-                        return await reader.last_position()
-                    except Unavailable:
-                        await asyncio.sleep(FIRST_DELAY)
-        except TimeoutError as error:
-            raise Unavailable(f"the end of the partition could not be confirmed within {seconds:.0f} s") from error
+            yield
+        finally:
+            self._holders -= 1
+
+    def stop_unless_held(self) -> None:
+        if not self._holders:
+            self.stop()
+
+    async def last_position(self) -> Position | None:
+        """The broker's last entry, asked through the open reader; waits for it to open first. Call it while it is held open."""
+        while True:
+            self.want()
+            await self._opened.wait()
+            if self._reader is None:
+                continue
+            try:
+                return await self._reader.last_position()
+            except Unavailable:
+                await asyncio.sleep(FIRST_DELAY)
 
     # --- from the reader
 

@@ -24,7 +24,7 @@ from handler.telemetry.limits import RateLimitedLog
 from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)
-_refused = RateLimitedLog(log, per_second=1.0, burst=10)
+_refused = RateLimitedLog(log)
 
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64

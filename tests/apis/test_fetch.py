@@ -93,6 +93,19 @@ async def test_an_offset_outside_of_the_log_is_out_of_range(setup: Setup, offset
     assert (await fetch(setup, {0: offset}))[0]["error_code"] is ErrorCode.offset_out_of_range
 
 
+async def test_a_busy_partition_does_not_keep_another_from_being_told_that_it_is_out_of_range(setup: Setup) -> None:
+    for partition in (0, 1):
+        await setup.produce(*[b""] * partition, batch(b"a"))
+    for wait in (5.0, 0.0):
+        answers = await fetch(setup, {0: 0, 1: 99}, wait=wait)
+        assert answers[1]["error_code"] is ErrorCode.offset_out_of_range
+
+
+async def test_an_offset_out_of_range_is_told_to_who_does_not_want_to_wait(setup: Setup) -> None:
+    await setup.produce(batch(b"a"))
+    assert (await fetch(setup, {0: 99}, wait=0))[0]["error_code"] is ErrorCode.offset_out_of_range
+
+
 async def test_topics_and_partitions_that_are_not_there(setup: Setup) -> None:
     assert (await fetch(setup, {0: 0}, topic=uuid.UUID(int=1)))[0]["error_code"] is ErrorCode.unknown_topic_id
     answers = await fetch(setup, {2: 0, -1: 0})

@@ -188,7 +188,7 @@ async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trim
     await partition._start.refresh()
     assert partition.log_start == trimmed * 2
     assert await partition.confirmed_end() == 6
-    run = partition.read(0, 1000, at_least_one=True)
+    run = partition.read(0, 1000, at_least_one=True, since=0)
     assert run is not None
     assert run.error is ErrorCode.offset_out_of_range
     partition.close()
@@ -253,19 +253,68 @@ async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> 
     for number in range(5):
         await append(ours, batch(b"%d" % number))
     changed = asyncio.Event()
+    came = asyncio.get_running_loop().time()
     assert theirs.end_offset < 4
-    assert theirs.read(4, 1000, at_least_one=True) is None
-    while (run := theirs.read(4, 1000, at_least_one=True)) is None:
+    assert theirs.read(4, 1000, at_least_one=True, since=came) is None
+    while (run := theirs.read(4, 1000, at_least_one=True, since=came)) is None:
         theirs.watch(changed.set)
         await asyncio.wait_for(changed.wait(), 5)
         changed.clear()
     assert run.error is ErrorCode.none
     assert run.size > 0
-    while (beyond := theirs.read(99, 1000, at_least_one=True)) is None:
+    while (beyond := theirs.read(99, 1000, at_least_one=True, since=came)) is None:
         theirs.watch(changed.set)
         await asyncio.wait_for(changed.wait(), 5)
         changed.clear()
     assert beyond.error is ErrorCode.offset_out_of_range
+    ours.close()
+    theirs.close()
+
+
+async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothing() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    log.read_delay = 0.05
+    for number in range(1, 10):
+        assert await theirs.confirmed_end() == number  # fresh, and old news with the next append
+        told = (await append(ours, batch(b"%d" % number))).base_offset
+        run = await fetch(theirs, told)
+        assert (run.error, run.next_offset) == (ErrorCode.none, told + 1)
+    assert (await fetch(theirs, 99)).error is ErrorCode.offset_out_of_range
+    ours.close()
+    theirs.close()
+
+
+async def test_the_tail_stays_open_for_who_waits_for_the_end() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 0.1
+    await append(ours, batch(b"1"))
+    asked = asyncio.create_task(theirs.confirmed_end())
+    for _ in range(10):
+        await asyncio.sleep(0.02)
+        theirs.tick(asyncio.get_running_loop().time() + 60)
+    assert await asyncio.wait_for(asked, 1) == 2
+    await asyncio.sleep(0)
+    theirs.tick(asyncio.get_running_loop().time() + 60)
+    assert not theirs._tail.running
+    ours.close()
+    theirs.close()
+
+
+async def test_who_gives_up_waiting_for_an_entry_leaves_no_waiter() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 60
+    await append(ours, batch(b"1"))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(theirs._read_to_last(), 0.05)
+    assert not theirs._at_position
     ours.close()
     theirs.close()
 
@@ -284,7 +333,7 @@ async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothi
     log.append(odd, 1, b"x")
     assert (await append(partition, batch(b"after"))).base_offset == 5
     for offset, error in ((0, ErrorCode.none), (1, ErrorCode.corrupt_message), (4, ErrorCode.corrupt_message), (5, ErrorCode.none)):
-        run = partition.read(offset, 100, at_least_one=True)
+        run = partition.read(offset, 100, at_least_one=True, since=0)
         assert run is not None
         assert run.error is error, offset
     partition.close()

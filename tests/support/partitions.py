@@ -30,9 +30,10 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
     assert await partition.opened() is ErrorCode.none
     found: list[tuple[int, bytes | None]] = []
     end = await partition.confirmed_end()
+    began = asyncio.get_running_loop().time()
     async with asyncio.timeout(seconds):
         while offset < end:
-            run = partition.read(offset, 100_000, at_least_one=True)
+            run = partition.read(offset, 100_000, at_least_one=True, since=began)
             if run is None or not run.parts:
                 assert run is None or run.error is ErrorCode.none, run.error
                 changed = asyncio.Event()
@@ -48,9 +49,10 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
 
 async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Run:
     """What a consumer at `offset` gets first: data or an error."""
+    began = asyncio.get_running_loop().time()
     async with asyncio.timeout(seconds):
         while True:
-            run = partition.read(offset, 100_000, at_least_one=True)
+            run = partition.read(offset, 100_000, at_least_one=True, since=began)
             if run is not None and (run.parts or run.error is not ErrorCode.none):
                 return run
             changed = asyncio.Event()
