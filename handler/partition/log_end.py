@@ -1,0 +1,95 @@
+"""The end of the log as the broker has it, asked for one question at a time.
+
+A question answers everybody who asked before it began, and nobody who asked later: another sidecar may
+have written in between. So requests that come while one is under way share the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+
+class LogEnd:
+    def __init__(self, read_to_last: Callable[[], Awaitable[None]], on_confirmed: Callable[[], None]) -> None:
+        self._read_to_last = read_to_last  # folds everything up to the broker's last entry
+        self._on_confirmed = on_confirmed
+        self._loop = asyncio.get_running_loop()
+        self._confirmed_at = -math.inf  # when the last question that was answered began
+        self._waiting: list[asyncio.Future[None]] = []
+        self._asking: list[asyncio.Future[None]] = []  # those that the question under way answers
+        self._readers_wait = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def confirmed(self) -> None:
+        """Return when everything is folded that the broker held when this was called. Raises PulsarError."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(waiter)
+        self._begin()
+        await waiter
+
+    def is_confirmed_since(self, moment: float) -> bool:
+        """Whether a question that began after `moment` was answered. If not, one is on its way, and `on_confirmed` follows it."""
+        if self._confirmed_at > moment:
+            return True
+        self._readers_wait = True
+        self._begin()
+        return False
+
+    def fail(self, reason: PulsarError) -> None:
+        """The partition serves no more."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self._readers_wait = False
+        _settle(self._asking + self._waiting, reason)
+        self._asking, self._waiting = [], []
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._ask())
+
+    async def _ask(self) -> None:
+        try:
+            while self._waiting or self._readers_wait:
+                self._asking, self._waiting = self._waiting, []
+                self._readers_wait = False
+                begun = self._loop.time()
+                failure = await self._attempt()
+                if failure is None:
+                    self._confirmed_at = begun
+                answered, self._asking = self._asking, []
+                _settle(answered, failure)
+                if failure is None:
+                    self._on_confirmed()
+        finally:
+            if self._task is asyncio.current_task():
+                self._task = None
+
+    async def _attempt(self) -> PulsarError | None:
+        try:
+            await self._read_to_last()
+        except PulsarError as error:
+            log.info("the end of a partition could not be confirmed: %s", error)
+            return error
+        except Exception as error:
+            log.exception("the end of a partition could not be confirmed")
+            return Unavailable(str(error))
+        return None
+
+
+def _settle(waiting: list[asyncio.Future[None]], failure: PulsarError | None) -> None:
+    for waiter in waiting:
+        if waiter.done():  # nobody waits there any more
+            continue
+        if failure is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(failure)
