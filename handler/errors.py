@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class SidecarError(Exception):
-    """The root of what this program raises on purpose."""
+    """The root of what this program raises on purpose; `retriable` says whether trying again can help."""
+
+    retriable = False
 
 
 class ConfigError(SidecarError):

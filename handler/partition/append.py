@@ -21,14 +21,16 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.partition.doubts import Doubted, Doubts
+from handler.errors import SidecarError
 from handler.partition.entries import Content, appended
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold
+from handler.partition.held_appends import Append, HeldAppends
 from handler.partition.port import EntryLog, LogWriter
 from handler.partition.producers import ACCEPTED, Sequence, Verdict, follows
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
+from handler.tasks import Backoff, KeptAlive
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
@@ -39,7 +41,6 @@ Done = Callable[[Verdict], None]
 # know (2.9 to 2.11) and during bundle transfers.
 ANSWER_SECONDS: Final = 10.0
 OLD_NEWS_SECONDS: Final = 5.0
-FIRST_DELAY: Final = 0.05
 MAX_DELAY: Final = 1.0
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256
@@ -63,7 +64,7 @@ class Pending:
 
 class Appender:
     def __init__(
-        self, log_: EntryLog, writer_name: str, fold: Fold, on_folded_by_receipt: Callable[[Position, Content], Verdict],
+        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, on_folded_by_receipt: Callable[[Position, Content], Verdict | None],
         read_to_end: Callable[[], object], settle: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
         self._log = log_
@@ -72,14 +73,14 @@ class Appender:
         self._fold_receipt = on_folded_by_receipt
         self._read_to_end = read_to_end
         self._settle = settle
-        self._doubts = Doubts(settle, self._append)
+        self._held = HeldAppends(name, settle, self._append)
         self._loop = asyncio.get_running_loop()
         self._next_sequence = 0
         self._pending: dict[int, Pending] = {}  # by writer sequence, in order
         self._by_producer: dict[int, deque[Pending]] = {}
         self._placed: deque[tuple[Position, int]] = deque()
         self._writer: LogWriter | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = KeptAlive("appender", name, self._write, on_final=self._fail_for, backoff=Backoff(longest=MAX_DELAY))
         self._ended: asyncio.Future[PulsarError] | None = None
         self.max_message_size = 5 * 1024 * 1024
         self.used_at = self._loop.time()
@@ -87,30 +88,30 @@ class Appender:
 
     @property
     def pending(self) -> int:
-        return len(self._pending) + len(self._doubts)
+        return len(self._pending) + len(self._held)
 
     # --- append
 
-    def append(self, header: BatchHeader, payload: bytes, deadline: float, done: Done) -> None:
-        """Append one checked batch; `done` gets the verdict, maybe before this returns."""
-        self._append(Doubted(header, payload, deadline, done), False)
+    def append(self, append: Append) -> None:
+        """Append one checked batch; its `done` gets the verdict, maybe before this returns."""
+        self._append(append, False)
 
-    def _append(self, asked: Doubted, end_is_known: bool) -> None:
-        header, payload, deadline, done = asked
+    def _append(self, append: Append, end_is_known: bool) -> None:
+        header, payload, deadline, done = append
         if len(payload) + METADATA_ALLOWANCE > self.max_message_size:
             done(Verdict(ErrorCode.message_too_large, -1))
             return
         sequence: Sequence | None = None
         if header.producer_id != NO_PRODUCER_ID:
-            if self._doubts.holds(header.producer_id) or (self._knows_old_news() and not end_is_known):
-                self._doubts.hold(asked)
+            if self._held.holds(header.producer_id) or (self._knows_old_news() and not end_is_known):
+                self._held.hold(append)
                 return
             sequence = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
             known = self._precheck(sequence, deadline, done)
             if known is None:
                 return
             if known.error is ErrorCode.out_of_order_sequence_number and not end_is_known:
-                self._doubts.hold(asked)
+                self._held.hold(append)
                 return
             if not known.accepted:
                 done(known)
@@ -124,8 +125,8 @@ class Appender:
         self.used_at = self._loop.time()
         if self._writer is not None:
             self._send(number, pending)
-        elif self._task is None:
-            self._task = asyncio.create_task(self._run())
+        else:
+            self._task.start()
 
     def _knows_old_news(self) -> bool:
         """Whether others may have written much since anything was folded here.
@@ -167,29 +168,21 @@ class Appender:
 
     # --- the writer's life
 
-    async def _run(self) -> None:
-        delay = FIRST_DELAY
-        try:
-            while self._pending:
-                self._ended = self._loop.create_future()
-                try:
-                    await self._open()
-                    delay = FIRST_DELAY
-                    reason = await self._ended
-                except PulsarError as error:
-                    reason = error
-                self._let_go()
-                if not reason.retriable:
-                    log.warning("appending failed for good: %s", reason)
-                    self._fail_all(error_code(reason))
-                    return
-                log.info("the writer was interrupted with %d appends in work: %s", len(self._pending), reason)
-                await asyncio.sleep(delay)
-                delay = min(delay * 2, MAX_DELAY)
-        finally:
-            if self._task is asyncio.current_task():
-                self._let_go()
-                self._task = None
+    async def _write(self) -> None:
+        """A producer for as long as there is something to append, or it is of use."""
+        while self._pending:
+            ended = self._ended = self._loop.create_future()
+            try:
+                await self._open()
+                self._task.backoff.reset()
+                raise await ended
+            finally:
+                if self._ended is ended:  # else another has begun since this one was closed
+                    self._let_go()
+
+    def _fail_for(self, reason: SidecarError) -> None:
+        log.warning("appending failed for good: %s", reason)
+        self._fail_all(error_code(reason))
 
     async def _open(self) -> None:
         """A producer, and everything pending on its way: first learn what landed, then send the rest in order."""
@@ -235,6 +228,7 @@ class Appender:
 
     def tick(self, now: float, idle_seconds: float) -> None:
         """Once a second: expire appends, give up on a silent broker, close an unused producer."""
+        self._held.expire(now)
         silent = False
         heard_lately = now - self._heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
         for number, pending in list(self._pending.items()):
@@ -261,9 +255,7 @@ class Appender:
                 self._resolve(later, Verdict(ErrorCode.request_timed_out, -1))
 
     def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        self._task.stop()
         self._let_go()
 
     # --- from the producer
@@ -314,7 +306,10 @@ class Appender:
                 self._read_to_end()
                 return
             placed.popleft()
-            self._resolve(sequence, self._fold_receipt(position, pending.content))
+            verdict = self._fold_receipt(position, pending.content)
+            if verdict is None:
+                return  # the partition has ended, and with it all that was pending
+            self._resolve(sequence, verdict)
 
     def on_read(self, content: Content, verdict: Verdict) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""
@@ -340,7 +335,10 @@ class Appender:
     def _tell(self, pending: Pending, verdict: Verdict) -> None:
         waiters, pending.waiters = pending.waiters, []
         for done in waiters:
-            done(verdict)
+            try:
+                done(verdict)
+            except Exception:  # the other appends, and the fold, have nothing to do with it
+                log.exception("an append's answer could not be told")
 
     def _fail_all(self, code: ErrorCode) -> None:
         for number in list(self._pending):
@@ -349,6 +347,6 @@ class Appender:
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""
         self.close()
-        self._doubts.close()
-        self._doubts.fail(code)
+        self._held.close()
+        self._held.fail(code)
         self._fail_all(code)

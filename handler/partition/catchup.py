@@ -15,13 +15,16 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.errors import EntryUnreadable
+from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.cache import CachedEntry, FetchCache, PartitionCache, Run
-from handler.partition.entries import permits_of, read_entry
+from handler.partition.entries import Content, permits_of
+from handler.partition.errors import error_code
 from handler.partition.fold import BEFORE_ALL, Fold, IndexAlarm
 from handler.partition.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.tasks import KeptAlive
+from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +35,17 @@ BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
 # Whoever asks for an offset not further ahead than this waits for the stream instead of a new reader.
 SHARED_DISTANCE: Final = 20_000
-RETRIES: Final = 3
 
 
 class CatchUpReader:
     def __init__(
-        self, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, *,
+        self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, *,
         reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: Callable[[], Awaitable[int]],
+        read: Callable[[RawEntry], Content], on_failure: Callable[[Position], None],
     ) -> None:  # fmt: skip
+        self._name = name
+        self._read_entry = read
+        self._on_failure = on_failure
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
@@ -63,7 +69,8 @@ class CatchUpReader:
         self.done = False
         self.error: ErrorCode = ErrorCode.none
         self.touched_at = asyncio.get_running_loop().time()
-        self.task = asyncio.create_task(self._run())
+        self._task = KeptAlive("catch-up reader", name, self._read, on_final=self._fail_for)
+        self._task.start()
 
     # --- from the partition
 
@@ -94,30 +101,23 @@ class CatchUpReader:
         return self.done and not self._ahead
 
     def close(self) -> None:
-        self.task.cancel()
+        self._task.stop()
         self._finish(ErrorCode.none)
 
     # --- its life
 
-    async def _run(self) -> None:
-        try:
-            for attempt in range(RETRIES):
-                try:
-                    await self._read_once()
-                    return
-                except Unavailable as error:
-                    log.info("catch-up reader at offset %d: %s", self.next_offset, error)
-                    if attempt == RETRIES - 1:
-                        raise
-                    await asyncio.sleep(0.2 * (attempt + 1))
-        except PulsarError as error:
-            log.warning("catch-up reader at offset %d ended: %s", self.next_offset, error)
-            self._finish(ErrorCode.not_leader_or_follower)
-        except IndexAlarm:
-            log.exception("catch-up reader at offset %d", self.next_offset)
+    async def _read(self) -> None:
+        await self._read_once()
+        self._finish(ErrorCode.none)
+
+    def _fail_for(self, reason: SidecarError) -> None:
+        if isinstance(reason, IndexAlarm):
+            metrics.INDEX_ALARMS.inc()
+            log.error("partition %s: catch-up reader at offset %d: ALARM: %s", self._name, self.next_offset, reason)
             self._finish(ErrorCode.kafka_storage_error)
-        finally:
-            self._finish(ErrorCode.none)
+        else:
+            log.warning("partition %s: catch-up reader at offset %d ended: %s", self._name, self.next_offset, reason)
+            self._finish(error_code(reason))
 
     async def _read_once(self) -> None:
         """Stream from the wanted offset to the tail; once more from further back when an entry asks for it."""
@@ -195,6 +195,9 @@ class CatchUpReader:
         except IndexAlarm as alarm:
             self._ended.set_exception(alarm)
             return
+        except Exception:
+            self._on_failure(position)
+            return
         self._on_data()
         if self._restart_at is not None or self._gap is not None or self._reached_tail(position):
             self._ended.set_result(None)
@@ -207,13 +210,14 @@ class CatchUpReader:
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:
-            content = read_entry(entry)
+            content = self._read_entry(entry)
         except EntryUnreadable as error:
             if self._is_gap(position, entry.last_index):
                 return
             folded = self._fold.unreadable(position, entry.last_index)
             if folded.next_offset > self.next_offset:
-                log.error("%s", error)
+                metrics.UNREADABLE_ENTRIES.inc()
+                log.error("partition %s: %s", self._name, error)
                 self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.corrupt_message))
             return
         if self._is_gap(position, entry.last_index - content.offsets + 1):

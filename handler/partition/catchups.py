@@ -9,19 +9,24 @@ from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import PartitionCache, Run
 from handler.partition.catchup import CatchUpReader
+from handler.partition.entries import Content
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import Position, RawEntry
 
 MAX_READERS: Final = 8
 
 
 class CatchUps:
     def __init__(
-        self, log_: EntryLog, cache: PartitionCache, read_ahead: int, *,
+        self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, *,
         reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: LogStart,
+        read: Callable[[RawEntry], Content], on_failure: Callable[[Position], None],
     ) -> None:  # fmt: skip
+        self._name = name
         self._log = log_
+        self._read = read
+        self._on_failure = on_failure
         self._cache = cache
         self._read_ahead = read_ahead
         self._reached_tail = reached_tail
@@ -53,8 +58,9 @@ class CatchUps:
         self._log_start.refresh_soon()
         self._readers.append(
             CatchUpReader(
-                self._log, self._cache, offset, self._read_ahead,
+                self._name, self._log, self._cache, offset, self._read_ahead,
                 reached_tail=self._reached_tail, on_data=self._on_data, log_start=self._log_start.refresh,
+                read=self._read, on_failure=self._on_failure,
             )
         )  # fmt: skip
         return None

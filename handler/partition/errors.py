@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing
+from handler.errors import SidecarError
+from handler.pulsar.errors import NotPermitted, Refused, TopicMissing
 
 
-def error_code(error: PulsarError) -> ErrorCode:
+def error_code(error: SidecarError) -> ErrorCode:
     match error:
         case TopicMissing():
             return ErrorCode.unknown_topic_or_partition

@@ -15,14 +15,16 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.errors import EntryUnreadable
+from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.append import Appender, Done
 from handler.partition.cache import CachedEntry, FetchCache, Run
 from handler.partition.catchups import CatchUps
 from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
+from handler.partition.failures import EntryFailures
 from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
+from handler.partition.held_appends import Append, expire
 from handler.partition.log_end import LogEnd
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
@@ -32,7 +34,7 @@ from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader
+from handler.wire.records import BatchHeader
 
 log = logging.getLogger(__name__)
 _failures = RateLimitedLog(log)
@@ -53,22 +55,25 @@ class PartitionLimits:
 
 
 class Partition:
-    def __init__(self, name: str, log_: EntryLog, writer_name: str, cache: FetchCache, limits: PartitionLimits) -> None:
+    def __init__(
+        self, name: str, log_: EntryLog, writer_name: str, cache: FetchCache, limits: PartitionLimits, failures: EntryFailures
+    ) -> None:
         self.name = name
         self.ended: ErrorCode | None = None
         self._log = log_
         self._limits = limits
+        self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._fold = Fold()
         self._cache = cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
-        self._waiting: list[tuple[BatchHeader, bytes, float, Done]] = []
+        self._waiting: list[Append] = []
         self._watchers: set[Callable[[], None]] = set()
         self._at_position: list[tuple[Position, asyncio.Future[None]]] = []
         self._start = LogStart(log_, self.confirmed_end, self._changed)
         self._catch_ups = CatchUps(
-            log_, self._cache, limits.read_ahead,
-            reached_tail=self._is_folded, on_data=self._changed, log_start=self._start,
+            name, log_, self._cache, limits.read_ahead,
+            reached_tail=self._is_folded, on_data=self._changed, log_start=self._start, read=self._read_entry, on_failure=self._fail_at,
         )  # fmt: skip
         self._foreign_at = -1.0
         self._log_end = LogEnd(self._read_to_last, self._changed)
@@ -76,8 +81,8 @@ class Partition:
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._start_at: Position | None = None
-        self._tail = TailReader(log_, self._tail_start, self._on_tail_entry, self._end_for)
-        self._appender = Appender(log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._log_end.confirmed)
+        self._tail = TailReader(name, log_, self._tail_start, self._on_tail_entry, self._end_for)
+        self._appender = Appender(name, log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._log_end.confirmed)
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -108,8 +113,8 @@ class Partition:
             if self.ended is None:
                 self._opened.set_result(None)
                 waiting, self._waiting = self._waiting, []
-                for header, payload, deadline, done in waiting:
-                    self._appender.append(header, payload, deadline, done)
+                for append in waiting:
+                    self._appender.append(append)
                 self._changed()
 
     async def opened(self) -> ErrorCode:
@@ -122,7 +127,7 @@ class Partition:
     def is_open(self) -> bool:
         return self.ended is None and self._opened.done()
 
-    def _end_for(self, error: PulsarError) -> None:
+    def _end_for(self, error: SidecarError) -> None:
         self._end(error_code(error), str(error))
 
     def _end(self, code: ErrorCode, why: str) -> None:
@@ -137,8 +142,8 @@ class Partition:
         if not self._opened.done():
             self._opened.set_result(None)
         waiting, self._waiting = self._waiting, []
-        for _, _, _, done in waiting:
-            done(Verdict(code, -1))
+        for append in waiting:
+            append.refuse(code)
         self._appender.fail(code)
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
@@ -157,16 +162,25 @@ class Partition:
     # --- appending
 
     def append(self, header: BatchHeader, payload: bytes, deadline: float, done: Done) -> None:
+        append = Append(header, payload, deadline, done)
         if self.ended is not None:
-            done(Verdict(self.ended, -1))
+            append.refuse(self.ended)
         elif self._opened.done():
-            self._appender.append(header, payload, deadline, done)
+            self._appender.append(append)
         else:
-            self._waiting.append((header, payload, deadline, done))
+            self._waiting.append(append)
 
-    def _fold_receipt(self, position: Position, content: Content) -> Verdict:
-        folded = self._fold.by_receipt(position, content)
-        self._keep(folded, content)
+    def _fold_receipt(self, position: Position, content: Content) -> Verdict | None:
+        """The verdict; None where folding has failed, and with it the partition."""
+        try:
+            folded = self._fold.by_receipt(position, content)
+            self._keep(folded, content)
+        except IndexAlarm as alarm:
+            self._alarm(alarm)
+            return None
+        except Exception:
+            self._fail_at(position)
+            return None
         return folded.verdict
 
     # --- the tail
@@ -179,9 +193,27 @@ class Partition:
         try:
             self._take(entry)
         except IndexAlarm as alarm:
-            metrics.INDEX_ALARMS.inc()
-            self._end(ErrorCode.kafka_storage_error, f"ALARM: {alarm}")
+            self._alarm(alarm)
+        except Exception:
+            self._fail_at(entry.position)
         return permits_of(entry)
+
+    def _alarm(self, alarm: IndexAlarm) -> None:
+        metrics.INDEX_ALARMS.inc()
+        self._end(ErrorCode.kafka_storage_error, f"ALARM: {alarm}")
+
+    def _fail_at(self, position: Position) -> None:
+        """The sidecar itself has failed at an entry: what is known of the partition may be half of it."""
+        metrics.TASK_FAILURES.labels("fold").inc()
+        _failures.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
+        self._failures.note(self.name, position)
+        self._end(ErrorCode.not_leader_or_follower, f"entry {position} could not be folded")
+
+    def _read_entry(self, entry: RawEntry) -> Content:
+        """The content of an entry, or EntryUnreadable."""
+        if self._failures.is_given_up(self.name, entry.position):
+            raise EntryUnreadable(f"entry {entry.position} could not be folded twice, and is taken for one that can't be read")
+        return read_entry(entry)
 
     def _take(self, entry: RawEntry) -> None:
         position = entry.position
@@ -195,7 +227,7 @@ class Partition:
             fold.check_again(position, entry.last_index)
             return
         try:
-            content = read_entry(entry)
+            content = self._read_entry(entry)
         except EntryUnreadable as error:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self.name, error)
@@ -268,7 +300,11 @@ class Partition:
         if self._watchers:
             watchers, self._watchers = self._watchers, set()
             for changed in watchers:
-                changed()
+                try:
+                    changed()
+                except Exception:  # a consumer's trouble is not the partition's
+                    metrics.TASK_FAILURES.labels("watcher").inc()
+                    _failures.exception("partition %s: a waiting consumer could not be told", self.name)
 
     def is_beyond_the_end(self, offset: int) -> bool:
         """Whether `offset` lies behind the end that is known here."""
@@ -349,7 +385,7 @@ class Partition:
 
     def tick(self, now: float) -> None:
         """Once a second: expire appends, close what nobody uses."""
-        self._expire_waiting(now)
+        self._waiting = expire(self._waiting, now)
         if not self.is_open:
             return
         limits = self._limits
@@ -358,16 +394,6 @@ class Partition:
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._watchers and not self._appender.pending:
             self._tail.stop_unless_held()
-
-    def _expire_waiting(self, now: float) -> None:
-        """Appends that wait for the opening, and with each what its producer wrote behind it: the log must not have a hole."""
-        late = {item[0].producer_id for item in self._waiting if item[2] <= now} - {NO_PRODUCER_ID}
-        before, self._waiting = self._waiting, []
-        for item in before:
-            if item[2] <= now or item[0].producer_id in late:
-                item[3](Verdict(ErrorCode.request_timed_out, -1))
-            else:
-                self._waiting.append(item)
 
     def idle(self, now: float) -> bool:
         used = max(self.used_at, self._appender.used_at)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final
 
 from handler.partition.cache import FetchCache
+from handler.partition.failures import EntryFailures
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.port import EntryLog
+from handler.tasks import every
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 
-log = logging.getLogger(__name__)
+log = RateLimitedLog(logging.getLogger(__name__))
 
 TICK_SECONDS: Final = 1.0
 
@@ -24,12 +26,13 @@ class PartitionTable:
         self._writer_name = writer_name
         self._limits = limits
         self._partitions: dict[str, Partition] = {}
-        self._ticker: asyncio.Task[None] | None = None
+        self._ticker = every(TICK_SECONDS, "partitions' housekeeping", self._tick)
+        self._failures = EntryFailures()
         self._opened = 0
         self.cache = FetchCache(cache_bytes)
 
     def start(self) -> None:
-        self._ticker = asyncio.create_task(self._tick())
+        self._ticker.start()
 
     def get(self, pulsar_topic: str) -> Partition:
         """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""
@@ -39,7 +42,7 @@ class PartitionTable:
             # under the old name the fold would take every append for a second copy.
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
-            partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self.cache, self._limits)
+            partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self.cache, self._limits, self._failures)
             self._partitions[pulsar_topic] = partition
         return partition
 
@@ -54,18 +57,16 @@ class PartitionTable:
         for name in [name for name in self._partitions if name.startswith(prefix)]:
             self.forget(name)
 
-    async def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            now = loop.time()
-            for name, partition in list(self._partitions.items()):
-                try:
-                    self._tick_one(name, partition, now)
-                except Exception:
-                    log.exception("partition %s: housekeeping failed", name)  # the others go on
-            metrics.PARTITIONS.set(len(self._partitions))
-            metrics.CACHE_BYTES.set(self.cache.used)
+    def _tick(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for name, partition in list(self._partitions.items()):
+            try:
+                self._tick_one(name, partition, now)
+            except Exception:  # the others go on
+                metrics.TASK_FAILURES.labels("partition's housekeeping").inc()
+                log.exception("partition %s: housekeeping failed", name)
+        metrics.PARTITIONS.set(len(self._partitions))
+        metrics.CACHE_BYTES.set(self.cache.used)
 
     def _tick_one(self, name: str, partition: Partition, now: float) -> None:
         if partition.ended is not None:
@@ -77,9 +78,6 @@ class PartitionTable:
             partition.tick(now)
 
     async def close(self) -> None:
-        if self._ticker is not None:
-            self._ticker.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._ticker
+        await self._ticker.stopped()
         for name in list(self._partitions):
             self.forget(name)

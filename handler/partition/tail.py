@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from handler.errors import SidecarError
 from handler.partition.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
-
-log = logging.getLogger(__name__)
+from handler.tasks import KeptAlive
 
 PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
-FIRST_DELAY: Final = 0.05
-MAX_DELAY: Final = 2.0
+ASK_AGAIN_SECONDS: Final = 0.05
 
 
 class TailReader:
     """Opened by `want`, closed by `stop`; in between it reads on from `start()` after every interruption."""
 
     def __init__(
-        self, log_: EntryLog, start: Callable[[], Position | None], on_entry: Callable[[RawEntry], int],
-        on_failure: Callable[[PulsarError], None],
+        self, name: str, log_: EntryLog, start: Callable[[], Position | None], on_entry: Callable[[RawEntry], int],
+        on_failure: Callable[[SidecarError], None],
     ) -> None:  # fmt: skip
         self._log = log_
         self._start = start
         self._deliver = on_entry
-        self._on_failure = on_failure
         self._reader: LogReader | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = KeptAlive("tail reader", name, self._read, on_final=on_failure)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
         self._taken = 0
@@ -40,17 +37,14 @@ class TailReader:
 
     @property
     def running(self) -> bool:
-        return self._task is not None
+        return self._task.running
 
     def want(self) -> None:
         self.wanted_at = asyncio.get_running_loop().time()
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
+        self._task.start()
 
     def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        self._task.stop()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -59,27 +53,19 @@ class TailReader:
             self._reader.close()
             self._reader = None
 
-    async def _run(self) -> None:
-        delay = FIRST_DELAY
-        while True:
-            self._ended = asyncio.get_running_loop().create_future()
-            self._taken = 0
-            try:
-                self._reader = await self._log.reader(self._start(), self)
-                self._reader.grant(PERMITS)
-                self._opened.set()
-                reason = await self._ended
-                delay = FIRST_DELAY
-            except PulsarError as error:
-                reason = error
-            self._let_go()
-            if not reason.retriable:
-                self._task = None
-                self._on_failure(reason)
-                return
-            log.debug("tail reader: %s", reason)
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, MAX_DELAY)
+    async def _read(self) -> None:
+        """From where the fold is, until the broker ends it."""
+        ended = self._ended = asyncio.get_running_loop().create_future()
+        self._taken = 0
+        try:
+            self._reader = await self._log.reader(self._start(), self)
+            self._reader.grant(PERMITS)
+            self._opened.set()
+            self._task.backoff.reset()
+            raise await ended
+        finally:
+            if self._ended is ended:  # else another has begun since this one was stopped
+                self._let_go()
 
     @contextmanager
     def held_open(self) -> Iterator[None]:
@@ -104,7 +90,7 @@ class TailReader:
             try:
                 return await self._reader.last_position()
             except Unavailable:
-                await asyncio.sleep(FIRST_DELAY)
+                await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     # --- from the reader
 

@@ -8,9 +8,7 @@ from handler.errors import SidecarError
 
 
 class PulsarError(SidecarError):
-    """Pulsar refused or failed; `retriable` says whether trying again can help."""
-
-    retriable = False
+    """Pulsar refused or failed."""
 
 
 class Unavailable(PulsarError):

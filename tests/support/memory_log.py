@@ -11,6 +11,7 @@ from handler.partition.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMA
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.records import read_produced
 
 
 @dataclass
@@ -31,6 +32,7 @@ class MemoryLog:
     writers: list[MemoryWriter] = field(default_factory=list)
     readers: list[MemoryReader] = field(default_factory=list)
     read_delay: float = 0.0
+    foreign: int = -1
 
     def named(self, writer_name: str) -> EntryLog:
         """The same log as another sidecar sees it."""
@@ -46,6 +48,13 @@ class MemoryLog:
         for reader in list(self.readers):
             reader.wake()
         return position
+
+    def write(self, data: bytes) -> Position:
+        """A batch of some other sidecar's, of which nobody here has heard."""
+        self.foreign += 1
+        metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=self.foreign, publish_time=1)
+        metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
+        return self.append(metadata, read_produced(data).offsets, data)
 
     def let_go(self) -> None:
         held, self.held = self.held, []
@@ -82,6 +91,9 @@ class MemoryLog:
         return opened
 
     async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+        return await self.reader_as("", start, events)
+
+    async def reader_as(self, _: str, start: Position | None, events: ReaderEvents) -> LogReader:
         await asyncio.sleep(0)
         opened = MemoryReader(self, start, events)
         self.readers.append(opened)
@@ -114,7 +126,7 @@ class _View:
         return await self.log.writer_as(self.name, events)
 
     async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
-        return await self.log.reader(start, events)
+        return await self.log.reader_as(self.name, start, events)
 
     async def stats(self) -> LogStats:
         return await self.log.stats()

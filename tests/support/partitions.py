@@ -8,6 +8,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import FetchCache, Run
+from handler.partition.failures import EntryFailures
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.producers import Verdict
 from handler.wire.records import read_produced
@@ -15,7 +16,7 @@ from tests.support.memory_log import MemoryLog
 
 
 def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, **limits: int) -> Partition:
-    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits))
+    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits), EntryFailures())
 
 
 async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:

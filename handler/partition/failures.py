@@ -1,0 +1,32 @@
+"""Entries at which the sidecar itself has failed.
+
+An exception nobody thought of, while an entry is folded, ends the partition's object, and the next request
+opens another. An entry at which that has happened twice is treated as one that can't be read: an error to
+consumers at its offset, and a counter. So it is never passed over, and never opens partitions for ever.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from handler.pulsar.entry import Position
+
+ATTEMPTS: Final = 2
+# Each costs its partition two openings, so there are few.
+MAX_REMEMBERED: Final = 10_000
+
+
+class EntryFailures:
+    def __init__(self) -> None:
+        self._failed: OrderedDict[tuple[str, Position], int] = OrderedDict()
+
+    def note(self, topic: str, position: Position) -> None:
+        at = topic, position
+        self._failed[at] = self._failed.get(at, 0) + 1
+        self._failed.move_to_end(at)
+        if len(self._failed) > MAX_REMEMBERED:
+            self._failed.popitem(last=False)
+
+    def is_given_up(self, topic: str, position: Position) -> bool:
+        return bool(self._failed) and self._failed.get((topic, position), 0) >= ATTEMPTS

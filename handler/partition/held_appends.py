@@ -1,0 +1,104 @@
+"""Appends that wait in the order in which they came: for a partition to open, or for the log's end to be known.
+
+A batch whose sequence does not follow what is folded here may follow what another sidecar has written. A
+producer that is told OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
+nobody is told so before the log has been read to its end. Later appends of the same producer wait behind.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from handler.partition.errors import error_code
+from handler.partition.producers import Verdict
+from handler.pulsar.errors import PulsarError
+from handler.tasks import KeptAlive
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader
+
+
+class Append(NamedTuple):
+    header: BatchHeader
+    payload: bytes
+    deadline: float
+    done: Callable[[Verdict], None]
+
+    def refuse(self, error: ErrorCode) -> None:
+        self.done(Verdict(error, -1))
+
+
+def expire(appends: list[Append], now: float) -> list[Append]:
+    """Refuse those whose time is over, and with each what its producer wrote behind it: the log must not have a hole.
+
+    Returns the others.
+    """
+    late: set[int] = set()
+    kept = []
+    for append in appends:
+        producer_id = append.header.producer_id
+        if append.deadline <= now or producer_id in late:
+            late.add(producer_id)
+            late.discard(NO_PRODUCER_ID)  # without one, nothing is behind
+            append.refuse(ErrorCode.request_timed_out)
+        else:
+            kept.append(append)
+    return kept
+
+
+class HeldAppends:
+    """Those that wait until the end is known."""
+
+    def __init__(self, name: str, confirm_end: Callable[[], Awaitable[None]], append: Callable[[Append, bool], None]) -> None:
+        self._confirm_end = confirm_end
+        self._append = append  # with whether the end was learnt after the append came
+        self._held: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
+        self._round = 0
+        self._task = KeptAlive("held appends", name, self._release)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    def holds(self, producer_id: int) -> bool:
+        return producer_id in self._held
+
+    def hold(self, append: Append) -> None:
+        self._held.setdefault(append.header.producer_id, []).append((self._round, append))
+        self._task.start()
+
+    async def _release(self) -> None:
+        while self._held:
+            self._round += 1
+            try:
+                await self._confirm_end()
+            except PulsarError as error:
+                self.fail(error_code(error))
+                return
+            held, self._held = self._held, {}
+            released = deque(one for appends in held.values() for one in appends)
+            try:
+                while released:
+                    came_in, append = released.popleft()
+                    self._append(append, came_in < self._round)
+            finally:
+                for _, append in released:
+                    append.refuse(ErrorCode.not_leader_or_follower)
+
+    def expire(self, now: float) -> None:
+        for producer_id, appends in list(self._held.items()):
+            kept = expire([append for _, append in appends], now)
+            if len(kept) < len(appends):  # those that came first are the first whose time is over: what is left is the beginning
+                appends[len(kept) :] = []
+            if not appends:
+                del self._held[producer_id]
+
+    def fail(self, error: ErrorCode) -> None:
+        held, self._held = self._held, {}
+        for appends in held.values():
+            for _, append in appends:
+                append.refuse(error)
+
+    def close(self) -> None:
+        self._task.stop()

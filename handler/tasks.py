@@ -1,0 +1,155 @@
+"""Tasks that go on for as long as they are wanted, whatever happens in them.
+
+A task that ends with an exception nobody thought of is a partition that nobody reads any more. So each
+is a `KeptAlive`: a loop with a cause, a back-off and a counter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from handler.errors import SidecarError
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+FIRST_DELAY: Final = 0.05
+# Kafka clients' own retry.backoff.max.ms is 1 s: what they ask again for is tried as often.
+LONGEST_DELAY: Final = 2.0
+
+
+class Backoff:
+    """Pauses that grow until something has worked."""
+
+    __slots__ = ("_first", "_longest", "_next")
+
+    def __init__(self, first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> None:
+        self._first = first
+        self._longest = longest
+        self._next = first
+
+    def reset(self) -> None:
+        self._next = self._first
+
+    async def pause(self) -> None:
+        delay = self._next
+        self._next = min(2 * delay, self._longest)
+        await asyncio.sleep(delay)
+
+
+class KeptAlive:
+    """`work` returns when there is nothing left to do; after an exception it is called again, after a pause.
+
+    An error that trying again can't mend ends the task where `on_final` is given, and is told to it.
+    """
+
+    def __init__(
+        self, kind: str, subject: str, work: Callable[[], Awaitable[None]], *,
+        on_final: Callable[[SidecarError], None] | None = None, backoff: Backoff | None = None,
+    ) -> None:  # fmt: skip
+        self._kind = kind  # a label of the counter: one of a few
+        self._subject = subject
+        self._work = work
+        self._on_final = on_final
+        self.backoff = backoff or Backoff()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None
+
+    def start(self) -> None:
+        """Begin, if it is not under way."""
+        if self._task is None:
+            self.backoff.reset()
+            self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def stopped(self) -> None:
+        """Stop, and wait until it has."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._work()
+                    return
+                except SidecarError as error:
+                    if not error.retriable and self._on_final is not None:
+                        self._forget()
+                        self._on_final(error)
+                        return
+                    log.info("%s of %s is tried again: %s", self._kind, self._subject, error)
+                except Exception:
+                    metrics.TASK_FAILURES.labels(self._kind).inc()
+                    log.exception("%s of %s failed and is begun again", self._kind, self._subject)
+                await self.backoff.pause()
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        """The task is no more: `start` begins another."""
+        if self._task is asyncio.current_task():
+            self._task = None
+
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class Shared(Generic[K, T]):
+    """Calls under way, one for each key: who asks for the same waits for the same. A call goes on when those who wait give up."""
+
+    def __init__(self) -> None:
+        self._calls: dict[K, asyncio.Task[T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    async def call(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task = self._calls.get(key)
+        if task is None:
+            task = self._calls[key] = asyncio.create_task(work())
+            task.add_done_callback(partial(self._done, key))
+        return await asyncio.shield(task)
+
+    def _done(self, key: K, task: asyncio.Task[T]) -> None:
+        if self._calls.get(key) is task:
+            del self._calls[key]
+        if not task.cancelled():
+            task.exception()  # looked at: everybody may have given up
+
+    async def close(self) -> None:
+        tasks = list(self._calls.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def every(seconds: float, kind: str, work: Callable[[], object]) -> KeptAlive:
+    """`work`, a function or a coroutine function, each so many seconds; one that fails does not stop the next."""
+
+    async def go_on() -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            result = work()
+            if inspect.isawaitable(result):
+                await result
+
+    return KeptAlive(kind, "this sidecar", go_on, backoff=Backoff(seconds, seconds))

@@ -1,0 +1,167 @@
+"""Tasks that are kept alive, and calls that are shared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from handler.errors import SidecarError
+from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.tasks import Backoff, KeptAlive, Shared, every
+from handler.telemetry import metrics
+
+
+class Work:
+    """Ends as it is told, one ending for each time it is begun; then it is done."""
+
+    def __init__(self, *endings: Exception) -> None:
+        self.endings = list(endings)
+        self.begun = 0
+
+    async def __call__(self) -> None:
+        self.begun += 1
+        await asyncio.sleep(0)
+        if self.endings:
+            raise self.endings.pop(0)
+
+
+def kept(work: Work, **how: object) -> KeptAlive:
+    return KeptAlive("test", "t", work, backoff=Backoff(0.001, 0.002), **how)  # type: ignore[arg-type]
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if happened():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it has not happened")
+
+
+async def ended(task: KeptAlive) -> None:
+    await until(lambda: not task.running)
+
+
+async def test_whatever_happens_it_is_begun_again_until_it_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    failures = metrics.TASK_FAILURES.labels("test")
+    before = failures._value.get()
+    work = Work(Unavailable("away"), KeyError("odd"), ZeroDivisionError(), TopicMissing("gone"))
+    task = kept(work)
+    task.start()
+    task.start()  # it is under way
+    await ended(task)
+    assert work.begun == 5
+    assert failures._value.get() - before == 2, "an error of Pulsar's is none of ours"
+    assert "KeyError" in caplog.text
+
+
+async def test_what_trying_again_can_not_mend_ends_it_and_is_told() -> None:
+    told: list[SidecarError] = []
+    work = Work(Unavailable("away"), TopicMissing("gone"))
+    task = kept(work, on_final=told.append)
+    task.start()
+    await ended(task)
+    assert work.begun == 2
+    assert [type(error) for error in told] == [TopicMissing]
+    task.start()
+    await ended(task)
+    assert work.begun == 3, "it can be begun anew"
+
+
+async def test_pauses_grow_until_something_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("handler.tasks.asyncio.sleep", noted)
+    backoff = Backoff(1, 4)
+    for _ in range(4):
+        await backoff.pause()
+    backoff.reset()
+    await backoff.pause()
+    assert pauses == [1, 2, 4, 4, 1]
+
+
+async def test_one_that_was_stopped_and_begun_again_runs_once() -> None:
+    running = 0
+    most = 0
+
+    async def work() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            running -= 1
+
+    task = KeptAlive("test", "t", work)
+    for _ in range(3):
+        task.start()
+        await asyncio.sleep(0.01)
+        task.stop()
+        task.start()
+        await asyncio.sleep(0.01)
+    assert (running, most) == (1, 1)
+    await task.stopped()
+    assert running == 0
+
+
+async def test_each_second_goes_on_after_a_failure() -> None:
+    times = 0
+
+    def work() -> None:
+        nonlocal times
+        times += 1
+        raise KeyError(times)
+
+    task = every(0.005, "test", work)
+    task.start()
+    await until(lambda: times >= 3)
+    await task.stopped()
+
+
+async def test_a_shared_call_is_made_once_and_goes_on_when_those_who_wait_give_up() -> None:
+    shared: Shared[str, int] = Shared()
+    calls = 0
+    go = asyncio.Event()
+
+    async def work() -> int:
+        nonlocal calls
+        calls += 1
+        await go.wait()
+        return calls
+
+    first = asyncio.create_task(shared.call("k", work))
+    second = asyncio.create_task(shared.call("k", work))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    second.cancel()
+    await asyncio.sleep(0.01)
+    third = asyncio.create_task(shared.call("k", work))
+    await asyncio.sleep(0.01)
+    go.set()
+    assert await third == 1
+    await asyncio.sleep(0)
+    assert not len(shared)
+    assert await shared.call("k", work) == 2
+
+
+async def test_nobody_complains_of_a_shared_failure_that_nobody_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    shared: Shared[str, None] = Shared()
+
+    async def fail() -> None:
+        await asyncio.sleep(0.01)
+        raise Unavailable("away")
+
+    waiting = asyncio.create_task(shared.call("k", fail))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0.02)
+    assert "never retrieved" not in caplog.text
