@@ -12,6 +12,12 @@ from handler.errors import SidecarError
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.tasks import Backoff, KeptAlive, Shared, every
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+
+@pytest.fixture(autouse=True)
+def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.tasks.log", RateLimitedLog(logging.getLogger("handler.tasks"), burst=1_000))
 
 
 class Work:

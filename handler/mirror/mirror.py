@@ -25,6 +25,7 @@ from handler.partition.store import WRITER_PREFIX
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.tasks import every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -52,7 +53,7 @@ class Mirror:
         self._wanted: dict[Place, int] = {}
         self._behind: set[Place] = set()  # those that could not be moved when it was tried last
         self._stands_at: OrderedDict[Place, Position] = OrderedDict()
-        self._task: asyncio.Task[None] | None = None
+        self._task = every(INTERVAL_SECONDS, "mirroring", self._move_all)
         self._deletions: set[asyncio.Task[None]] = set()
         self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
 
@@ -71,8 +72,7 @@ class Mirror:
         if not self.wants(group):
             return
         self._wanted[Place(group, partition)] = offset
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
+        self._task.start()
 
     def deleted(self, group: str, partitions: Sequence[str]) -> None:
         """A client has deleted what a group had committed: its subscriptions go, but for those that Pulsar clients use."""
@@ -94,21 +94,11 @@ class Mirror:
 
     async def close(self) -> None:
         """Bring the subscriptions to where the commits are, as far as that is quick."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        if self._task.running:
+            await self._task.stopped()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(INTERVAL_SECONDS * 5):
                     await self._move_all()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL_SECONDS)
-            try:
-                await self._move_all()
-            except Exception:
-                log.exception("mirroring of groups failed")
 
     async def _move_all(self) -> None:
         wanted, self._wanted = self._wanted, {}

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+
+T = TypeVar("T")
 
 TIMEOUT_SECONDS: Final = 30.0
 MAX_REDIRECTS: Final = 5
@@ -81,27 +85,34 @@ class PulsarAdmin:
         for _ in range(MAX_REDIRECTS):
             try:
                 response = await self._http.request(method, url, json=json)
-            except (httpx.TransportError, OSError) as error:
+            except (httpx.RequestError, OSError) as error:
                 # What changes something is not asked twice once it may have been heard.
                 again = method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 raise (_NotReached if again else Unavailable)(f"{method} {url}: {error or type(error).__name__}") from error
             if response.status_code not in (302, 307):
                 return _checked(method, url, response)
-            url = url.join(response.headers["location"])
+            try:
+                url = url.join(response.headers["location"])
+            except (KeyError, httpx.InvalidURL) as error:
+                raise Unavailable(f"{method} {url}: redirected to no address") from error
         raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
 
-    async def get(self, path: str, **params: str) -> Any:
-        return (await self.call("GET", path, params=params)).json()
+    async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
+        """What `read` makes of the answer; Unavailable where that is not what a broker would answer: a proxy's page, say."""
+        response = await self.call("GET", path, params=params)
+        try:
+            return read(response.json())
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise Unavailable(f"GET {path}: the answer is not that of a broker: {_reason(response) or type(error).__name__}") from error
 
     # --- topics
 
     async def partitioned_topics(self, namespace: str) -> list[str]:
-        found: list[str] = await self.get(f"/admin/v2/persistent/{namespace}/partitioned")
-        return found
+        return await self.get(f"/admin/v2/persistent/{namespace}/partitioned", _texts)
 
     async def partitions(self, topic: str) -> int:
         """How many partitions `topic` has; TopicMissing when there is no such partitioned topic."""
-        count = int((await self.get(_path(topic) + "/partitions"))["partitions"])
+        count = await self.get(_path(topic) + "/partitions", lambda found: int(found["partitions"]))
         if count == 0:  # 2.9 answers 0 where later versions answer 404
             raise TopicMissing(f"{topic} is not a partitioned topic")
         return count
@@ -118,56 +129,53 @@ class PulsarAdmin:
 
     async def created_at(self, partition: str) -> str:
         """When the log of a partition was created, as the metadata store says it."""
-        info = await self.get(_path(partition) + "/internal-info")
-        return str(info["creationDate"])
+        return await self.get(_path(partition) + "/internal-info", lambda info: str(info["creationDate"]))
 
     async def log_stats(self, partition: str) -> LogStats:
-        internal, info = await asyncio.gather(self.get(_path(partition) + "/internalStats"), self.get(_path(partition) + "/internal-info"))
-        return _log_stats(internal, info)
+        ledgers, index = await asyncio.gather(
+            self.get(_path(partition) + "/internalStats", _ledgers), self.get(_path(partition) + "/internal-info", _index_property)
+        )
+        return LogStats(ledgers, index)
 
     async def find_index(self, partition: str, index: int) -> Position | None:
         """The entry that holds `index` (PIP-415), None beyond the end; before the index of the first entry,
         which is that of its last message, the answer is BEFORE_FIRST. Refused where the broker is too old for it.
         """
         try:
-            found = await self.get(_path(partition) + "/getMessageIdByIndex", index=str(index))
+            found = await self.get(_path(partition) + "/getMessageIdByIndex", _position, index=str(index))
         except TopicMissing as error:
             if "for index" in str(error):
                 return None
             raise Refused("this broker has no getMessageIdByIndex") from error
-        return _position(found) or BEFORE_FIRST
+        return found or BEFORE_FIRST
 
     async def find_time(self, partition: str, timestamp: int) -> Position | None:
         """The first entry whose broker timestamp is at or after `timestamp` milliseconds."""
         try:
-            return _position(await self.get(f"{_path(partition)}/messageid/{timestamp}"))
+            return await self.get(f"{_path(partition)}/messageid/{timestamp}", _position)
         except TopicMissing:
             return None
 
     async def index_of(self, partition: str, position: Position) -> int | None:
         """The index of one entry. Its whole payload travels; for searches by halves on old brokers."""
         path = f"{_path(partition)}/ledger/{position.ledger}/entry/{position.entry}"
-        value = (await self.call("GET", path)).headers.get("X-Pulsar-Broker-Entry-METADATA-index")
-        return None if value is None else int(value)
+        value = (await self.call("GET", path)).headers.get("X-Pulsar-Broker-Entry-METADATA-index", "")
+        return int(value) if value.isdigit() else None
 
     async def unload(self, topic: str) -> None:
         await self.call("PUT", _path(topic) + "/unload")
 
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
         """The stats of every partition that has some, by index."""
-        found = await self.get(_path(topic) + "/partitioned-stats", perPartition="true")
-        # While brokers stop, the topic itself may stand among them.
-        indexes = {name: name.rpartition("-partition-")[2] for name in found["partitions"]}
-        return {int(index): found["partitions"][name] for name, index in indexes.items() if index.isdigit()}
+        return await self.get(_path(topic) + "/partitioned-stats", _by_partition, perPartition="true")
 
     async def compacted_ledger(self, partition: str) -> int:
         """The ledger that holds what a partition was compacted to, −1 for none."""
-        found = (await self.get(_path(partition) + "/internalStats")).get("compactedLedger") or {}
-        return int(found.get("ledgerId", -1))
+        return await self.get(_path(partition) + "/internalStats", _compacted_ledger)
 
     async def is_compacted(self, partition: str) -> bool:
         """Whether the partition has ever been compacted, so that the broker keeps what is not compacted yet."""
-        return "__compaction" in (await self.get(_path(partition) + "/internalStats")).get("cursors", {})
+        return await self.get(_path(partition) + "/internalStats", lambda stats: "__compaction" in stats.get("cursors", {}))
 
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
@@ -191,12 +199,7 @@ class PulsarAdmin:
 
     async def acknowledged(self, partition: str, name: str) -> Position | None:
         """The entry up to which a durable subscription has acknowledged all; None where there is no such subscription."""
-        cursors = (await self.get(_path(partition) + "/internalStats")).get("cursors", {})
-        cursor = cursors.get(quote(name, safe="")) or cursors.get(name)
-        if cursor is None:
-            return None
-        ledger, _, entry = cursor["markDeletePosition"].partition(":")
-        return Position(int(ledger), int(entry))
+        return await self.get(_path(partition) + "/internalStats", partial(_mark_delete_position, name))
 
     # --- cluster and namespace
 
@@ -208,24 +211,22 @@ class PulsarAdmin:
         await self.call("POST", f"/admin/v2/namespaces/{namespace}/retention", json=retention)
 
     async def clusters(self) -> list[str]:
-        found: list[str] = await self.get("/admin/v2/clusters")
-        return found
+        return await self.get("/admin/v2/clusters", _texts)
 
     async def broker_settings(self) -> dict[str, str]:
-        found: dict[str, str] = await self.get("/admin/v2/brokers/configuration/runtime")
-        return found
+        return await self.get("/admin/v2/brokers/configuration/runtime", _mapping)
 
     async def tenants(self) -> list[str]:
-        found: list[str] = await self.get("/admin/v2/tenants")
-        return found
+        return await self.get("/admin/v2/tenants", _texts)
 
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:
-        found: dict[str, Any] = await self.get(f"/admin/v2/namespaces/{namespace}")
-        return found
+        return await self.get(f"/admin/v2/namespaces/{namespace}", _mapping)
 
 
 def _checked(method: str, url: httpx.URL, response: httpx.Response) -> httpx.Response:
     status = response.status_code
+    if status < 300 and "html" in response.headers.get("content-type", ""):  # a proxy's page; brokers answer JSON or nothing
+        raise Unavailable(f"{method} {url.path}: the answer is not that of a broker: {_reason(response)}")
     if status < 300:
         return response
     text = f"{method} {url.path}: {status} {_reason(response)}"
@@ -247,12 +248,43 @@ def _reason(response: httpx.Response) -> str:
         return " ".join(re.sub(r"(?s)<(style|head).*?</\1>|<[^>]*>", " ", response.text).split())[:200]
 
 
+def _texts(found: Any) -> list[str]:
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise TypeError("not a list of names")
+    return found
+
+
+def _mapping(found: Any) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise TypeError("not an object")
+    return found
+
+
+def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
+    # While brokers stop, the topic itself may stand among them.
+    indexes = {name: name.rpartition("-partition-")[2] for name in found["partitions"]}
+    return {int(index): _mapping(found["partitions"][name]) for name, index in indexes.items() if index.isdigit()}
+
+
+def _compacted_ledger(stats: Any) -> int:
+    return int((stats.get("compactedLedger") or {}).get("ledgerId", -1))
+
+
+def _mark_delete_position(name: str, stats: Any) -> Position | None:
+    cursors = stats.get("cursors", {})
+    cursor = cursors.get(quote(name, safe="")) or cursors.get(name)
+    if cursor is None:
+        return None
+    ledger, _, entry = cursor["markDeletePosition"].partition(":")
+    return Position(int(ledger), int(entry))
+
+
 def _position(found: dict[str, Any]) -> Position | None:
     ledger, entry = int(found["ledgerId"]), int(found["entryId"])
     return None if ledger < 0 or entry < 0 else Position(ledger, entry)
 
 
-def _log_stats(internal: dict[str, Any], info: dict[str, Any]) -> LogStats:
+def _ledgers(internal: dict[str, Any]) -> tuple[LedgerInfo, ...]:
     # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. The list is not
     # sorted when some of it is offloaded.
     known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
@@ -263,5 +295,9 @@ def _log_stats(internal: dict[str, Any], info: dict[str, Any]) -> LogStats:
         size = int(internal["currentLedgerSize"]) if open_one else int(ledger["size"])
         if entries > 0:
             ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size))
+    return tuple(ledgers)
+
+
+def _index_property(info: dict[str, Any]) -> int | None:
     index = (info.get("properties") or {}).get("index")
-    return LogStats(tuple(ledgers), None if index is None else int(index))
+    return None if index is None else int(index)

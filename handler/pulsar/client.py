@@ -7,8 +7,8 @@ in work stops reading it, and a reader's Flow or a lookup behind them would wait
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+from functools import partial
 from typing import Final, Literal
 
 from handler.pulsar.connection import KEEPALIVE_SECONDS, Connection
@@ -17,6 +17,7 @@ from handler.pulsar.errors import Unavailable, from_code
 from handler.pulsar.producer import SHARED, Producer, ProducerEvents
 from handler.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 from handler.pulsar.reader import Reader, ReaderEvents
+from handler.tasks import Shared, every
 
 log = logging.getLogger(__name__)
 
@@ -39,22 +40,18 @@ class PulsarClient:
         self._service_urls = [url.removeprefix("pulsar://").rstrip("/") for url in service_url.split(",")]
         self._listener_name = listener_name
         self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
-        self._opening: dict[tuple[str, str | None, Purpose], asyncio.Task[Connection]] = {}
+        self._opening: Shared[tuple[str, str | None, Purpose], Connection] = Shared()
         self._current = 0  # the service address that answered last
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper = every(IDLE_SECONDS / 4, "closing of idle connections", self._close_idle)
 
     # --- connections
 
     def start(self) -> None:
-        self._sweeper = asyncio.create_task(self._close_idle())
+        self._sweeper.start()
 
     async def close(self) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
-        for task in self._opening.values():
-            task.cancel()
+        await self._sweeper.stopped()
+        await self._opening.close()
         for connection in list(self._connections.values()):
             connection.close()
 
@@ -64,33 +61,24 @@ class PulsarClient:
         if connection is not None and connection.alive:
             connection.last_used = asyncio.get_running_loop().time()
             return connection
-        task = self._opening.get(key)
-        if task is None:
-            task = asyncio.create_task(self._open(key))
-            self._opening[key] = task
-        return await asyncio.shield(task)
+        return await self._opening.call(key, partial(self._open, key))
 
     async def _open(self, key: tuple[str, str | None, Purpose]) -> Connection:
-        try:
-            connection = await Connection.open(key[0], self._forget, key[1], keepalive_seconds=KEEPALIVE[key[2]])
-            connection.last_used = asyncio.get_running_loop().time()
-            self._connections[key] = connection
-            return connection
-        finally:
-            self._opening.pop(key, None)
+        connection = await Connection.open(key[0], self._forget, key[1], keepalive_seconds=KEEPALIVE[key[2]])
+        connection.last_used = asyncio.get_running_loop().time()
+        self._connections[key] = connection
+        return connection
 
     def _forget(self, lost: Connection) -> None:
         for key, connection in list(self._connections.items()):
             if connection is lost:
                 del self._connections[key]
 
-    async def _close_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(IDLE_SECONDS / 4)
-            for connection in list(self._connections.values()):
-                if connection.idle and loop.time() - connection.last_used > IDLE_SECONDS:
-                    connection.close()
+    def _close_idle(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._connections.values()):
+            if connection.idle and now - connection.last_used > IDLE_SECONDS:
+                connection.close()
 
     async def _service_connection(self) -> Connection:
         """Any broker of the service URL: the one that answered last, or the next that does."""

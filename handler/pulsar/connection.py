@@ -7,7 +7,6 @@ dropped, for after a close some are always still under way.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final, Protocol, cast
@@ -21,6 +20,7 @@ from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable, from_code
 from handler.pulsar.frames import decode_entry, encode_command, split_command
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from handler.telemetry import metrics
 from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._next_id = 0
-        self._connected: asyncio.Future[BaseCommand] = self._loop.create_future()
+        self._connected = self._future()
         self._lost: PulsarError | None = None
         self._heard = True
         self._keepalive: asyncio.TimerHandle | None = None
@@ -142,8 +142,6 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         if not self._connected.done():
             self._connected.set_exception(reason)
-            with contextlib.suppress(PulsarError):
-                self._connected.result()  # nobody may be waiting; the reason is in the log of who is
         for waiting in self._requests.values():
             if not waiting.done():
                 waiting.set_exception(reason)
@@ -153,7 +151,7 @@ class Connection(asyncio.Protocol):
         self.consumers.clear()
         self._on_lost(self)
         for sink in sinks:
-            sink.on_end(reason)
+            _tell_end(sink, reason)
 
     def _keep_alive(self) -> None:
         """PING when the broker was silent for an interval, give up after a second one."""
@@ -179,12 +177,31 @@ class Connection(asyncio.Protocol):
         self._heard = True
         try:
             for frame in self._frames.feed(data):
-                self._handle(*split_command(frame))
+                command, rest = split_command(frame)
+                try:
+                    self._handle(command, rest)
+                except (ProtocolError, DecodeError):
+                    raise
+                except Exception:
+                    self._end_addressee(command)
         except (ProtocolError, DecodeError) as error:
             log.error("closing the connection to %s: %s", self.url, error)
             self.abort(Unavailable(f"{self.url} sent a broken frame: {error}"))
 
     # --- writing
+
+    def close_producer(self, producer_id: int) -> None:
+        """Tell the broker; nobody waits for its answer."""
+        command = BaseCommand(type=Type.CLOSE_PRODUCER)
+        command.close_producer.producer_id = producer_id
+        command.close_producer.request_id = self.new_id()
+        self.write_command(command)
+
+    def close_consumer(self, consumer_id: int) -> None:
+        command = BaseCommand(type=Type.CLOSE_CONSUMER)
+        command.close_consumer.consumer_id = consumer_id
+        command.close_consumer.request_id = self.new_id()
+        self.write_command(command)
 
     def new_id(self) -> int:
         self._next_id += 1
@@ -198,11 +215,17 @@ class Connection(asyncio.Protocol):
     def write_command(self, command: BaseCommand) -> None:
         self.write(encode_command(command))
 
+    def _future(self) -> asyncio.Future[BaseCommand]:
+        """An answer to come. Whoever waits for it may give up before it fails."""
+        answer: asyncio.Future[BaseCommand] = self._loop.create_future()
+        answer.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+        return answer
+
     async def request(self, request_id: int, command: BaseCommand, seconds: float = REQUEST_SECONDS) -> BaseCommand:
         """Send a command and wait for the answer with its request id."""
         if self._lost is not None:
             raise self._lost
-        answer: asyncio.Future[BaseCommand] = self._loop.create_future()
+        answer = self._future()
         self._requests[request_id] = answer
         self.write_command(command)
         return await self._await_answer(request_id, answer, seconds)
@@ -211,7 +234,7 @@ class Connection(asyncio.Protocol):
         """Wait for one more answer to a request: a WaitForExclusive producer gets two (PIP-68)."""
         if self._lost is not None:
             raise self._lost
-        answer: asyncio.Future[BaseCommand] = self._loop.create_future()
+        answer = self._future()
         self._requests[request_id] = answer
         return await self._await_answer(request_id, answer, seconds)
 
@@ -239,6 +262,23 @@ class Connection(asyncio.Protocol):
                 consumer.on_entry(decode_entry(message_id.ledger_id, message_id.entry_id, rest))
         else:
             self._handle_rarer(command)
+
+    def _end_addressee(self, command: BaseCommand) -> None:
+        """A producer or consumer has failed at a frame: it ends, and the others on the connection go on."""
+        metrics.TASK_FAILURES.labels("connection").inc()
+        log.exception("a frame of type %s from %s could not be handled", command.type, self.url)
+        reason = Unavailable("the sidecar failed at a frame")
+        match command.type:
+            case Type.SEND_RECEIPT | Type.SEND_ERROR:
+                receipt = command.send_receipt if command.type == Type.SEND_RECEIPT else command.send_error
+                if (producer := self.producers.pop(receipt.producer_id, None)) is not None:
+                    self.close_producer(receipt.producer_id)
+                    _tell_end(producer, reason)
+            case Type.MESSAGE | Type.ACTIVE_CONSUMER_CHANGE:
+                change = command.message if command.type == Type.MESSAGE else command.active_consumer_change
+                if (consumer := self.consumers.pop(change.consumer_id, None)) is not None:
+                    self.close_consumer(change.consumer_id)
+                    _tell_end(consumer, reason)
 
     def _handle_rarer(self, command: BaseCommand) -> None:
         match command.type:
@@ -297,3 +337,11 @@ class Connection(asyncio.Protocol):
             waiting.set_exception(failure)
         elif not self._connected.done():
             self._connected.set_exception(failure)
+
+
+def _tell_end(sink: ProducerSink | ConsumerSink, reason: PulsarError) -> None:
+    try:
+        sink.on_end(reason)
+    except Exception:  # the others on the connection are told all the same
+        metrics.TASK_FAILURES.labels("connection").inc()
+        log.exception("the end of a producer or consumer could not be told")

@@ -121,10 +121,7 @@ class Producer:
         if self._open:
             self._open = False
             if self._connection.producers.pop(self._id, None) is not None:
-                command = BaseCommand(type=Type.CLOSE_PRODUCER)
-                command.close_producer.producer_id = self._id
-                command.close_producer.request_id = self._connection.new_id()
-                self._connection.write_command(command)
+                self._connection.close_producer(self._id)
 
     def abort_connection(self, reason: PulsarError) -> None:
         """A SEND was never answered: the connection can't be trusted any more."""

@@ -119,10 +119,7 @@ class Reader:
         if self._open:
             self._open = False
             if self._connection.consumers.pop(self._id, None) is not None:
-                command = BaseCommand(type=Type.CLOSE_CONSUMER)
-                command.close_consumer.consumer_id = self._id
-                command.close_consumer.request_id = self._connection.new_id()
-                self._connection.write_command(command)
+                self._connection.close_consumer(self._id)
 
     # --- from the connection
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import Final, cast
 
 from handler.errors import ConfigError
 from handler.server.budget import ByteBudget
 from handler.server.connection import Dispatch, KafkaConnection
+from handler.tasks import every
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Listener:
         self._idle_seconds = idle_seconds
         self._connections: set[KafkaConnection] = set()
         self._server: asyncio.Server | None = None
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper = every(min(30.0, idle_seconds / 2), "closing of idle clients", self._close_idle)
         self._empty = asyncio.Event()
 
     async def start(self, host: str, port: int) -> int:
@@ -36,7 +36,7 @@ class Listener:
         except OSError as error:
             where = f"{host}:{port} ({error.strerror})"
             raise ConfigError(f"can't listen on {where}: set kafka.listen to a free address of this machine") from error
-        self._sweeper = asyncio.create_task(self._close_idle())
+        self._sweeper.start()
         return int(self._server.sockets[0].getsockname()[1])
 
     def _accept(self) -> asyncio.Protocol:
@@ -52,23 +52,17 @@ class Listener:
         if not self._connections:
             self._empty.set()
 
-    async def _close_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(min(30.0, self._idle_seconds / 2))
-            now = loop.time()
-            for connection in list(self._connections):
-                if now - connection.last_active > self._idle_seconds:
-                    connection.abort()  # a close would wait for a client that takes nothing any more
+    def _close_idle(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._connections):
+            if now - connection.last_active > self._idle_seconds:
+                connection.abort()  # a close would wait for a client that takes nothing any more
 
     async def drain(self, seconds: float) -> bool:
         """Stop accepting, let everyone finish; True when all did in time."""
         if self._server is not None:
             self._server.close()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
+        await self._sweeper.stopped()
         self._empty.clear()
         for connection in list(self._connections):
             connection.drain()

@@ -12,6 +12,7 @@ from typing import Final
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.tasks import Shared
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class Catalog:
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._gone_at: OrderedDict[TopicName, float] = OrderedDict()
-        self._creating: dict[TopicName, asyncio.Task[Topic]] = {}
+        self._creating: Shared[TopicName, Topic] = Shared()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._cluster_id: str | None = None
 
@@ -149,12 +150,7 @@ class Catalog:
 
     async def create_if_missing(self, name: TopicName, partitions: int) -> Topic:
         """Make a topic that many clients may ask for at once: they share one attempt."""
-        task = self._creating.get(name)
-        if task is None:
-            task = asyncio.create_task(self._create_or_find(name, partitions))
-            self._creating[name] = task
-            task.add_done_callback(lambda _: self._creating.pop(name, None))
-        return await asyncio.shield(task)
+        return await self._creating.call(name, lambda: self._create_or_find(name, partitions))
 
     async def _create_or_find(self, name: TopicName, partitions: int) -> Topic:
         try:

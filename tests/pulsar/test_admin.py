@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -90,6 +91,48 @@ async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, k
     client = admin("http://one", lambda _: httpx.Response(status, json={"reason": "because"}))
     with pytest.raises(kind, match="because"):
         await client.partitions("persistent://public/default/t")
+
+
+TOPIC = "persistent://public/default/t-partition-0"
+QUESTIONS: list[Callable[[PulsarAdmin], Awaitable[Any]]] = [
+    lambda admin: admin.partitioned_topics("public/default"),
+    lambda admin: admin.partitions(TOPIC),
+    lambda admin: admin.created_at(TOPIC),
+    lambda admin: admin.log_stats(TOPIC),
+    lambda admin: admin.find_index(TOPIC, 3),
+    lambda admin: admin.find_time(TOPIC, 3),
+    lambda admin: admin.partition_stats(TOPIC),
+    lambda admin: admin.compacted_ledger(TOPIC),
+    lambda admin: admin.is_compacted(TOPIC),
+    lambda admin: admin.acknowledged(TOPIC, "s"),
+    lambda admin: admin.clusters(),
+    lambda admin: admin.broker_settings(),
+    lambda admin: admin.tenants(),
+    lambda admin: admin.namespace_policies("public/default"),
+]
+
+
+@pytest.mark.parametrize("question", range(len(QUESTIONS)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        httpx.Response(200, html="<html><head>x</head><body>Please log in</body></html>"),
+        httpx.Response(200, content=b"<html>Please log in</html>"),
+        httpx.Response(200, content=b""),
+        httpx.Response(200, json=7),
+        httpx.Response(302, headers={}),
+    ],
+    ids=["page", "untyped page", "nothing", "number", "redirect to nowhere"],
+)
+async def test_an_odd_answer_is_that_of_a_broker_that_is_away(question: int, page: httpx.Response) -> None:
+    with pytest.raises(Unavailable, match="GET"):
+        await QUESTIONS[question](admin("http://one", lambda _: page))
+
+
+async def test_a_page_is_no_sign_that_something_was_changed() -> None:
+    client = admin("http://one", lambda _: httpx.Response(200, html="<html><body>Please log in</body></html>"))
+    with pytest.raises(Unavailable, match="Please log in"):
+        await client.create_topic("persistent://public/default/t", 3)
 
 
 async def test_redirects_in_a_circle_end() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+
 import pytest
 
 from handler.pulsar import client as client_module
 from handler.pulsar import connection as connection_module
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import Unavailable
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
     TOPIC,
     Events,
     fake_broker,
     reading,
+    receipt,
     serving_broker,
     until,
 )
@@ -85,3 +89,59 @@ async def test_a_request_without_an_answer_ends_with_its_time(monkeypatch: pytes
         with pytest.raises(Unavailable, match="did not answer"):
             await connection.request(77, command, 0.05)
         await client.close()
+
+
+async def test_one_that_fails_at_a_frame_ends_alone() -> None:
+    class Failing(Events):
+        def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+            raise ZeroDivisionError
+
+    async with serving_broker() as broker:
+        client = PulsarClient(broker.url)
+        failing, other = Failing(), Events()
+        first = await client.producer(TOPIC, "first", failing)
+        second = await client.producer(TOPIC, "second", other)
+        (link,) = (link for link in broker.links if link.of_type(Type.PRODUCER))
+        for producer in (first, second):
+            producer.send(0, 1, b"x")
+            link.send(receipt(producer._id, 0, 1, 0))
+        await failing.wait()
+        assert failing.ended[0].retriable
+        await other.wait()
+        assert other.receipts == [(0, 1, 0)]
+        assert not other.ended
+        await until(lambda: link.of_type(Type.CLOSE_PRODUCER))
+        assert [closed.close_producer.producer_id for closed in link.of_type(Type.CLOSE_PRODUCER)] == [first._id]
+        await client.close()
+
+
+async def test_an_end_that_fails_for_one_is_told_to_the_others() -> None:
+    class Failing(Events):
+        def on_end(self, reason: PulsarError) -> None:
+            raise ZeroDivisionError
+
+    async with serving_broker() as broker:
+        client = PulsarClient(broker.url)
+        other = Events()
+        await client.producer(TOPIC, "first", Failing())
+        await client.producer(TOPIC, "second", other)
+        (link,) = (link for link in broker.links if link.of_type(Type.PRODUCER))
+        link.cut()
+        await other.wait()
+        assert other.ended
+        await client.close()
+
+
+async def test_a_handshake_that_is_cut_leaves_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    async with fake_broker(lambda _command, _link: None) as broker:
+        broker.silent_handshake = True
+        client = PulsarClient(broker.url)
+        asking = asyncio.create_task(client.protocol_version())
+        await until(lambda: broker.links)
+        asking.cancel()
+        broker.links[0].cut()
+        await until(lambda: not len(client._opening))
+        await client.close()
+    del asking
+    gc.collect()
+    assert "never retrieved" not in caplog.text
