@@ -134,7 +134,9 @@ class Sidecar:
     async def drain(self) -> bool:
         await self.control.drain()
         self.services.groups.leave()
-        return await self.listener.drain(self.config.limits.drain_seconds)
+        seconds = self.config.limits.drain_seconds
+        drained = await asyncio.gather(self.listener.drain(seconds), self.control.finish(seconds))
+        return all(drained)
 
     async def close(self) -> None:
         await self.services.groups.close()

@@ -229,4 +229,4 @@ def handle(services: Services, call: Call) -> Result:
     return _Fetch(services, call, plan).begin()
 
 
-API: Final = Api(1, "Fetch", 4, 18, handle)
+API: Final = Api(1, "Fetch", 4, 18, handle, ends_with_client=True)

@@ -78,4 +78,4 @@ async def _handle(services: Services, call: Call) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-API: Final = Api(2, "ListOffsets", 1, 11, _handle)
+API: Final = Api(2, "ListOffsets", 1, 11, _handle, ends_with_client=True)

@@ -122,4 +122,4 @@ async def _handle(services: Services, call: Call) -> Answer:
     }
 
 
-API: Final = Api(3, "Metadata", 0, 13, _handle)
+API: Final = Api(3, "Metadata", 0, 13, _handle, ends_with_client=True)

@@ -161,4 +161,4 @@ def _handle(services: Services, call: Call) -> Result:
     return _of_many(services, call) if call.version >= GROUPS_SINCE else _handle_one(services, call)
 
 
-API: Final = Api(9, "OffsetFetch", 1, 10, _handle)
+API: Final = Api(9, "OffsetFetch", 1, 10, _handle, ends_with_client=True)

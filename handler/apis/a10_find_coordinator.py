@@ -50,4 +50,4 @@ async def _handle(services: Services, call: Call) -> Answer:
     return {"throttle_time": 0, "coordinators": found}
 
 
-API: Final = Api(10, "FindCoordinator", 0, 6, _handle)
+API: Final = Api(10, "FindCoordinator", 0, 6, _handle, ends_with_client=True)

@@ -60,4 +60,4 @@ def _answer(version: int, answer: JoinAnswer) -> Answer:
     }
 
 
-API: Final = Api(11, "JoinGroup", 0, 9, coordinated(_handle, _refuse))
+API: Final = Api(11, "JoinGroup", 0, 9, coordinated(_handle, _refuse), ends_with_client=True)

@@ -41,4 +41,4 @@ def _answer(answer: SyncAnswer) -> Answer:
     }
 
 
-API: Final = Api(14, "SyncGroup", 0, 5, coordinated(_handle, _refuse))
+API: Final = Api(14, "SyncGroup", 0, 5, coordinated(_handle, _refuse), ends_with_client=True)

@@ -66,4 +66,4 @@ def _told(group: ClassicGroup) -> dict[str, Any]:
     }
 
 
-API: Final = Api(15, "DescribeGroups", 0, 6, _handle)
+API: Final = Api(15, "DescribeGroups", 0, 6, _handle, ends_with_client=True)

@@ -50,4 +50,4 @@ def _type(group: Group) -> str:
     return CLASSIC if isinstance(group, ClassicGroup) else CONSUMER
 
 
-API: Final = Api(16, "ListGroups", 0, 5, _handle)
+API: Final = Api(16, "ListGroups", 0, 5, _handle, ends_with_client=True)

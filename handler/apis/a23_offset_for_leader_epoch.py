@@ -48,4 +48,4 @@ async def _handle(services: Services, call: Call) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-API: Final = Api(23, "OffsetForLeaderEpoch", 2, 4, _handle)
+API: Final = Api(23, "OffsetForLeaderEpoch", 2, 4, _handle, ends_with_client=True)

@@ -42,4 +42,4 @@ async def _handle(services: Services, call: Call) -> Answer:
     return answer | {"error_code": ErrorCode.none, "cluster_id": cluster_id, "brokers": brokers}
 
 
-API: Final = Api(60, "DescribeCluster", 0, 2, _handle)
+API: Final = Api(60, "DescribeCluster", 0, 2, _handle, ends_with_client=True)

@@ -83,4 +83,4 @@ def _partitions(group: ConsumerGroup, assignment: Assignment) -> dict[str, Any]:
     return {"topic_partitions": topics}
 
 
-API: Final = Api(69, "ConsumerGroupDescribe", 0, 1, _handle)
+API: Final = Api(69, "ConsumerGroupDescribe", 0, 1, _handle, ends_with_client=True)

@@ -79,4 +79,4 @@ def _topic(name: str, topic: Topic | ErrorCode, partitions: list[dict[str, Any]]
     }
 
 
-API: Final = Api(75, "DescribeTopicPartitions", 0, 0, _handle)
+API: Final = Api(75, "DescribeTopicPartitions", 0, 0, _handle, ends_with_client=True)

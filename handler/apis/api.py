@@ -85,6 +85,9 @@ class Api:
     lowest: int
     highest: int
     handle: Handler
+    # A question or a wait: nothing is left of it when its client goes. A member that joins stays until its session
+    # ends, only its answer is for nobody. All that changes something runs to its end.
+    ends_with_client: bool = False
     # The lowest version that ApiVersions tells, where that is not the lowest that is served.
     advertised_lowest: int | None = None
     # For an API that is asked so often that its bytes are read and written by hand.

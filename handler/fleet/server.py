@@ -5,6 +5,7 @@ Service and messages are in `grpc/handler/control/v1/control.proto`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -19,6 +20,8 @@ from handler.errors import ConfigError, ProtocolError
 log = logging.getLogger(__name__)
 
 SERVICE: Final = "kafka_sidecar.control.v1.Control"
+# Requests of other sidecars at once. A request that waits for its group holds little; this many are more than any fleet sends.
+MAX_WORKS: Final = 10_000
 MAX_MESSAGE: Final = 128 * 1024 * 1024
 OPTIONS: Final = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
 _SERVER: Final = [
@@ -39,6 +42,7 @@ class ControlServer:
         self._topics_deleted = topics_deleted
         self._server: Any = None
         self._health = health.HealthServicer()
+        self._works: set[asyncio.Future[bytes]] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which the system chose if `port` is 0."""
@@ -63,8 +67,14 @@ class ControlServer:
 
     async def _forward(self, request: ForwardRequest, context: Any) -> ForwardResponse:
         await self._check(request.to, context)
+        if len(self._works) >= MAX_WORKS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_WORKS} requests are in work")
+        # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
+        work = asyncio.ensure_future(self._serve(request.frame, request.peer))
+        self._works.add(work)
+        work.add_done_callback(self._done)
         try:
-            return ForwardResponse(frame=await self._serve(request.frame, request.peer))
+            return ForwardResponse(frame=await asyncio.shield(work))
         except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise AssertionError("abort raises") from error
@@ -78,12 +88,26 @@ class ControlServer:
         if to != self._name:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this is another sidecar")
 
+    def _done(self, work: asyncio.Future[bytes]) -> None:
+        self._works.discard(work)
+        if not work.cancelled():
+            work.exception()  # looked at: the other sidecar may wait no more
+
     async def drain(self) -> None:
         """Say that no more should be sent here."""
         if self._server is not None:
             await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
 
+    async def finish(self, seconds: float) -> bool:
+        """Wait for what is in work; True when all of it came to its end."""
+        if not self._works:
+            return True
+        _, left = await asyncio.wait(set(self._works), timeout=seconds)
+        return not left
+
     async def close(self) -> None:
         if self._server is not None:
             await self._server.stop(grace=None)
             self._server = None
+        for work in self._works:
+            work.cancel()

@@ -3,7 +3,8 @@
 Requests are begun in the order they come, many may be in work, and answers leave in the order of
 the requests. Reading stops while the client takes no answers, while too many of its requests are
 in work, and while the process has no bytes to spare. States: serving → draining (no new requests,
-what is begun is answered) → closed.
+what is begun is answered) → closed. What changes something runs to its end also when its client goes:
+until then the connection counts as one of the listener's, which bounds how much of that there can be.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Handled(Protocol):
     def api(self) -> str: ...
     @property
     def answer(self) -> Result: ...
+    @property
+    def ends_with_client(self) -> bool: ...
     def encode(self, answer: Any) -> bytes | bytearray: ...
     def took(self, seconds: float) -> None: ...
 
@@ -47,14 +50,15 @@ Dispatch = Callable[["KafkaConnection", memoryview], Handled]
 class _Slot:
     """A place in the order of answers."""
 
-    __slots__ = ("answer", "begun", "handled", "orphaned", "ready", "size", "task")
+    __slots__ = ("abandoned", "answer", "begun", "handled", "orphaned", "ready", "size", "task")
 
     def __init__(self, handled: Handled, size: int, begun: float) -> None:
         self.handled = handled
         self.size = size
         self.begun = begun
         self.ready = False
-        self.orphaned = False  # its client is gone while its work goes on
+        self.abandoned = False  # its client is gone, and nobody waits for it
+        self.orphaned = False  # its client is gone, and its work goes on
         self.answer: Mapping[str, Any] | bytes | None = None  # stays None where no answer is to be sent
         self.task: asyncio.Future[Any] | None = None
 
@@ -72,6 +76,7 @@ class KafkaConnection(asyncio.Protocol):
         self._reserved = 0  # for the frame that is still arriving
         self._waiting_for_budget = False
         self._client_is_slow = False
+        self._orphans = 0
         self._draining = False
         self._paused = False
         self._resuming = False
@@ -99,13 +104,17 @@ class KafkaConnection(asyncio.Protocol):
         self._reserved = 0
         slots, self._slots = self._slots, deque()
         for slot in slots:
-            if slot.task is not None:
-                slot.task.cancel()  # a long poll ends with its client
-            slot.orphaned = slot.task is None and not slot.ready
-            if not slot.orphaned:
+            if slot.ready or slot.handled.ends_with_client:
+                slot.abandoned = True
+                if slot.task is not None:
+                    slot.task.cancel()
                 self._release(slot.size)
+            else:
+                slot.orphaned = True
+                self._orphans += 1
         self._backlog.clear()
-        self._on_lost(self)
+        if not self._orphans:
+            self._on_lost(self)
 
     def eof_received(self) -> bool:
         return False
@@ -196,18 +205,23 @@ class KafkaConnection(asyncio.Protocol):
     # --- answering
 
     def _task_done(self, slot: _Slot, task: asyncio.Future[Any]) -> None:
-        if task.cancelled():
-            return
-        failure = task.exception()
+        failure = None if task.cancelled() else task.exception()
         if failure is not None:
             log.error("a %s request of %s ended in an error of the sidecar", slot.handled.api, self.peer, exc_info=failure)
             self.abort()
-            return
-        self._finish(slot, task.result())
+        if not task.cancelled() and failure is None:
+            self._finish(slot, task.result())
+        elif slot.orphaned:
+            self._finish(slot, None)
 
     def _finish(self, slot: _Slot, answer: Mapping[str, Any] | bytes | None) -> None:
         if slot.orphaned:
             self._release(slot.size)
+            self._orphans -= 1
+            if not self._orphans:
+                self._on_lost(self)
+            return
+        if slot.abandoned:
             return
         slot.ready = True
         slot.answer = answer

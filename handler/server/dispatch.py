@@ -56,6 +56,10 @@ class Handled:
     def api(self) -> str:
         return self._route.api.name
 
+    @property
+    def ends_with_client(self) -> bool:
+        return self._route.api.ends_with_client
+
     def encode(self, answer: Mapping[str, Any] | bytes) -> bytes | bytearray:
         if isinstance(answer, bytes):
             return _SIZE.pack(len(answer)) + answer

@@ -48,22 +48,28 @@ async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_t
             await peers.forward("127.0.0.1:1", "me", b"abc", "10.0.0.1:5")
 
 
-async def test_a_long_poll_ends_with_whoever_waits_for_it() -> None:
-    begun, ended = asyncio.Event(), asyncio.Event()
+async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and_is_waited_for() -> None:
+    begun, go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def serve(frame: bytes, peer: str) -> bytes:
         begun.set()
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.set()
+        await go.wait()
+        ended.set()
         return b""
 
-    async with serving(serve) as (peers, address):
-        waiting = asyncio.create_task(peers.forward(address, "me", b"abc", "10.0.0.1:5"))
-        await begun.wait()
-        waiting.cancel()
-        await asyncio.wait_for(ended.wait(), 5)
+    server = ControlServer("me", serve, deleted.extend)
+    port = await server.start("127.0.0.1", 0)
+    peers = Peers(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
+    await begun.wait()
+    waiting.cancel()
+    await asyncio.sleep(0.1)
+    assert not await server.finish(0.01)
+    go.set()
+    assert await server.finish(5)
+    assert ended.is_set()
+    await peers.close()
+    await server.close()
 
 
 async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:

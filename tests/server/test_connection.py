@@ -48,6 +48,7 @@ class Work:
 
     answer: Any
     api: str = "Test"
+    ends_with_client: bool = True
 
     def encode(self, answer: Mapping[str, Any]) -> bytes:
         if "broken" in answer:
@@ -68,6 +69,7 @@ class Client:
     works: list[Promise[Any]] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)
     lost: int = 0
+    changes: bool = False  # its requests change something
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport()
@@ -85,10 +87,10 @@ class Client:
         if body == b"bug":
             raise RuntimeError("a bug")
         if body in self.answers:
-            return Work(self.answers[body])
+            return Work(self.answers[body], ends_with_client=not self.changes)
         promise: Promise[Any] = Promise()
         self.works.append(promise)
-        return Work(promise)
+        return Work(promise, ends_with_client=not self.changes)
 
     def send(self, *bodies: bytes) -> None:
         self.connection.data_received(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
@@ -270,9 +272,34 @@ async def test_answers_that_nobody_takes_are_not_encoded() -> None:
 
 
 async def test_work_that_outlives_its_client_keeps_its_bytes_until_it_is_done() -> None:
-    client = Client()
+    client = Client(changes=True)
     client.send(b"x" * 50)
     client.connection.connection_lost(None)
     assert client.budget.used == 50
+    assert client.lost == 0, "it counts as a connection until then"
     client.resolve(0, b"too late")
     assert client.budget.used == 0
+    assert client.lost == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_changes_something_is_not_cancelled_with_its_client(fails: bool) -> None:
+    go, done = asyncio.Event(), asyncio.Event()
+
+    async def change() -> dict[str, Any]:
+        await go.wait()
+        done.set()
+        if fails:
+            raise ZeroDivisionError
+        return {"bytes": b""}
+
+    client = Client({b"delete": change()}, changes=True)
+    client.send(b"delete")
+    await asyncio.sleep(0)
+    client.connection.connection_lost(None)
+    await asyncio.sleep(0.01)
+    assert client.lost == 0
+    go.set()
+    await asyncio.wait_for(done.wait(), 1)
+    await asyncio.sleep(0)
+    assert (client.lost, client.budget.used) == (1, 0)
