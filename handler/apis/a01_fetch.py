@@ -223,7 +223,7 @@ def _topic_answer(topic: Any, partitions: list[dict[str, Any]]) -> dict[str, Any
 
 
 def handle(services: Services, call: Call) -> Result:
-    plan = services.sessions.plan(call.request)
+    plan = services.sessions.plan(call.request, services.clock())
     if plan.error is not ErrorCode.none:
         return {"throttle_time": 0, "error_code": plan.error, "session_id": plan.session_id, "responses": ()}
     return _Fetch(services, call, plan).begin()

@@ -16,8 +16,12 @@ from kio.schema.errors import ErrorCode
 
 # max.incremental.fetch.session.cache.slots.
 MAX_SESSIONS: Final = 1_000
-# A consumer may read many partitions, not without bound.
+# FetchSession's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
+EVICTION_SECONDS: Final = 120.0
+SMALLEST_SECONDS: Final = 1.0
+# A consumer may read many partitions, not without bound; nor may all of them together: each takes about 300 bytes here.
 MAX_PARTITIONS: Final = 50_000
+MAX_ALL_PARTITIONS: Final = 100_000
 FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 MAX_EPOCH: Final = 2**31 - 1
@@ -47,6 +51,8 @@ class FetchedPartition:
 class Session:
     session_id: int
     epoch: int
+    created_at: float
+    used_at: float
     partitions: OrderedDict[Key, FetchedPartition] = field(default_factory=OrderedDict)
 
 
@@ -75,44 +81,84 @@ def _wanted(request: Any) -> list[FetchedPartition]:
 
 
 class FetchSessions:
+    """The sessions of all consumers. Those in use are kept, as Kafka's FetchSessionCache does.
+
+    When there is no room, a new session takes the place of one that nobody has used for EVICTION_SECONDS, or of
+    one that is older than that and smaller than itself; where there is none of these it is not made. Its consumer
+    is told session 0, and sends whole requests.
+    """
+
     def __init__(self) -> None:
-        self._sessions: OrderedDict[int, Session] = OrderedDict()
+        self._sessions: OrderedDict[int, Session] = OrderedDict()  # the one that was not used for longest is first
+        self._partitions = 0
+        self._smallest = (-EVICTION_SECONDS, 0)  # when it was looked for, and how many partitions it has
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, request: Any) -> FetchPlan:
+    @property
+    def partitions(self) -> int:
+        return self._partitions
+
+    def plan(self, request: Any, now: float) -> FetchPlan:
         session_id = getattr(request, "session_id", 0)
         epoch = getattr(request, "session_epoch", FINAL_EPOCH)
         wanted = _wanted(request)
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             if session_id:
-                self._sessions.pop(session_id, None)
-            if epoch == FINAL_EPOCH or not wanted or len(wanted) > MAX_PARTITIONS:
-                return FetchPlan(wanted, None, incremental=False)
-            session = self._create(wanted)
-            return FetchPlan(list(session.partitions.values()), session, incremental=False)
+                self._remove(session_id)
+            session = self._create(wanted, now) if epoch == INITIAL_EPOCH else None
+            return FetchPlan(wanted if session is None else list(session.partitions.values()), session, incremental=False)
         found = self._sessions.get(session_id)
         if found is None:
             return FetchPlan([], None, incremental=False, error=ErrorCode.fetch_session_id_not_found)
         if epoch != found.epoch:
             return FetchPlan([], found, incremental=False, error=ErrorCode.invalid_fetch_session_epoch)
         self._sessions.move_to_end(session_id)
+        found.used_at = now
         found.epoch = 1 if found.epoch == MAX_EPOCH else found.epoch + 1
+        self._partitions -= len(found.partitions)
         _update(found, wanted, getattr(request, "forgotten_topics_data", ()))
+        self._partitions += len(found.partitions)
         return FetchPlan(list(found.partitions.values()), found, incremental=True)
 
-    def _create(self, wanted: list[FetchedPartition]) -> Session:
+    def _create(self, wanted: list[FetchedPartition], now: float) -> Session | None:
+        if not 0 < len(wanted) <= MAX_PARTITIONS or not self._make_room(len(wanted), now):
+            return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = random.randint(1, MAX_EPOCH)  # noqa: S311 - an id, not a secret
-        session = Session(session_id, 1)
+        session = Session(session_id, 1, now, now)
         for partition in wanted:
             session.partitions[partition.topic, partition.index] = partition
         self._sessions[session_id] = session
-        if len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+        self._partitions += len(session.partitions)
         return session
+
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)
+
+    def _make_room(self, size: int, now: float) -> bool:
+        while len(self._sessions) >= MAX_SESSIONS or self._partitions + size > MAX_ALL_PARTITIONS:
+            evicted = self._evictable(size, now)
+            if evicted is None:
+                return False
+            self._remove(evicted.session_id)
+        return True
+
+    def _evictable(self, size: int, now: float) -> Session | None:
+        unused = next(iter(self._sessions.values()))
+        if now - unused.used_at > EVICTION_SECONDS:
+            return unused
+        looked_at, smallest_size = self._smallest
+        if now - looked_at < SMALLEST_SECONDS and size <= smallest_size:
+            return None  # consumers without a session ask each time, and all sessions would be looked at for each
+        settled = (session for session in self._sessions.values() if now - session.created_at > EVICTION_SECONDS)
+        smallest = min(settled, key=lambda session: len(session.partitions), default=None)
+        self._smallest = now, MAX_PARTITIONS if smallest is None else len(smallest.partitions)
+        return smallest if smallest is not None and len(smallest.partitions) < size else None
 
 
 def _update(session: Session, wanted: list[FetchedPartition], forgotten: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis.fetch_sessions import MAX_SESSIONS, FetchSessions, rotate
+from handler.apis.fetch_sessions import EVICTION_SECONDS, MAX_ALL_PARTITIONS, MAX_SESSIONS, FetchSessions, rotate
 
 
 def _request(session_id: int, epoch: int, partitions: dict[int, int], forgotten: tuple[int, ...] = ()) -> Any:
@@ -22,41 +22,77 @@ def _request(session_id: int, epoch: int, partitions: dict[int, int], forgotten:
 
 def test_a_session_is_opened_goes_on_and_forgets() -> None:
     sessions = FetchSessions()
-    opened = sessions.plan(_request(0, 0, {0: 5, 1: 6}))
+    opened = sessions.plan(_request(0, 0, {0: 5, 1: 6}), 0.0)
     assert opened.session_id > 0
     assert not opened.incremental
-    changed = sessions.plan(_request(opened.session_id, 1, {1: 7}, forgotten=(0,)))
+    changed = sessions.plan(_request(opened.session_id, 1, {1: 7}, forgotten=(0,)), 0.0)
     assert changed.incremental
     assert [(item.index, item.offset) for item in changed.partitions] == [(1, 7)]
-    same = sessions.plan(_request(opened.session_id, 2, {}))
+    same = sessions.plan(_request(opened.session_id, 2, {}), 0.0)
     assert [(item.index, item.offset) for item in same.partitions] == [(1, 7)]
 
 
 def test_an_unknown_session_and_a_wrong_epoch_are_told() -> None:
     sessions = FetchSessions()
-    assert sessions.plan(_request(99, 1, {})).error is ErrorCode.fetch_session_id_not_found
-    opened = sessions.plan(_request(0, 0, {0: 0}))
-    assert sessions.plan(_request(opened.session_id, 5, {})).error is ErrorCode.invalid_fetch_session_epoch
+    assert sessions.plan(_request(99, 1, {}), 0.0).error is ErrorCode.fetch_session_id_not_found
+    opened = sessions.plan(_request(0, 0, {0: 0}), 0.0)
+    assert sessions.plan(_request(opened.session_id, 5, {}), 0.0).error is ErrorCode.invalid_fetch_session_epoch
 
 
 def test_a_final_request_closes_its_session() -> None:
     sessions = FetchSessions()
-    opened = sessions.plan(_request(0, 0, {0: 0}))
-    assert sessions.plan(_request(opened.session_id, -1, {0: 0})).session_id == 0
+    opened = sessions.plan(_request(0, 0, {0: 0}), 0.0)
+    assert sessions.plan(_request(opened.session_id, -1, {0: 0}), 0.0).session_id == 0
     assert len(sessions) == 0
 
 
 def test_partitions_that_were_served_go_to_the_end() -> None:
     sessions = FetchSessions()
-    opened = sessions.plan(_request(0, 0, {0: 0, 1: 0, 2: 0}))
+    opened = sessions.plan(_request(0, 0, {0: 0, 1: 0, 2: 0}), 0.0)
     assert opened.session is not None
     rotate(opened.session, [opened.partitions[0]])
-    again = sessions.plan(_request(opened.session_id, 1, {}))
+    again = sessions.plan(_request(opened.session_id, 1, {}), 0.0)
     assert [item.index for item in again.partitions] == [1, 2, 0]
 
 
-def test_sessions_are_bounded() -> None:
+def test_consumers_above_the_limit_have_no_session_and_take_nobody_elses() -> None:
+    """With each new one in the place of the oldest, a thousand and one consumers would never find theirs."""
     sessions = FetchSessions()
-    for _ in range(MAX_SESSIONS + 10):
-        sessions.plan(_request(0, 0, {0: 0}))
+    ids = [sessions.plan(_request(0, 0, {0: 0}), 0.0).session_id for _ in range(MAX_SESSIONS)]
+    for moment in range(1, 200):
+        without = sessions.plan(_request(0, 0, {0: 0}), float(moment))
+        assert (without.session_id, without.error, len(without.partitions)) == (0, ErrorCode.none, 1)
+        assert all(sessions.plan(_request(one, moment, {}), float(moment)).incremental for one in ids)
     assert len(sessions) == MAX_SESSIONS
+
+
+def test_a_session_that_nobody_uses_makes_room() -> None:
+    sessions = FetchSessions()
+    ids = [sessions.plan(_request(0, 0, {0: 0}), 0.0).session_id for _ in range(MAX_SESSIONS)]
+    for one in ids[1:]:
+        sessions.plan(_request(one, 1, {}), EVICTION_SECONDS)
+    assert sessions.plan(_request(0, 0, {0: 0}), EVICTION_SECONDS + 1).session_id
+    assert sessions.plan(_request(ids[0], 1, {}), EVICTION_SECONDS + 1).error is ErrorCode.fetch_session_id_not_found
+
+
+def test_a_consumer_of_more_partitions_takes_the_place_of_the_smallest_once_that_is_old_enough() -> None:
+    sessions = FetchSessions()
+    ids = [sessions.plan(_request(0, 0, {index: 0 for index in range(2 + number % 7)}), 0.0).session_id for number in range(MAX_SESSIONS)]
+    larger = _request(0, 0, {index: 0 for index in range(9)})
+    assert not sessions.plan(larger, 1.0).session_id, "the others are new"
+    for one in ids:
+        sessions.plan(_request(one, 1, {}), EVICTION_SECONDS)
+    assert not sessions.plan(_request(0, 0, {0: 0, 1: 0}), EVICTION_SECONDS + 2).session_id, "as large as the smallest is not larger"
+    assert sessions.plan(larger, EVICTION_SECONDS + 2).session_id
+    assert sessions.plan(_request(ids[0], 2, {}), EVICTION_SECONDS + 2).error is ErrorCode.fetch_session_id_not_found
+
+
+def test_sessions_are_bounded_by_their_partitions_too() -> None:
+    sessions = FetchSessions()
+    many = {index: 0 for index in range(MAX_ALL_PARTITIONS // 4)}
+    made = [sessions.plan(_request(0, 0, many), 0.0).session_id for _ in range(5)]
+    assert [bool(session_id) for session_id in made] == [True, True, True, True, False]
+    assert sessions.partitions == MAX_ALL_PARTITIONS
+    sessions.plan(_request(made[0], -1, {}), 0.0)
+    assert sessions.plan(_request(0, 0, many), 0.0).session_id
+    assert not sessions.plan(_request(0, 0, {index: 0 for index in range(60_000)}), 0.0).session_id
