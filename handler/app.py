@@ -8,7 +8,7 @@ import logging
 import signal
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Mapping
 from functools import partial
 
 from prometheus_client import start_http_server
@@ -68,11 +68,15 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
             ),
         )  # fmt: skip
-        names = TopicNames(config.kafka.namespace)
-        mirror = Mirror(
-            config.groups.mirror, self.admin, lambda topic: PulsarLog(self.client, self.admin, topic, writer_name), self.partitions.get
-        )
+        names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
+        mirror = Mirror(
+            config.groups.mirror,
+            self.admin,
+            lambda topic: PulsarLog(self.client, self.admin, topic, writer_name),
+            self.partitions.get,
+            catalog.topic_id,
+        )
         self.services = Services(
             config=config.kafka,
             catalog=catalog,
@@ -124,7 +128,7 @@ class Sidecar:
         assert answer is not None, "requests without an answer are not passed on"
         return bytes(handled.encode(answer)[4:])
 
-    def _forget_topics(self, topics: Collection[str]) -> None:
+    def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Another sidecar has deleted them."""
         for topic in topics:
             with contextlib.suppress(InvalidTopicName):
@@ -152,7 +156,7 @@ def _mirror(mirror: Mirror, names: TopicNames, key: OffsetKey, value: OffsetValu
     """A commit was stored: the group's subscription follows, if it is to have one."""
     if mirror.wants(key.group):
         with contextlib.suppress(InvalidTopicName):
-            mirror.committed(key.group, names.parse(key.topic).partition(key.partition), value.offset)
+            mirror.committed(key.group, names.parse(key.topic), key.partition, value.offset, value.topic_id)
 
 
 async def run(config: Config) -> int:

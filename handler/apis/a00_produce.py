@@ -21,6 +21,7 @@ from handler.apis.topics import resolve
 from handler.partition.producers import Verdict
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
+from handler.topics.names import TopicName
 from handler.wire.produce import ProducedTopic, ProduceRequest, produce_answer_writer, read_produce
 from handler.wire.records import (
     CODEC_MASK,
@@ -104,6 +105,8 @@ def handle(services: Services, call: Call) -> Result:
     for topic in request.topic_data:
         answers = gathering.topic(topic)
         name = resolve(services, topic)
+        if isinstance(name, TopicName) and name.internal:
+            name = ErrorCode.invalid_topic_exception  # "Cannot append to internal topic" (ReplicaManager.appendToLocalLog)
         for requested in topic.partition_data:
             if isinstance(name, ErrorCode):
                 gathering.partition(answers, requested.partition, _no_log_start)(Verdict(name, -1))

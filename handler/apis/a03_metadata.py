@@ -80,7 +80,7 @@ async def _one(services: Services, call: Call, requested: Any) -> dict[str, Any]
         name = catalog.names.parse(named or "")
     except InvalidTopicName:
         return _missing(ErrorCode.invalid_topic_exception, named or "")
-    allowed = services.config.auto_create_topics and getattr(call.request, "allow_auto_topic_creation", True)
+    allowed = services.config.auto_create_topics and not name.internal and getattr(call.request, "allow_auto_topic_creation", True)
     found = await find(services, name, create_partitions=services.config.default_partitions if allowed else 0)
     return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, found, named or "")
 

@@ -2,10 +2,13 @@
 
 v2–v4 a retention of their own · v6 leader epochs · v7 static members · v9 generation or member epoch ·
 v10 topic ids
+A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken.
 """
 
 from __future__ import annotations
 
+import math
+import uuid
 from functools import partial
 from typing import Any, Final
 
@@ -13,12 +16,32 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import Asked, ask, asked_topic, coordinated_in_order, milliseconds, place
-from handler.groups.coordinator import Commit, Coordinator
+from handler.apis.topics import resolve
+from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
 from handler.groups.shard import TopicPartition
+from handler.topics.names import TopicName
 
 MEMBER_EPOCH_SINCE: Final = 9
+# What is known of a topic for longer is looked at again before a commit: there may be another of its name.
+KNOWN_SECONDS: Final = 60.0
 
-Offsets = dict[TopicPartition, tuple[int, int, str]]
+Offsets = dict[TopicPartition, CommittedOffset]
+
+
+def _unknown(services: Services, call: Call) -> list[TopicName | uuid.UUID]:
+    """The topics of which is not known whether they are there, and under which id."""
+    catalog = services.catalog
+    unknown: list[TopicName | uuid.UUID] = []
+    for topic in call.request.topics:
+        name = resolve(services, topic)
+        topic_id = getattr(topic, "topic_id", None)
+        if name is ErrorCode.unknown_topic_id and topic_id is not None:
+            unknown.append(topic_id)
+        elif isinstance(name, TopicName) and not catalog.is_missing(name):
+            known = catalog.known(name, KNOWN_SECONDS)
+            if known is None or any(partition.partition_index >= known.partitions for partition in topic.partitions):
+                unknown.append(name)
+    return unknown
 
 
 def _handle(services: Services, call: Call) -> Result:
@@ -27,6 +50,8 @@ def _handle(services: Services, call: Call) -> Result:
     offsets: Offsets = {}
     refused: dict[TopicPartition, ErrorCode] = {}
     for asked, partitions in topics:
+        known = None if asked.topic is None else services.catalog.known(asked.topic, math.inf)
+        topic_id = asked.identity["topic_id"] or (None if known is None else known.topic_id)
         for partition in partitions:
             index = partition.partition_index
             at = place(asked, index)
@@ -36,7 +61,7 @@ def _handle(services: Services, call: Call) -> Result:
                 refused[at] = ErrorCode.unknown_topic_or_partition
                 continue
             epoch = getattr(partition, "committed_leader_epoch", -1)
-            offsets[at] = (partition.committed_offset, epoch, partition.committed_metadata or "")
+            offsets[at] = CommittedOffset(partition.committed_offset, epoch, partition.committed_metadata or "", topic_id)
     generation = request.generation_id_or_member_epoch
     commit = Commit(
         request.group_id, request.member_id, getattr(request, "group_instance_id", None), generation,
@@ -76,4 +101,4 @@ def _refuse(call: Call, error: ErrorCode) -> Answer:
     return {"throttle_time": 0, "topics": topics}
 
 
-API: Final = Api(8, "OffsetCommit", 2, 10, coordinated_in_order(_handle, _refuse))
+API: Final = Api(8, "OffsetCommit", 2, 10, coordinated_in_order(_handle, _refuse, _unknown))

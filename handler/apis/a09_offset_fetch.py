@@ -83,6 +83,21 @@ async def _of_subscription(services: Services, group_id: str, topics: Any, known
     return found
 
 
+async def _of_these_topics(services: Services, offsets: Offsets, topics: Any) -> Offsets | None:
+    """Without what was committed of other topics that had the names of these. None if Pulsar can't say which are there now.
+
+    Kafka does so for requests by id; one by name would get the offsets of a topic that was deleted while its sidecar died.
+    """
+    names = services.catalog.names
+    wanted = None if topics is None else {asked_topic(services, topic).name for topic in topics}
+    marked = {topic for (topic, _), value in offsets.items() if value.topic_id is not None and (wanted is None or topic in wanted)}
+    found = dict(zip(marked, await asyncio.gather(*(find(services, names.parse(topic)) for topic in marked)), strict=True))
+    if any(isinstance(topic, ErrorCode) and topic is not ErrorCode.unknown_topic_or_partition for topic in found.values()):
+        return None
+    ids = {name: topic.topic_id for name, topic in found.items() if isinstance(topic, Topic)}
+    return {at: value for at, value in offsets.items() if at[0] not in ids or value.counts_for(ids[at[0]])}
+
+
 class Member(NamedTuple):
     """Who asks, if it says so. A member that has been put out must not go on from old offsets."""
 
@@ -100,7 +115,9 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any, mem
         if isinstance(found, ErrorCode):
             error = found
         else:
-            offsets = found
+            known = await _of_these_topics(services, found, topics)
+            offsets = known or {}
+            error = ErrorCode.coordinator_load_in_progress if known is None else ErrorCode.none
     except NotLeading as refused:
         error = refused.error
     if error is not ErrorCode.none and call.version >= GROUP_ERRORS_SINCE:

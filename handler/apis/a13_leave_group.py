@@ -8,7 +8,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, coordinated
+from handler.apis.groups import ask, coordinated_in_order
 from handler.groups.classic.members import Leaving
 from handler.groups.coordinator import Coordinator
 
@@ -41,4 +41,4 @@ def _refuse(_: Call, error: ErrorCode) -> Answer:
     return {"throttle_time": 0, "error_code": error, "members": ()}
 
 
-API: Final = Api(13, "LeaveGroup", 0, 5, coordinated(_handle, _refuse))
+API: Final = Api(13, "LeaveGroup", 0, 5, coordinated_in_order(_handle, _refuse))

@@ -64,9 +64,11 @@ async def _create(services: Services, call: Call, topic: Any, twice: bool) -> di
         if twice:
             raise _Refused(ErrorCode.invalid_request, "the request names this topic twice")
         name, count = _checked(services, topic)
-        if call.request.validate_only:
+        if call.request.validate_only or name.internal:
             if await _exists(services, name):
                 raise _Refused(ErrorCode.topic_already_exists, f"topic {topic.name} exists")
+            if name.internal:
+                raise _Refused(ErrorCode.invalid_topic_exception, f"{topic.name} is made by the sidecar when groups are used")
             topic_id = None
         else:
             topic_id = (await services.catalog.create(name, count)).topic_id

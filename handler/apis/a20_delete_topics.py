@@ -41,6 +41,8 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
         name = await _name(services, named, topic_id)
         if isinstance(name, ErrorCode):
             return answer | {"error_code": name}
+        if name.internal:
+            return answer | {"error_code": ErrorCode.invalid_topic_exception, "error_message": f"{name.local} is internal"}
         topic = await services.catalog.find(name, fresh=True)
         if not named and topic.topic_id != topic_id:  # deleted and made again by someone else
             return answer | {"error_code": ErrorCode.unknown_topic_id}
@@ -52,20 +54,23 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
     return answer | {"name": named or services.catalog.names.kafka(name), "topic_id": topic.topic_id}
 
 
-async def _forget_offsets(services: Services, topics: list[str]) -> None:
-    """What groups have committed of a topic goes with it, wherever they are coordinated."""
+async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None]) -> None:
+    """What groups have committed of a topic goes with it, wherever they are coordinated.
+
+    Where this can't be told, or comes too late, the topic's id in the commits shows that they are of another.
+    """
     services.groups.coordinator.forget_topics(topics)
     try:
         others = await services.groups.others_now()
     except PulsarError as error:
-        log.warning("committed offsets of the deleted topics %s stay: %s", topics, error)
+        log.warning("committed offsets of the deleted topics %s stay: %s", ", ".join(topics), error)
         return
 
     async def tell(leader: Leader) -> None:
         try:
             await services.peers.topics_deleted(leader.control, leader.name, topics)
         except PeerUnavailable as error:
-            log.warning("committed offsets of the deleted topics %s may stay: %s", topics, error)
+            log.warning("committed offsets of the deleted topics %s may stay: %s", ", ".join(topics), error)
 
     await asyncio.gather(*(tell(leader) for leader in others if leader.control))
 
@@ -77,7 +82,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     else:
         asked = [(name, None) for name in request.topic_names]
     results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in asked))
-    deleted = [result["name"] for result in results if result["error_code"] is ErrorCode.none]
+    deleted = {result["name"]: result["topic_id"] for result in results if result["error_code"] is ErrorCode.none}
     if deleted:
         await _forget_offsets(services, deleted)
     return {"throttle_time": 0, "responses": results}

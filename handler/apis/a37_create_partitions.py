@@ -20,6 +20,8 @@ from handler.topics.names import InvalidTopicName
 async def _grow(services: Services, asked: Any, validate_only: bool) -> tuple[ErrorCode, str | None]:
     try:
         name = services.catalog.names.parse(asked.name)
+        if name.internal:  # its count says which partition a group belongs to
+            return ErrorCode.invalid_topic_exception, f"{asked.name} is internal: it keeps its partitions"
         topic = await services.catalog.find(name, fresh=True)
         if asked.assignments:
             return ErrorCode.invalid_replica_assignment, "replicas can't be assigned: Pulsar places them"

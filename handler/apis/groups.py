@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Call, Handler, Result, Services, Told
 from handler.apis.promise import Promise
-from handler.apis.topics import resolve
+from handler.apis.topics import learn, resolve
 from handler.fleet.peers import PeerUnavailable
 from handler.groups.coordinator import Coordinator
 from handler.groups.directory import Leader
@@ -73,15 +74,32 @@ def coordinated(handle: Handler, refuse: Refuse) -> Handler:
     return routed
 
 
-def coordinated_in_order(handle: Handler, refuse: Refuse) -> Handler:
-    """The same for requests of which one client's do not overtake each other, whichever way they take."""
+Unknown = Callable[[Services, Call], Sequence[TopicName | uuid.UUID]]
+
+
+def _nothing(_: Services, __: Call) -> Sequence[TopicName | uuid.UUID]:
+    return ()
+
+
+def coordinated_in_order(handle: Handler, refuse: Refuse, unknown: Unknown = _nothing) -> Handler:
+    """The same for requests of which one client's do not overtake each other, whichever way they take.
+
+    `unknown`: what has to be looked up of topics before the coordinator handles the request.
+    """
+
+    async def informed(services: Services, call: Call) -> Told:
+        await learn(services, unknown(services, call))
+        return await settled(handle(services, call))
 
     @wraps(handle)
     def routed(services: Services, call: Call) -> Result:
         group_id, order = call.request.group_id, services.order
-        if call.forwarded or not group_id or (services.groups.leads(group_id) and not order.is_waiting(call.client, group_id)):
-            return handle(services, call)
-        return order.run(call.client, group_id, lambda: _elsewhere(services, call, handle, refuse))
+        here = call.forwarded or not group_id or services.groups.leads(group_id)
+        if not here:
+            return order.run(call.client, group_id, lambda: _elsewhere(services, call, informed, refuse))
+        if order.is_waiting(call.client, group_id) or unknown(services, call):
+            return order.run(call.client, group_id, lambda: informed(services, call))
+        return handle(services, call)
 
     return routed
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import logging
+import uuid
+from collections.abc import Sequence
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Services
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
+from handler.telemetry.limits import RateLimitedLog
 from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName, TopicName
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+LEARN_SECONDS: Final = 2.0
 
 
 def resolve(services: Services, requested: Any) -> TopicName | ErrorCode:
@@ -25,13 +34,27 @@ def resolve(services: Services, requested: Any) -> TopicName | ErrorCode:
     return ErrorCode.unknown_topic_id if found is None else found
 
 
+async def learn(services: Services, unknown: Sequence[TopicName | uuid.UUID]) -> None:
+    """Look topics up, for a moment: what can't be learnt by then stays unknown."""
+    catalog = services.catalog
+    lookups = (catalog.find_by_id(one) if isinstance(one, uuid.UUID) else catalog.find(one) for one in unknown)
+    try:
+        async with asyncio.timeout(LEARN_SECONDS):
+            await asyncio.gather(*lookups, return_exceptions=True)
+    except TimeoutError:
+        pass
+
+
 async def find(services: Services, name: TopicName, *, create_partitions: int = 0) -> Topic | ErrorCode:
     """The topic, made when it is missing and `create_partitions` says so; else why not."""
     try:
         return await services.catalog.find(name)
     except PulsarError as error:
         code = error_code(error)
-        if code is not ErrorCode.unknown_topic_or_partition or not create_partitions:
+        if code is not ErrorCode.unknown_topic_or_partition:
+            log.warning("clients have to wait: %s", error)  # they time out without a word
+            return ErrorCode.leader_not_available if error.retriable else code
+        if not create_partitions:
             return code
     try:
         return await services.catalog.create_if_missing(name, create_partitions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import grpc
@@ -42,8 +43,10 @@ class Peers:
         response: ForwardResponse = await self._call(address, "Forward", ForwardRequest(to=name, frame=frame, peer=peer), ForwardResponse)
         return response.frame
 
-    async def topics_deleted(self, address: str, name: str, topics: Sequence[str]) -> None:
-        await self._call(address, "TopicsDeleted", TopicsDeletedRequest(to=name, topics=topics), TopicsDeletedResponse)
+    async def topics_deleted(self, address: str, name: str, topics: Mapping[str, uuid.UUID | None]) -> None:
+        """Tell of deleted topics, by name and with their ids."""
+        ids = [b"" if topic_id is None else topic_id.bytes for topic_id in topics.values()]
+        await self._call(address, "TopicsDeleted", TopicsDeletedRequest(to=name, topics=topics, topic_ids=ids), TopicsDeletedResponse)
 
     async def _call(self, address: str, method: str, request: Any, response: Any) -> Any:
         channel = self._channel(address)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -36,7 +38,7 @@ Serve = Callable[[bytes, str], Awaitable[bytes]]
 
 
 class ControlServer:
-    def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None]) -> None:
         self._name = name
         self._serve = serve
         self._topics_deleted = topics_deleted
@@ -81,7 +83,8 @@ class ControlServer:
 
     async def _deleted(self, request: TopicsDeletedRequest, context: Any) -> TopicsDeletedResponse:
         await self._check(request.to, context)
-        self._topics_deleted(list(request.topics))
+        ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
+        self._topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
         return TopicsDeletedResponse()
 
     async def _check(self, to: str, context: Any) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -42,13 +43,22 @@ Told = Callable[[ErrorCode], None]
 OnCommitted = Callable[[OffsetKey, OffsetValue], None]  # told of every commit that is stored
 
 
+class CommittedOffset(NamedTuple):
+    """What a member commits of one partition."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    topic_id: uuid.UUID | None = None
+
+
 class Commit(NamedTuple):
     group_id: str
     member_id: str
     instance_id: str | None
     generation: int
     retention: int  # milliseconds, −1 for the coordinator's
-    offsets: Mapping[TopicPartition, tuple[int, int, str]]  # offset, leader epoch, metadata
+    offsets: Mapping[TopicPartition, CommittedOffset]
     knows_epochs: bool = True  # the version has a member epoch where there was a generation
 
 
@@ -184,11 +194,11 @@ class Coordinator:
         expires_at = now + request.retention if request.retention >= 0 else -1
         errors = dict.fromkeys(request.offsets, ErrorCode.none)
         records = []
-        for (topic, index), (offset, leader_epoch, metadata) in request.offsets.items():
-            if len(metadata.encode()) > self._config.offset_metadata_bytes:
+        for (topic, index), committed in request.offsets.items():
+            if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
                 errors[topic, index] = ErrorCode.offset_metadata_too_large
             else:
-                value = OffsetValue(offset, leader_epoch, metadata, now, expires_at)
+                value = OffsetValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
                 records.append(Record(OffsetKey(request.group_id, topic, index), value))
         if records:
             shard.store(records, partial(_committed, errors, told))
@@ -310,14 +320,21 @@ class Coordinator:
                 elif gone:
                     shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
 
-    def forget_topics(self, topics: Collection[str]) -> None:
-        """Topics were deleted: what was committed of them means nothing for one that gets such a name, and nobody consumes them."""
-        names = set(map(self._topic_name, topics))
-        self.topics.gone(lambda name: self._topic_name(name) in names)
+    def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
+        """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
+        such a name, and nobody consumes them.
+        """
+        ids = {self._topic_name(name): topic_id for name, topic_id in topics.items()}
+        self.topics.gone(lambda name: self._topic_name(name) in ids)
         self.consumers.refresh(self.shards)
         for shard in self.shards:
             if shard.phase is Phase.LEADING:
-                gone = [OffsetKey(group, *place) for group, offsets in shard.offsets.items() for place in offsets if place[0] in names]
+                gone = [
+                    OffsetKey(group, *place)
+                    for group, offsets in shard.offsets.items()
+                    for place, value in offsets.items()
+                    if place[0] in ids and ((deleted := ids[place[0]]) is None or value.counts_for(deleted))
+                ]
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
                     shard.store([Record(key, None) for key in gone], lambda _: None)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -28,6 +29,7 @@ from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.tasks import every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.topics.names import TopicName
 
 log = logging.getLogger(__name__)
 _refused = RateLimitedLog(log)
@@ -42,15 +44,23 @@ class Place(NamedTuple):
     partition: str  # Pulsar's name of it
 
 
+class Committed(NamedTuple):
+    offset: int
+    topic: TopicName
+    topic_id: uuid.UUID | None  # None where that was not known
+
+
 class Mirror:
     def __init__(
-        self, patterns: str, admin: PulsarAdmin, log_of: Callable[[str], EntryLog], partition_of: Callable[[str], Partition]
-    ) -> None:
+        self, patterns: str, admin: PulsarAdmin, log_of: Callable[[str], EntryLog], partition_of: Callable[[str], Partition],
+        topic_id_of: Callable[[TopicName], Awaitable[uuid.UUID]],
+    ) -> None:  # fmt: skip
+        self._topic_id_of = topic_id_of
         self._patterns = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
         self._admin = admin
         self._log_of = log_of
         self._partition_of = partition_of
-        self._wanted: dict[Place, int] = {}
+        self._wanted: dict[Place, Committed] = {}
         self._behind: set[Place] = set()  # those that could not be moved when it was tried last
         self._stands_at: OrderedDict[Place, Position] = OrderedDict()
         self._task = every(INTERVAL_SECONDS, "mirroring", self._move_all)
@@ -67,11 +77,11 @@ class Mirror:
 
     # --- commits → subscriptions
 
-    def committed(self, group: str, partition: str, offset: int) -> None:
+    def committed(self, group: str, topic: TopicName, index: int, offset: int, topic_id: uuid.UUID | None) -> None:
         """A commit was stored. Its subscription follows a little later; of several only the last counts."""
         if not self.wants(group):
             return
-        self._wanted[Place(group, partition)] = offset
+        self._wanted[Place(group, topic.partition(index))] = Committed(offset, topic, topic_id)
         self._task.start()
 
     def deleted(self, group: str, partitions: Sequence[str]) -> None:
@@ -102,18 +112,19 @@ class Mirror:
 
     async def _move_all(self) -> None:
         wanted, self._wanted = self._wanted, {}
-        await asyncio.gather(*(self._move(place, offset) for place, offset in wanted.items()))
+        await asyncio.gather(*(self._follow(place, committed) for place, committed in wanted.items()))
         metrics.MIRROR_BEHIND.set(len(self._behind))
 
-    async def _move(self, place: Place, offset: int) -> None:
+    async def _follow(self, place: Place, committed: Committed) -> None:
         async with self._moves:
             try:
-                await self.move(place, offset)
+                if committed.topic_id is None or await self._topic_id_of(committed.topic) == committed.topic_id:
+                    await self.move(place, committed.offset)
             except TopicMissing:
                 self._behind.discard(place)
                 log.info("%s is gone, and with it the subscription %s", place.partition, place.group)
             except PulsarError as error:
-                self._wanted.setdefault(place, offset)
+                self._wanted.setdefault(place, committed)
                 if place not in self._behind:
                     log.warning("the subscription %s of %s follows its group later: %s", place.group, place.partition, error)
                 self._behind.add(place)

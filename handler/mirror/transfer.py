@@ -24,6 +24,7 @@ from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 
 IMPORT: Final = "import"
@@ -62,8 +63,9 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
         return PulsarLog(client, admin, topic, name)
 
     partitions = PartitionTable(log_of, writer, 1, PartitionLimits(replay_entries=1))
-    mirror = Mirror(wanted.group, admin, log_of, partitions.get)
-    names = TopicNames(config.kafka.namespace)
+    names = TopicNames(config.kafka.namespace, config.groups.namespace)
+    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
+    mirror = Mirror(wanted.group, admin, log_of, partitions.get, catalog.topic_id)
     try:
         committed = await _committed(wanted)
         steps = await _steps(wanted, names, admin, mirror, committed)
@@ -116,7 +118,13 @@ async def _steps(
 
     async def look(topic: str, index: int, partition: str) -> Step:
         async with gate:
-            return Step(topic, index, committed.get((topic, index)), await mirror.offset(wanted.group, partition))
+            try:
+                subscribed = await mirror.offset(wanted.group, partition)
+            except PulsarError as error:
+                raise TransferFailed(
+                    f"partition {index} of topic {topic} can't be read: {error}. Mend it, or name the other topics with --topic"
+                ) from error
+            return Step(topic, index, committed.get((topic, index)), subscribed)
 
     steps = await asyncio.gather(*(look(*place) for place in places))
     return [step for step in steps if _source(wanted, step) is not None]

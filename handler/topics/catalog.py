@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
-from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from handler.tasks import Shared
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
@@ -47,7 +47,9 @@ class Catalog:
         self._clock = clock
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
-        self._gone_at: OrderedDict[TopicName, float] = OrderedDict()
+        self._gone_until: OrderedDict[TopicName, float] = OrderedDict()
+        self._finding: Shared[TopicName, Topic] = Shared()
+        self._finding_all: Shared[None, list[Topic | TopicName]] = Shared()
         self._creating: Shared[TopicName, Topic] = Shared()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._cluster_id: str | None = None
@@ -61,25 +63,37 @@ class Catalog:
     def may_have(self, name: TopicName, index: int) -> bool:
         """Whether the topic may have this partition: False where that is known for sure."""
         topic = self._topics.get(name)
-        if topic is None and self._clock() - self._gone_at.get(name, -GONE_SECONDS) < GONE_SECONDS:
+        if topic is None and self._clock() < self._gone_until.get(name, 0.0):
             return False
         fresh = topic is not None and self._clock() - topic.learnt_at < FRESH_SECONDS
         return index >= 0 and (topic is None or index < topic.partitions or not fresh)
+
+    def known(self, name: TopicName, within: float) -> Topic | None:
+        """The topic as it was at most so many seconds ago, if that is remembered."""
+        topic = self._topics.get(name)
+        return topic if topic is not None and self._clock() - topic.learnt_at < within else None
+
+    def is_missing(self, name: TopicName) -> bool:
+        """Whether it was not there a moment ago."""
+        return name not in self._topics and self._clock() < self._gone_until.get(name, 0.0)
 
     def name_of(self, topic_id: uuid.UUID | None) -> TopicName | None:
         """The topic of an id that this process has told or could have told a client."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
     async def find(self, name: TopicName, *, fresh: bool = False) -> Topic:
-        """A topic as it is now, or TopicMissing."""
-        topic = self._topics.get(name)
-        if topic is not None and not fresh and self._clock() - topic.learnt_at < FRESH_SECONDS:
+        """A topic as it is now, or TopicMissing. Those who ask for the same at a time share the answer, but for a `fresh` one."""
+        topic = None if fresh else self.known(name, FRESH_SECONDS)
+        if topic is not None:
             return topic
+        return await (self._find(name) if fresh else self._finding.call(name, lambda: self._find(name)))
+
+    async def _find(self, name: TopicName) -> Topic:
         async with self._lookups:
             try:
                 partitions, created = await self._ask(name)
             except TopicMissing:
-                self.forget(name)
+                self._note_gone(name, FRESH_SECONDS)
                 raise
         topic = Topic(name, partitions, uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}"), self._clock())
         self._remember(topic)
@@ -92,22 +106,30 @@ class Catalog:
         # Of a topic that isn't there the first answers 404 and the second 500, in either order.
         if isinstance(partitions, BaseException):
             raise partitions
+        if isinstance(created, PulsarError):
+            # One that was created a moment ago, or that has lost a partition.
+            raise type(created)(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
         if isinstance(created, BaseException):
             raise created
         return partitions, created
+
+    async def topic_id(self, name: TopicName) -> uuid.UUID:
+        return (await self.find(name)).topic_id
 
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
         """As `name_of`, but looks through the namespace when the id is new here."""
         name = self.name_of(topic_id)
         if name is None:
-            await self.all()
+            await self._finding_all.call(None, self.all)
             name = self.name_of(topic_id)
         return name
 
     async def all(self) -> list[Topic | TopicName]:
-        """Every topic of the default namespace, in the order of names; by its name alone what can't be described now."""
-        listed = await self._admin.partitioned_topics(self.names.default_namespace)
-        names = sorted(name for name in map(self.names.from_pulsar, listed) if name is not None)
+        """Every topic of the default namespace and Kafka's internal ones, in the order of names; by its name alone what can't be
+        described now.
+        """
+        listed, internal = await asyncio.gather(self._admin.partitioned_topics(self.names.default_namespace), self._internal())
+        names = sorted({name for name in map(self.names.from_pulsar, listed) if name is not None} | internal)
         found = await asyncio.gather(*(self.find(name) for name in names), return_exceptions=True)
         topics: list[Topic | TopicName] = []
         for name, topic in zip(names, found, strict=True):
@@ -118,6 +140,13 @@ class Catalog:
             elif isinstance(topic, Unavailable):
                 topics.append(self._topics.get(name, name))  # a list without it would say that it is gone
         return topics
+
+    async def _internal(self) -> set[TopicName]:
+        try:
+            listed = await self._admin.partitioned_topics(self.names.metadata_namespace)
+        except (TopicMissing, NotPermitted):
+            return set()  # nobody has used groups yet
+        return {name for name in map(self.names.from_pulsar, listed) if name is not None and name.internal}
 
     # --- for consumer groups, in the words of their members
 
@@ -165,11 +194,14 @@ class Catalog:
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
+        self._note_gone(name, GONE_SECONDS)
+
+    def _note_gone(self, name: TopicName, seconds: float) -> None:
         self.forget(name)
-        self._gone_at[name] = self._clock()
-        self._gone_at.move_to_end(name)
-        if len(self._gone_at) > MAX_GONE:
-            self._gone_at.popitem(last=False)
+        self._gone_until[name] = max(self._gone_until.get(name, 0.0), self._clock() + seconds)
+        self._gone_until.move_to_end(name)
+        if len(self._gone_until) > MAX_GONE:
+            self._gone_until.popitem(last=False)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
         await self._admin.grow_topic(name.pulsar, partitions)
@@ -186,7 +218,7 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
-        self._gone_at.pop(topic.name, None)
+        self._gone_until.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)
         self._by_id[topic.topic_id] = topic.name

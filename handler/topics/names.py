@@ -1,6 +1,7 @@
 """Kafka's topic names and Pulsar's.
 
     t                         the configured tenant and namespace
+    __consumer_offsets        the namespace of the sidecar's own topics
     tenant/ns/t               that namespace
     persistent://tenant/ns/t  the same, in full
 
@@ -61,14 +62,22 @@ class TopicName:
 
 
 class TopicNames:
-    """The two-way translation for one default namespace. The only place that knows it."""
+    """The two-way translation for one default namespace. The only place that knows it.
 
-    def __init__(self, default_namespace: str) -> None:
+    Kafka's internal topics are in a namespace of their own, and have the short name there alone.
+    """
+
+    def __init__(self, default_namespace: str, metadata_namespace: str) -> None:
         self._tenant, _, self._namespace = default_namespace.partition("/")
+        self._metadata_tenant, _, self._metadata_namespace = metadata_namespace.partition("/")
 
     @property
     def default_namespace(self) -> str:
         return f"{self._tenant}/{self._namespace}"
+
+    @property
+    def metadata_namespace(self) -> str:
+        return f"{self._metadata_tenant}/{self._metadata_namespace}"
 
     def parse(self, name: str) -> TopicName:
         """The one name behind what a Kafka client said."""
@@ -81,7 +90,8 @@ class TopicNames:
                 raise InvalidTopicName(f"{name}: only persistent topics have offsets")
         parts = rest.split("/")
         if len(parts) == 1 and rest is name:
-            parts = [self._tenant, self._namespace, *parts]
+            internal = name in INTERNAL
+            parts = [self._metadata_tenant, self._metadata_namespace, name] if internal else [self._tenant, self._namespace, name]
         if len(parts) != 3:
             raise InvalidTopicName(f"{name}: write t, tenant/namespace/t or persistent://tenant/namespace/t")
         tenant, namespace, local = parts
@@ -95,9 +105,11 @@ class TopicNames:
 
     def kafka(self, name: TopicName) -> str:
         """How a Kafka client that asked for no particular form sees it."""
-        if name.tenant == self._tenant and name.namespace == self._namespace:
-            return name.local
-        return name.pulsar
+        if name.internal:
+            short = (name.tenant, name.namespace) == (self._metadata_tenant, self._metadata_namespace)
+        else:
+            short = (name.tenant, name.namespace) == (self._tenant, self._namespace)
+        return name.local if short else name.pulsar
 
     def canonical(self, name: str) -> str:
         """The one form of a name that is stored; what is no name stays as it is."""

@@ -35,7 +35,7 @@ class Setup:
     aborted: int = 0
 
     def __post_init__(self) -> None:
-        catalog = Catalog(cast(Any, None), TopicNames("public/default"), lambda: 0.0)
+        catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         catalog._remember(Topic(NAME, 2, TOPIC_ID, 0.0))
         self.table = PartitionTable(
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()

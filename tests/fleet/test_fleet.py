@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -12,12 +13,12 @@ from handler.errors import ProtocolError
 from handler.fleet.peers import Peers, PeerUnavailable
 from handler.fleet.server import ControlServer
 
-deleted: list[str] = []
+deleted: dict[str, uuid.UUID | None] = {}
 
 
 @asynccontextmanager
 async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
-    server = ControlServer("me", serve, deleted.extend)
+    server = ControlServer("me", serve, deleted.update)
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     try:
@@ -57,7 +58,7 @@ async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and
         ended.set()
         return b""
 
-    server = ControlServer("me", serve, deleted.extend)
+    server = ControlServer("me", serve, deleted.update)
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
@@ -80,7 +81,7 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
         await asyncio.sleep(60)
         return b""
 
-    server = ControlServer("me", serve, deleted.extend)
+    server = ControlServer("me", serve, deleted.update)
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
@@ -97,7 +98,7 @@ async def test_others_are_told_of_deleted_topics() -> None:
 
     deleted.clear()
     async with serving(serve) as (peers, address):
-        await peers.topics_deleted(address, "me", ["a", "b"])
+        await peers.topics_deleted(address, "me", {"a": uuid.UUID(int=7), "b": None})
         with pytest.raises(PeerUnavailable):
-            await peers.topics_deleted(address, "another", ["c"])
-    assert deleted == ["a", "b"]
+            await peers.topics_deleted(address, "another", {"c": None})
+    assert deleted == {"a": uuid.UUID(int=7), "b": None}

@@ -11,7 +11,7 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import LEAVING_FOR_A_WHILE, Beat, BeatAnswer
-from handler.groups.coordinator import Commit
+from handler.groups.coordinator import Commit, CommittedOffset
 from handler.groups.records import GroupKey
 from handler.groups.records.consumer import EpochKey
 from handler.groups.records.offsets import OffsetKey
@@ -268,7 +268,7 @@ async def _later(work: object) -> None:
 
 def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:
     told: list[ErrorCode] = []
-    request = Commit(GROUP, client.member_id, None, client.epoch, -1, {("a", 0): (offset, -1, "")})
+    request = Commit(GROUP, client.member_id, None, client.epoch, -1, {("a", 0): CommittedOffset(offset, -1, "")})
     bench.ask(lambda: bench.coordinator.commit(request, lambda errors: told.extend(errors.values())), told.append)
     return told[0]
 
@@ -437,7 +437,7 @@ def test_a_topic_that_is_deleted_is_taken_from_its_members_at_their_next_heartbe
 
     async def deleted() -> None:
         del bench.topics.partitions["a"]
-        bench.coordinator.forget_topics(["a"])
+        bench.coordinator.forget_topics({"a": None})
 
     bench.run(deleted())
     client.beat()

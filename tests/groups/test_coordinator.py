@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from handler.config import GroupsConfig
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
-from handler.groups.coordinator import Commit, Coordinator
+from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
 from handler.groups.errors import NotLeading
 from handler.groups.machine import Now
 from handler.groups.shard import Phase
@@ -58,7 +58,7 @@ class Sidecar:
         return await asyncio.wait_for(told, 5)
 
     def commit(self, offset: int, *, group: str = "g", member: str = "", generation: int = -1, metadata: str = "") -> asyncio.Task[Any]:
-        request = Commit(group, member, None, generation, -1, {T0: (offset, -1, metadata)})
+        request = Commit(group, member, None, generation, -1, {T0: CommittedOffset(offset, -1, metadata)})
         return asyncio.create_task(self.asked(lambda told: self.coordinator.commit(request, told)))
 
     async def joined(self, group: str = "g", member: str = "") -> JoinAnswer:
@@ -139,7 +139,7 @@ async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
     other = await successor(sidecar)
     with pytest.raises(NotLeading):
-        sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: (8, -1, "")}), lambda _: None)
+        sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(8, -1, "")}), lambda _: None)
     assert other.kept() == 7
     other.shard.depose("end")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import uuid
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -28,8 +29,9 @@ from handler.groups.records import (
 TEXT = st.text(max_size=20).filter(lambda text: text < "\ud800" or text.isprintable())
 I32 = st.integers(0, 2**31 - 1)
 I64 = st.integers(-1, 2**63 - 1)
-OFFSETS = st.builds(OffsetValue, I64, st.integers(-1, 100), TEXT, I64, st.just(-1)) | st.builds(
-    OffsetValue, I64, st.just(-1), TEXT, I64, st.integers(0, 2**62)
+IDS = st.none() | st.uuids().filter(lambda one: one.int != 0)
+OFFSETS = st.builds(OffsetValue, I64, st.integers(-1, 100), TEXT, I64, st.just(-1), IDS) | st.builds(
+    OffsetValue, I64, st.just(-1), TEXT, I64, st.integers(0, 2**62), st.none()
 )
 MEMBERS = st.builds(MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, I32, I32, st.binary(max_size=30), st.binary(max_size=30))
 GROUPS = st.builds(GroupValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple))
@@ -51,6 +53,16 @@ def test_nonsense_is_refused_and_nothing_worse(key: bytes, value: bytes) -> None
         read_record(key, value)
     except RecordUnreadable:
         pass
+
+
+def test_an_offset_with_the_id_of_its_topic_as_kafka_4_2_writes_it() -> None:
+    topic_id = uuid.UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
+    value = bytes.fromhex("0004 000000000000002a 00000007 02 6d 0000000000000064 01 00 10 000102030405060708090a0b0c0d0e0f")
+    record = Record(OffsetKey("g", "t", 5), OffsetValue(42, 7, "m", 100, -1, topic_id))
+    assert write_value(record.value) == value  # type: ignore[arg-type]
+    assert read_record(write_key(record.key), value) == record
+    unknown_tag = bytes.fromhex("0004 000000000000002a 00000007 02 6d 0000000000000064 01 05 01 ff")
+    assert read_record(write_key(record.key), unknown_tag) == Record(record.key, OffsetValue(42, 7, "m", 100, -1))
 
 
 def test_an_offset_as_kafka_4_writes_it() -> None:

@@ -51,7 +51,7 @@ class ScriptedAdmin:
 
 
 def catalog(admin: ScriptedAdmin, clock: Clock | None = None) -> Catalog:
-    return Catalog(admin, TopicNames("public/default"), clock or Clock())  # type: ignore[arg-type]
+    return Catalog(admin, TopicNames("public/default", "public/__kafka"), clock or Clock())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("slow", ["partitions", "created_at"])

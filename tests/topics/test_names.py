@@ -6,7 +6,7 @@ import pytest
 
 from handler.topics.names import InvalidTopicName, TopicNames
 
-NAMES = TopicNames("public/default")
+NAMES = TopicNames("public/default", "public/__kafka")
 
 
 @pytest.mark.parametrize("name", ["t", "public/default/t", "persistent://public/default/t"])

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n handler/control/v1/control.proto\x12\x18kafka_sidecar.control.v1\"9\n\x0e\x46orwardRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\r\n\x05\x66rame\x18\x02 \x01(\x0c\x12\x0c\n\x04peer\x18\x03 \x01(\t\"2\n\x14TopicsDeletedRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\"\x17\n\x15TopicsDeletedResponse\" \n\x0f\x46orwardResponse\x12\r\n\x05\x66rame\x18\x01 \x01(\x0c\x32\xdb\x01\n\x07\x43ontrol\x12^\n\x07\x46orward\x12(.kafka_sidecar.control.v1.ForwardRequest\x1a).kafka_sidecar.control.v1.ForwardResponse\x12p\n\rTopicsDeleted\x12..kafka_sidecar.control.v1.TopicsDeletedRequest\x1a/.kafka_sidecar.control.v1.TopicsDeletedResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n handler/control/v1/control.proto\x12\x18kafka_sidecar.control.v1\"9\n\x0e\x46orwardRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\r\n\x05\x66rame\x18\x02 \x01(\x0c\x12\x0c\n\x04peer\x18\x03 \x01(\t\"E\n\x14TopicsDeletedRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x11\n\ttopic_ids\x18\x03 \x03(\x0c\"\x17\n\x15TopicsDeletedResponse\" \n\x0f\x46orwardResponse\x12\r\n\x05\x66rame\x18\x01 \x01(\x0c\x32\xdb\x01\n\x07\x43ontrol\x12^\n\x07\x46orward\x12(.kafka_sidecar.control.v1.ForwardRequest\x1a).kafka_sidecar.control.v1.ForwardResponse\x12p\n\rTopicsDeleted\x12..kafka_sidecar.control.v1.TopicsDeletedRequest\x1a/.kafka_sidecar.control.v1.TopicsDeletedResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FORWARDREQUEST']._serialized_start=62
   _globals['_FORWARDREQUEST']._serialized_end=119
   _globals['_TOPICSDELETEDREQUEST']._serialized_start=121
-  _globals['_TOPICSDELETEDREQUEST']._serialized_end=171
-  _globals['_TOPICSDELETEDRESPONSE']._serialized_start=173
-  _globals['_TOPICSDELETEDRESPONSE']._serialized_end=196
-  _globals['_FORWARDRESPONSE']._serialized_start=198
-  _globals['_FORWARDRESPONSE']._serialized_end=230
-  _globals['_CONTROL']._serialized_start=233
-  _globals['_CONTROL']._serialized_end=452
+  _globals['_TOPICSDELETEDREQUEST']._serialized_end=190
+  _globals['_TOPICSDELETEDRESPONSE']._serialized_start=192
+  _globals['_TOPICSDELETEDRESPONSE']._serialized_end=215
+  _globals['_FORWARDRESPONSE']._serialized_start=217
+  _globals['_FORWARDRESPONSE']._serialized_end=249
+  _globals['_CONTROL']._serialized_start=252
+  _globals['_CONTROL']._serialized_end=471
 # @@protoc_insertion_point(module_scope)

@@ -17,12 +17,14 @@ class ForwardRequest(_message.Message):
     def __init__(self, to: _Optional[str] = ..., frame: _Optional[bytes] = ..., peer: _Optional[str] = ...) -> None: ...
 
 class TopicsDeletedRequest(_message.Message):
-    __slots__ = ("to", "topics")
+    __slots__ = ("to", "topics", "topic_ids")
     TO_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_IDS_FIELD_NUMBER: _ClassVar[int]
     to: str
     topics: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, to: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...
+    topic_ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, to: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., topic_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class TopicsDeletedResponse(_message.Message):
     __slots__ = ()

@@ -1,19 +1,25 @@
 """Committed offsets: key kinds 0 and 1.
 
-Values are read in every version (4 and later are flexible, KIP-915) and written in 3, as Kafka 4 writes
-them; an offset with a time of its own to expire at is version 1, the only one that has it.
+Values are read in every version (4 and later are flexible, KIP-915). They are written as Kafka 4.2 writes
+them: version 4, which has the topic's id as a tagged field, and version 1 for an offset with a time of its
+own to expire at, for no other has that. Without an id it is version 3, which every Kafka reads.
 """
 
 from __future__ import annotations
 
 import struct
+import uuid
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from handler.groups.records.primitives import Reader, text
+from handler.groups.records.primitives import Reader, compact_text, tagged, text
 
 VERSION: Final = 3
 VERSION_WITH_EXPIRY: Final = 1
+VERSION_WITH_TOPIC_ID: Final = 4
 FLEXIBLE_SINCE: Final = 4
+TOPIC_ID_TAG: Final = 0
+REMEMBERED_IDS: Final = 10_000
 
 
 class OffsetKey(NamedTuple):
@@ -28,6 +34,11 @@ class OffsetValue(NamedTuple):
     metadata: str
     committed_at: int
     expires_at: int  # −1: by the coordinator's retention
+    topic_id: uuid.UUID | None = None  # None where the one who committed did not know it
+
+    def counts_for(self, topic_id: uuid.UUID) -> bool:
+        """Whether this was committed of the topic with this id, and not of another that had its name."""
+        return self.topic_id is None or self.topic_id == topic_id
 
 
 def read_offset(data: bytes) -> OffsetValue:
@@ -39,11 +50,21 @@ def read_offset(data: bytes) -> OffsetValue:
     metadata = reader.text()
     committed_at = reader.number(">q")
     expires_at = reader.number(">q") if version == 1 else -1
-    return OffsetValue(offset, leader_epoch, metadata, committed_at, expires_at)
+    topic_id = reader.tags().get(TOPIC_ID_TAG)
+    return OffsetValue(offset, leader_epoch, metadata, committed_at, expires_at, None if topic_id is None else _topic_id(topic_id))
+
+
+@lru_cache(maxsize=REMEMBERED_IDS)
+def _topic_id(data: bytes) -> uuid.UUID | None:
+    """One object for each topic, whose offsets may be many."""
+    return uuid.UUID(bytes=data) if len(data) == 16 and any(data) else None
 
 
 def write_offset(value: OffsetValue) -> bytes:
     if value.expires_at >= 0:
         head = struct.pack(">hq", VERSION_WITH_EXPIRY, value.offset)
         return head + text(value.metadata) + struct.pack(">qq", value.committed_at, value.expires_at)
+    if value.topic_id is not None:
+        head = struct.pack(">hqi", VERSION_WITH_TOPIC_ID, value.offset, value.leader_epoch) + compact_text(value.metadata)
+        return head + struct.pack(">q", value.committed_at) + tagged(TOPIC_ID_TAG, value.topic_id.bytes)
     return struct.pack(">hqi", VERSION, value.offset, value.leader_epoch) + text(value.metadata) + struct.pack(">q", value.committed_at)
