@@ -91,10 +91,10 @@ async def _of_these_topics(services: Services, offsets: Offsets, topics: Any) ->
     names = services.catalog.names
     wanted = None if topics is None else {asked_topic(services, topic).name for topic in topics}
     marked = {topic for (topic, _), value in offsets.items() if value.topic_id is not None and (wanted is None or topic in wanted)}
-    found = dict(zip(marked, await asyncio.gather(*(find(services, names.parse(topic)) for topic in marked)), strict=True))
-    if any(isinstance(topic, ErrorCode) and topic is not ErrorCode.unknown_topic_or_partition for topic in found.values()):
+    found = await asyncio.gather(*(services.catalog.find(names.parse(topic)) for topic in marked), return_exceptions=True)
+    if any(isinstance(topic, BaseException) and not isinstance(topic, TopicMissing) for topic in found):
         return None
-    ids = {name: topic.topic_id for name, topic in found.items() if isinstance(topic, Topic)}
+    ids = {name: topic.topic_id for name, topic in zip(marked, found, strict=True) if isinstance(topic, Topic)}
     return {at: value for at, value in offsets.items() if at[0] not in ids or value.counts_for(ids[at[0]])}
 
 

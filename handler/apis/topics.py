@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections.abc import Sequence
 from typing import Any, Final
@@ -53,6 +54,9 @@ async def find(services: Services, name: TopicName, *, create_partitions: int = 
         code = error_code(error)
         if code is not ErrorCode.unknown_topic_or_partition:
             log.warning("clients have to wait: %s", error)  # they time out without a word
+            known = services.catalog.known(name, math.inf)
+            if error.retriable and known is not None:
+                return known  # a client that is told an error forgets the topic's partitions, and its group rebalances
             return ErrorCode.leader_not_available if error.retriable else code
         if not create_partitions:
             return code

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
@@ -40,6 +41,11 @@ class Topic:
     learnt_at: float
 
 
+class _Gone(NamedTuple):
+    until: float  # for so long nothing is opened for it
+    looked_for_at: float = -math.inf
+
+
 class Catalog:
     def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float]) -> None:
         self.names = names
@@ -47,7 +53,7 @@ class Catalog:
         self._clock = clock
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
-        self._gone_until: OrderedDict[TopicName, float] = OrderedDict()
+        self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._finding: Shared[TopicName, Topic] = Shared()
         self._finding_all: Shared[None, list[Topic | TopicName]] = Shared()
         self._creating: Shared[TopicName, Topic] = Shared()
@@ -63,7 +69,7 @@ class Catalog:
     def may_have(self, name: TopicName, index: int) -> bool:
         """Whether the topic may have this partition: False where that is known for sure."""
         topic = self._topics.get(name)
-        if topic is None and self._clock() < self._gone_until.get(name, 0.0):
+        if topic is None and (gone := self._gone.get(name)) is not None and self._clock() < gone.until:
             return False
         fresh = topic is not None and self._clock() - topic.learnt_at < FRESH_SECONDS
         return index >= 0 and (topic is None or index < topic.partitions or not fresh)
@@ -74,8 +80,9 @@ class Catalog:
         return topic if topic is not None and self._clock() - topic.learnt_at < within else None
 
     def is_missing(self, name: TopicName) -> bool:
-        """Whether it was not there a moment ago."""
-        return name not in self._topics and self._clock() < self._gone_until.get(name, 0.0)
+        """Whether Pulsar said a moment ago that it is not there."""
+        gone = self._gone.get(name)
+        return gone is not None and name not in self._topics and self._clock() - gone.looked_for_at < FRESH_SECONDS
 
     def name_of(self, topic_id: uuid.UUID | None) -> TopicName | None:
         """The topic of an id that this process has told or could have told a client."""
@@ -93,7 +100,8 @@ class Catalog:
             try:
                 partitions, created = await self._ask(name)
             except TopicMissing:
-                self._note_gone(name, FRESH_SECONDS)
+                now = self._clock()
+                self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
                 raise
         topic = Topic(name, partitions, uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}"), self._clock())
         self._remember(topic)
@@ -194,14 +202,15 @@ class Catalog:
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
-        self._note_gone(name, GONE_SECONDS)
+        self._note_gone(name, _Gone(self._clock() + GONE_SECONDS))
 
-    def _note_gone(self, name: TopicName, seconds: float) -> None:
+    def _note_gone(self, name: TopicName, gone: _Gone) -> None:
         self.forget(name)
-        self._gone_until[name] = max(self._gone_until.get(name, 0.0), self._clock() + seconds)
-        self._gone_until.move_to_end(name)
-        if len(self._gone_until) > MAX_GONE:
-            self._gone_until.popitem(last=False)
+        before = self._gone.get(name)
+        self._gone[name] = gone if before is None else _Gone(max(before.until, gone.until), gone.looked_for_at)
+        self._gone.move_to_end(name)
+        if len(self._gone) > MAX_GONE:
+            self._gone.popitem(last=False)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
         await self._admin.grow_topic(name.pulsar, partitions)
@@ -218,7 +227,7 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
-        self._gone_until.pop(topic.name, None)
+        self._gone.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)
         self._by_id[topic.topic_id] = topic.name

@@ -1,0 +1,181 @@
+"""All that handlers work with, over twins of Pulsar: topics by name, logs and groups in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+from kio.schema.errors import ErrorCode
+
+from handler.apis import BY_KEY
+from handler.apis.api import Call, Services
+from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.groups import settled
+from handler.apis.order import Order
+from handler.config import GroupsConfig, KafkaConfig
+from handler.groups.coordinator import Coordinator
+from handler.groups.directory import Leader
+from handler.groups.machine import Now
+from handler.groups.shard import Phase
+from handler.groups.topics import TopicBook
+from handler.mirror.mirror import Mirror
+from handler.partition.partition import PartitionLimits
+from handler.partition.table import PartitionTable
+from handler.pulsar.admin import AlreadyExists
+from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.topics.catalog import Catalog
+from handler.topics.names import TopicNames
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_term_log import MemoryOffsets
+
+NAMESPACE = "persistent://public/default/"
+
+
+@dataclass
+class MemoryAdmin:
+    """Topics with their partitions and times of creation; faults by script."""
+
+    topics: dict[str, tuple[int, str]] = field(default_factory=dict)
+    away: bool = False
+    lost_partition: set[str] = field(default_factory=set)
+    hold: asyncio.Event | None = None  # answers wait for it
+    calls: int = 0
+    created: int = 0
+
+    async def _answer(self) -> None:
+        self.calls += 1
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.away:
+            raise Unavailable("no broker")
+
+    def make(self, name: str, partitions: int = 1) -> None:
+        self.created += 1
+        self.topics[name if "://" in name else NAMESPACE + name] = (partitions, f"moment {self.created}")
+
+    async def partitioned_topics(self, namespace: str) -> list[str]:
+        await self._answer()
+        return [topic for topic in self.topics if topic.startswith(f"persistent://{namespace}/")]
+
+    async def partitions(self, topic: str) -> int:
+        await self._answer()
+        if topic not in self.topics:
+            raise TopicMissing(topic)
+        return self.topics[topic][0]
+
+    async def created_at(self, partition: str) -> str:
+        await self._answer()
+        topic = partition.rpartition("-partition-")[0]
+        if topic not in self.topics or topic in self.lost_partition:
+            raise Unavailable("500 Internal Server Error")
+        return self.topics[topic][1]
+
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        await self._answer()
+        if topic in self.topics:
+            raise AlreadyExists(topic)
+        self.make(topic, partitions)
+
+    async def grow_topic(self, topic: str, partitions: int) -> None:
+        await self._answer()
+        self.topics[topic] = (partitions, self.topics[topic][1])
+
+    async def delete_topic(self, topic: str) -> None:
+        await self._answer()
+        if self.topics.pop(topic, None) is None:
+            raise TopicMissing(topic)
+
+    async def clusters(self) -> list[str]:
+        return ["standalone"]
+
+
+class LocalGroups:
+    """Groups that are all coordinated here."""
+
+    def __init__(self, config: GroupsConfig, now: Any, catalog: Catalog, offsets: MemoryOffsets) -> None:
+        self.coordinator = Coordinator(config, now, catalog.canonical, TopicBook(catalog), lambda key, value: None)
+        self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
+
+    def asked(self) -> Coordinator:
+        return self.coordinator
+
+    def leads(self, group_id: str) -> bool:
+        return self.coordinator.shards[0].phase is Phase.LEADING
+
+    async def leader(self, group_id: str) -> Leader | None:
+        return None
+
+    async def others_now(self) -> list[Leader]:
+        return []
+
+    def fellows(self) -> list[Any]:
+        return []
+
+
+class Client:
+    """The connection that requests come through."""
+
+    peer = "127.0.0.1:5"
+    local_address = ("127.0.0.1", 9092)
+
+    def __init__(self) -> None:
+        self.aborted = 0
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+
+@dataclass
+class Sidecar:
+    """Handlers to be called with requests, as plain objects with the fields of the version."""
+
+    config: KafkaConfig = field(default_factory=KafkaConfig)
+    logs: dict[str, MemoryLog] = field(default_factory=dict)
+    offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
+    admin: MemoryAdmin = field(default_factory=MemoryAdmin)
+    skew: float = 0.0  # of the clock by which what is known of topics grows old
+
+    def __post_init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.client = Client()
+        self.catalog = Catalog(cast(Any, self.admin), TopicNames("public/default", "public/__kafka"), lambda: loop.time() + self.skew)
+        self.table = PartitionTable(
+            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
+        )
+        groups = LocalGroups(
+            GroupsConfig(initial_rebalance_delay_ms=0), lambda: Now(loop.time(), time.time_ns() // 1_000_000), self.catalog, self.offsets
+        )
+        (self.shard,) = groups.coordinator.shards
+        self.services = Services(
+            config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessions(),
+            groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", *cast(Any, (None,) * 4)), order=Order(),
+            clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
+        )  # fmt: skip
+
+    async def lead(self) -> None:
+        self.shard.elect()
+        while self.shard.phase is not Phase.LEADING:  # noqa: ASYNC110 - it is told to nobody
+            await asyncio.sleep(0.001)
+
+    def begin(self, key: int, version: int, **request: Any) -> Awaitable[Any]:
+        call = Call(key, version, SimpleNamespace(**request), "test", self.client, memoryview(b""))
+        return settled(BY_KEY[key].handle(self.services, call))
+
+    async def ask(self, key: int, version: int, **request: Any) -> Any:
+        async with asyncio.timeout(10):
+            return await self.begin(key, version, **request)
+
+    async def close(self) -> None:
+        self.shard.depose("end")
+        await self.table.close()
+
+
+def errors(found: list[dict[str, Any]]) -> list[ErrorCode]:
+    return [ErrorCode(one["error_code"]) for one in found]
+
+
+__all__ = ["NAMESPACE", "Client", "MemoryAdmin", "PulsarError", "Sidecar", "errors"]
