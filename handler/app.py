@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from prometheus_client import start_http_server
 
@@ -37,6 +38,10 @@ from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 
 log = logging.getLogger(__name__)
+
+# While Pulsar can't be reached: how often it is looked for, and how often that is said.
+LOOK_SECONDS: Final = 2.0
+SAY_SECONDS: Final = 60.0
 
 
 class Caller:
@@ -96,30 +101,42 @@ class Sidecar:
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
         )  # fmt: skip
 
-    async def start(self) -> None:
-        await self._examine()
-        self.client.start()
-        self.partitions.start()
+    async def start(self, *, once: bool = False) -> None:
+        """Serve as soon as Pulsar can be reached; with `once` that has to be now."""
         host, port = self.config.control.listen_address
         port = await self.control.start(host, port)
+        await self._wait_for_pulsar(once)
+        self.client.start()
+        self.partitions.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
         if self.config.kafka.advertised:
             self.services.groups.asked()  # so that clients hear of all nodes before they ask for a coordinator
         self.port = await self.listener.start(*self.config.kafka.listen_address)
+        await self.control.ready()
 
-    async def _examine(self) -> None:
-        faults = []
+    async def _wait_for_pulsar(self, once: bool) -> None:
+        """A pod may start before its cluster. What is set wrong ends the start, what is not there yet is waited for."""
+        loop = asyncio.get_running_loop()
         config = self.config
-        for finding in await doctor.examine(self.client, self.admin, config.kafka.namespace, config.groups.namespace):
-            match finding.severity:
-                case doctor.Severity.FAULT:
-                    faults.append(finding.text)
-                case doctor.Severity.WARNING:
-                    log.warning("%s", finding.text)
-        if faults:
-            raise ConfigError("Pulsar is not ready for Kafka clients:\n  " + "\n  ".join(faults))
+        start = doctor.Start(once)
+        say_at = loop.time()
+        while True:
+            findings = await doctor.examine(self.client, self.admin, config.kafka.namespace, config.groups.namespace)
+            faults = [finding for finding in findings if finding.severity is doctor.Severity.FAULT]
+            if not faults:
+                break
+            texts = "\n  ".join(finding.text for finding in faults)
+            if not start.may_wait(faults, loop.time()):
+                raise ConfigError(f"Pulsar is not ready for Kafka clients:\n  {texts}")
+            if loop.time() >= say_at:
+                say_at = loop.time() + SAY_SECONDS
+                log.warning("waiting for Pulsar:\n  %s", texts)
+            await asyncio.sleep(LOOK_SECONDS)
+        for finding in findings:
+            if finding.severity is doctor.Severity.WARNING:
+                log.warning("%s", finding.text)
 
     async def _serve_peer(self, frame: bytes, peer: str) -> bytes:
         """A request that another sidecar passes on."""
@@ -159,7 +176,30 @@ def _mirror(mirror: Mirror, names: TopicNames, key: OffsetKey, value: OffsetValu
             mirror.committed(key.group, names.parse(key.topic), key.partition, value.offset, value.topic_id)
 
 
-async def run(config: Config) -> int:
+def _serve_metrics(config: Config) -> None:
+    metrics_at = metrics_address(config)
+    if metrics_at is not None:
+        try:
+            start_http_server(metrics_at[1], metrics_at[0])
+        except OSError as error:
+            where = f"{config.telemetry.metrics_listen} ({error.strerror})"
+            raise ConfigError(f"can't serve metrics on {where}: set telemetry.metrics_listen to a free address") from error
+
+
+async def _started(sidecar: Sidecar, stop: asyncio.Event, once: bool) -> bool:
+    """False where a signal came first."""
+    starting = asyncio.create_task(sidecar.start(once=once))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        return False
+    await starting
+    return True
+
+
+async def run(config: Config, *, once: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; 0 after a clean drain. A second signal does not wait."""
     stop = asyncio.Event()
     force = asyncio.Event()
@@ -172,14 +212,10 @@ async def run(config: Config) -> int:
         loop.add_signal_handler(number, asked_to_stop)
     sidecar = Sidecar(config)
     try:
-        await sidecar.start()
-        metrics_at = metrics_address(config)
-        if metrics_at is not None:
-            try:
-                start_http_server(metrics_at[1], metrics_at[0])
-            except OSError as error:
-                where = f"{config.telemetry.metrics_listen} ({error.strerror})"
-                raise ConfigError(f"can't serve metrics on {where}: set telemetry.metrics_listen to a free address") from error
+        _serve_metrics(config)
+        if not await _started(sidecar, stop, once):
+            log.info("stopped before Pulsar could be reached")
+            return 0
         host, _ = config.kafka.listen_address
         log.info("Kafka clients are served on %s:%d, Pulsar is %s", host, sidecar.port, config.pulsar.url)
         await stop.wait()

@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
         if name == "serve":
+            command.add_argument("--once", action="store_true", help="end at once, and not wait, where Pulsar can't be reached")
             command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
     _add_groups(commands)
     return parser
@@ -117,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _groups(config, options)
         from handler.app import run
 
-        return _run(run(config), options.loop)
+        return _run(run(config, once=options.once), options.loop)
     except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)
         return 2

@@ -6,7 +6,7 @@ to change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -17,6 +17,7 @@ from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing
 
 INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
+NEW_CLUSTER_SECONDS: Final = 30.0
 TIMESTAMP: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
 
 
@@ -31,6 +32,28 @@ class Finding:
     severity: Severity
     check: str
     text: str
+    passing: bool = False  # a fault that may go by itself: Pulsar, or what leads to it, is not there yet
+
+
+class Start:
+    """Whether a sidecar that has found faults may look again: what is set wrong ends it, what is not there yet is waited for."""
+
+    def __init__(self, once: bool) -> None:
+        self._once = once
+        self._has_waited = False
+        self._reached_at: float | None = None
+
+    def may_wait(self, faults: Sequence[Finding], now: float) -> bool:
+        if self._once:
+            return False
+        if all(fault.passing for fault in faults):
+            self._has_waited = True
+            self._reached_at = None
+            return True
+        if self._reached_at is None:
+            self._reached_at = now
+        # A cluster that has just come up may still be made: its namespaces, say.
+        return self._has_waited and now - self._reached_at < NEW_CLUSTER_SECONDS
 
 
 def judge_settings(settings: Mapping[str, str], policies: Mapping[str, Any], namespace: str) -> list[Finding]:
@@ -158,14 +181,14 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     try:
         findings.append(judge_protocol(*await client.protocol_version()))
     except PulsarError as error:
-        return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}")]
+        return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}", passing=error.retriable)]
     try:
         await client.reach(f"persistent://{namespace}/kafka-sidecar-doctor")
     except TopicMissing:
         pass
     except PulsarError as error:
         text = "check pulsar.listener_name and what the brokers advertise: the broker that serves a topic can't be reached: "
-        findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}"))
+        findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}", passing=error.retriable))
     try:
         policies = await admin.namespace_policies(namespace)
     except TopicMissing:
@@ -177,7 +200,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         policies = {}
         findings.append(Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights"))
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}")]
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", passing=error.retriable)]
     try:
         settings = await admin.broker_settings()
     except NotPermitted:
@@ -188,7 +211,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
             ),
         ]
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}")]
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", passing=error.retriable)]
     findings += judge_settings(settings, policies, namespace)
     try:
         findings.append(judge_groups(await admin.namespace_policies(groups_namespace), settings, groups_namespace))

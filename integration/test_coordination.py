@@ -249,19 +249,3 @@ def test_what_was_committed_of_a_deleted_topic_goes_with_it(pair: Pair, topic: s
     admin.delete_topics([topic])[topic].result(30)
     create(pair.first.address, topic, 1)
     wait_for(lambda: all(committed(pair.second.address, group, topic) == OFFSET_INVALID for group in groups))
-
-
-def test_health_is_told_over_grpc(pair: Pair) -> None:
-    from grpc_health.v1 import health_pb2, health_pb2_grpc
-
-    import grpc
-
-    port = free_port()
-    sidecar = SidecarProcess(
-        pair.first.log.parent / "healthy", pair.standalone.url, pair.standalone.admin_url, control__listen=f"127.0.0.1:{port}"
-    )
-    sidecar.start()
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        told = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10)
-    assert told.status == health_pb2.HealthCheckResponse.SERVING
-    assert sidecar.stop() == 0

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+import grpc
+from integration.launcher.process import free_port
 from integration.launcher.pulsar import INTERCEPTORS, Standalone
 from integration.launcher.sidecar import SidecarProcess
 
@@ -58,9 +62,39 @@ def test_missing_topic_policies_are_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_one_sentence() -> None:
-    command = [sys.executable, "-m", "handler", "serve"]
+    command = [sys.executable, "-m", "handler", "serve", "--once"]
     environment = {"KAFKA_SIDECAR_PULSAR__URL": "pulsar://127.0.0.1:1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "check pulsar.url" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_sidecar_that_starts_before_its_cluster_waits_for_it(tmp_path: Path) -> None:
+    standalone = Standalone(tmp_path / "pulsar")
+    control = free_port()
+    sidecar = SidecarProcess(tmp_path / "sidecar", standalone.url, standalone.admin_url, control__listen=f"127.0.0.1:{control}")
+
+    def health(service: str) -> bool:
+        with grpc.insecure_channel(f"127.0.0.1:{control}") as channel:
+            request = health_pb2.HealthCheckRequest(service=service)
+            told = health_pb2_grpc.HealthStub(channel).Check(request, timeout=10, wait_for_ready=True)
+        return bool(told.status == health_pb2.HealthCheckResponse.SERVING)
+
+    sidecar.begin()
+    assert [health(service) for service in ("live", "ready", "")] == [True, False, False]
+    time.sleep(3)
+    assert sidecar.running
+    assert not sidecar.listens()
+    assert sidecar.stop() == 0, "a signal does not have to wait for Pulsar"
+    sidecar.begin()
+    standalone.start()
+    try:
+        sidecar.wait()
+        assert [health(service) for service in ("live", "ready", "")] == [True, True, True]
+        log = sidecar.log.read_text()
+        assert log.count("waiting for Pulsar") == 2, "at once, and then once a minute"
+        assert "Traceback" not in log
+        assert sidecar.stop() == 0
+    finally:
+        standalone.stop()

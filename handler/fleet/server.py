@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 SERVICE: Final = "kafka_sidecar.control.v1.Control"
 # Requests of other sidecars at once. A request that waits for its group holds little; this many are more than any fleet sends.
 MAX_WORKS: Final = 10_000
+# gRPC health: the process works; and it serves Kafka clients, which is also its overall state.
+LIVE: Final = "live"
+READY: Final = ("ready", "")
 MAX_MESSAGE: Final = 128 * 1024 * 1024
 OPTIONS: Final = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
 _SERVER: Final = [
@@ -64,8 +67,15 @@ class ControlServer:
         except RuntimeError as error:
             raise ConfigError(f"can't listen for other sidecars on {host}:{port}: set control.listen to a free address") from error
         await self._server.start()
-        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        await self._health.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
+        for service in READY:
+            await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
         return bound
+
+    async def ready(self) -> None:
+        """Kafka clients are served from now on."""
+        for service in READY:
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
     async def _forward(self, request: ForwardRequest, context: Any) -> ForwardResponse:
         await self._check(request.to, context)
@@ -99,7 +109,8 @@ class ControlServer:
     async def drain(self) -> None:
         """Say that no more should be sent here."""
         if self._server is not None:
-            await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+            for service in READY:
+                await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
 
     async def finish(self, seconds: float) -> bool:
         """Wait for what is in work; True when all of it came to its end."""

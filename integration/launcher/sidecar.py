@@ -30,10 +30,18 @@ class SidecarProcess(Restartable):
         return self._directory / "sidecar.log"
 
     def start(self, seconds: float = 30) -> None:
+        self.begin()
+        self.wait(seconds)
+
+    def begin(self) -> None:
+        """Start it, and do not wait until it serves."""
         command = [sys.executable, "-m", "handler", "serve"]
         self._server = Server("the sidecar", command, self.log, env=self._environment)
-        self._server.wait_until(self._listens, seconds)
 
-    def _listens(self) -> bool:
+    def wait(self, seconds: float = 30) -> None:
+        assert self._server is not None
+        self._server.wait_until(self.listens, seconds)
+
+    def listens(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
