@@ -65,6 +65,8 @@ class Sidecar:
         loop = asyncio.get_running_loop()
         self.client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
         self.admin = PulsarAdmin(config.pulsar.admin_url)
+        # Elections and terms do not wait behind the questions of partitions that are opened.
+        self.groups_admin = PulsarAdmin(config.pulsar.admin_url)
         writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
         self.partitions = PartitionTable(
             lambda topic, name: PulsarLog(self.client, self.admin, topic, name), writer_name, limits.cache_bytes,
@@ -87,7 +89,7 @@ class Sidecar:
             catalog=catalog,
             partitions=self.partitions,
             sessions=FetchSessions(),
-            groups=GroupService(self.client, self.admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names)),
+            groups=GroupService(self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names)),
             peers=Peers(loop.time),
             mirror=mirror,
             order=Order(),
@@ -167,6 +169,7 @@ class Sidecar:
         await self.partitions.close()
         await self.client.close()
         await self.admin.close()
+        await self.groups_admin.close()
 
 
 def _mirror(mirror: Mirror, names: TopicNames, key: OffsetKey, value: OffsetValue) -> None:

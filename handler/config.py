@@ -59,6 +59,7 @@ class GroupsConfig:
     namespace: str = setting("public/__kafka", "Pulsar tenant/namespace of __consumer_offsets.")
     offsets_partitions: int = setting(8, "Partitions of __consumer_offsets when it is made; what is there keeps its count.")
     offsets_retention_minutes: int = setting(10_080, "How long an empty group keeps its offsets.")
+    offset_commit_timeout_ms: int = setting(5_000, "How long a commit waits to be stored; then the client is told to ask again.")
     offset_metadata_bytes: int = setting(4_096, "Largest metadata of a committed offset.")
     initial_rebalance_delay_ms: int = setting(3_000, "How long a new group waits for more members.")
     min_session_timeout_ms: int = setting(6_000, "Shortest session timeout a member may ask for.")

@@ -113,33 +113,57 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class Shared(Generic[K, T]):
-    """Calls under way, one for each key: who asks for the same waits for the same. A call goes on when those who wait give up."""
+class _Call(Generic[T]):
+    __slots__ = ("task", "waiting")
 
-    def __init__(self) -> None:
-        self._calls: dict[K, asyncio.Task[T]] = {}
+    def __init__(self, task: asyncio.Task[T]) -> None:
+        self.task = task
+        self.waiting = 0
+
+
+class Shared(Generic[K, T]):
+    """Calls under way, one for each key: who asks for the same waits for the same.
+
+    A call goes on when those who wait give up, so that whoever asks again finds it further on; with `linger` for
+    so many seconds.
+    """
+
+    def __init__(self, linger: float | None = None) -> None:
+        self._linger = linger
+        self._calls: dict[K, _Call[T]] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
 
     async def call(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        task = self._calls.get(key)
-        if task is None:
-            task = self._calls[key] = asyncio.create_task(work())
-            task.add_done_callback(partial(self._done, key))
-        return await asyncio.shield(task)
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(asyncio.create_task(work()))
+            call.task.add_done_callback(partial(self._done, key))
+        call.waiting += 1
+        try:
+            return await asyncio.shield(call.task)
+        finally:
+            call.waiting -= 1
+            if not call.waiting and self._linger is not None and not call.task.done():
+                asyncio.get_running_loop().call_later(self._linger, _end_if_unwanted, call)
 
     def _done(self, key: K, task: asyncio.Task[T]) -> None:
-        if self._calls.get(key) is task:
+        if (call := self._calls.get(key)) is not None and call.task is task:
             del self._calls[key]
         if not task.cancelled():
             task.exception()  # looked at: everybody may have given up
 
     async def close(self) -> None:
-        tasks = list(self._calls.values())
+        tasks = [call.task for call in self._calls.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _end_if_unwanted(call: _Call[Any]) -> None:
+    if not call.waiting:
+        call.task.cancel()
 
 
 def every(seconds: float, kind: str, work: Callable[[], object]) -> KeptAlive:

@@ -171,3 +171,24 @@ async def test_nobody_complains_of_a_shared_failure_that_nobody_waits_for(caplog
     waiting.cancel()
     await asyncio.sleep(0.02)
     assert "never retrieved" not in caplog.text
+
+
+async def test_a_call_that_nobody_has_wanted_for_a_while_is_ended() -> None:
+    shared: Shared[str, None] = Shared(linger=0.05)
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    first = asyncio.create_task(shared.call("k", work))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(shared.call("k", work))  # asked again
+    await asyncio.sleep(0.1)
+    assert not ended.is_set()
+    second.cancel()
+    await asyncio.wait_for(ended.wait(), 1)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.topics import resolve
 from handler.errors import EntryUnreadable
 from handler.partition.errors import error_code
@@ -32,6 +33,9 @@ MAX_TIMESTAMP_SINCE: Final = 7
 
 
 async def _search(partition: Partition, version: int, timestamp: int) -> Found | ErrorCode:
+    error = await partition.opened()
+    if error is not ErrorCode.none:
+        return error
     if timestamp == LATEST:
         return Found(await partition.confirmed_end(), -1)
     if timestamp == EARLIEST:
@@ -52,8 +56,7 @@ async def _answer_one(services: Services, call: Call, name: TopicName | ErrorCod
     else:
         try:
             partition = services.partition(name, requested.partition_index)
-            error = await partition.opened()
-            found = await _search(partition, call.version, requested.timestamp) if error is ErrorCode.none else error
+            found = await in_time(_search(partition, call.version, requested.timestamp), LATE_TOPIC)
         except PulsarError as error_:
             found = error_code(error_)
         except EntryUnreadable:

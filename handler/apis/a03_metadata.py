@@ -15,7 +15,8 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.topics import find
+from handler.apis.late import in_time
+from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.catalog import Topic
@@ -92,14 +93,14 @@ async def _handle(services: Services, call: Call) -> Answer:
     topics: list[dict[str, Any]] = []
     cluster_id: str | None = None
     try:
-        cluster_id = await services.catalog.cluster_id()
+        cluster_id = await in_time(services.catalog.cluster_id(), None)
         if wanted is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not wanted):
             names = services.catalog.names
             topics = [
                 _found(services, topic, names.kafka(topic.name))
                 if isinstance(topic, Topic)
                 else _missing(ErrorCode.leader_not_available, names.kafka(topic))
-                for topic in await services.catalog.all()
+                for topic in await listed(services)
             ]
         else:
             topics = list(await asyncio.gather(*(_one(services, call, topic) for topic in wanted)))

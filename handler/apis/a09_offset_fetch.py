@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place
+from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place, settled
+from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.spread import Parts, spread
 from handler.apis.topics import find
 from handler.groups.errors import NotLeading
@@ -169,13 +170,16 @@ async def _of_many(services: Services, call: Call) -> Answer:
         return {"group_id": group.group_id, "topics": (), "error_code": error}
 
     for group in call.request.groups:
-        await services.order.wait(call.client, group.group_id)
+        if not await in_time(services.order.wait(call.client, group.group_id), False):
+            return {"throttle_time": 0, "groups": [refuse(one, LATE_GROUP) for one in call.request.groups]}
     groups = await spread(services, call, Parts("groups", "groups", lambda group: group.group_id, here, refuse))
     return {"throttle_time": 0, "groups": groups}
 
 
 def _handle(services: Services, call: Call) -> Result:
-    return _of_many(services, call) if call.version >= GROUPS_SINCE else _handle_one(services, call)
+    if call.version >= GROUPS_SINCE:
+        return _of_many(services, call)
+    return in_time(settled(_handle_one(services, call)), _refuse(call, LATE_GROUP))
 
 
 API: Final = Api(9, "OffsetFetch", 1, 10, _handle, ends_with_client=True)

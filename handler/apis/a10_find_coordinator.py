@@ -12,7 +12,9 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.late import LATE_COORDINATOR, in_time
 from handler.groups.errors import NotLeading
+from handler.groups.service import Node
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -31,12 +33,15 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> dict
         error = ErrorCode.invalid_request
     elif not key:
         error = ErrorCode.invalid_group_id
+    node: Node | None = None
     if error is ErrorCode.none:
         try:
-            node = await services.groups.find(key, services.node_address(call.client))
+            node = await in_time(services.groups.find(key, services.node_address(call.client)), None)
         except NotLeading as refused:
             error = refused.error
         else:
+            error = LATE_COORDINATOR if node is None else ErrorCode.none
+        if node is not None:
             return {"key": key, "node_id": node.node_id, "host": node.host, "port": node.port, "error_code": error, "error_message": None}
     return {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": error, "error_message": _WHY.get(error)}
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.spread import ask_peer
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.effects import Group
@@ -22,6 +23,10 @@ CONSUMER: Final = "Consumer"
 
 
 async def _handle(services: Services, call: Call) -> Answer:
+    return await in_time(_list(services, call), {"throttle_time": 0, "error_code": LATE_GROUP, "groups": ()})
+
+
+async def _list(services: Services, call: Call) -> Answer:
     elsewhere: list[Any] = []
     try:
         others = [] if call.forwarded else await services.groups.leaders()

@@ -12,12 +12,19 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.topics import resolve
 from handler.partition.errors import error_code
+from handler.partition.partition import Partition
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
 
 EPOCH: Final = 0
+
+
+async def _end(partition: Partition) -> int | ErrorCode:
+    error = await partition.opened()
+    return await partition.confirmed_end() if error is ErrorCode.none else error
 
 
 async def _one(services: Services, name: TopicName | ErrorCode, asked: Any) -> dict[str, Any]:
@@ -28,12 +35,11 @@ async def _one(services: Services, name: TopicName | ErrorCode, asked: Any) -> d
         return answer | {"error_code": ErrorCode.unknown_leader_epoch}
     try:
         partition = services.partition(name, asked.partition)
-        error = await partition.opened()
-        if error is not ErrorCode.none:
-            return answer | {"error_code": error}
-        end = await partition.confirmed_end()
+        end = await in_time(_end(partition), LATE_TOPIC)
     except PulsarError as failure:
         return answer | {"error_code": error_code(failure)}
+    if isinstance(end, ErrorCode):
+        return answer | {"error_code": end}
     if asked.leader_epoch != EPOCH:
         return answer | {"error_code": ErrorCode.none}
     return answer | {"error_code": ErrorCode.none, "leader_epoch": EPOCH, "end_offset": end}

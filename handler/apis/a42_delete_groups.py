@@ -34,7 +34,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
         return {"group_id": group_id, "error_code": error}
 
-    results = await spread(services, call, Parts("groups_names", "results", str, here, refuse))
+    results = await spread(services, call, Parts("groups_names", "results", str, here, refuse, is_question=False))
     return {"throttle_time": 0, "results": results}
 
 

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.late import LATE_CLUSTER, in_time
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 
@@ -32,7 +33,9 @@ async def _handle(services: Services, call: Call) -> Answer:
     if getattr(call.request, "endpoint_type", BROKERS) != BROKERS:
         return answer | {"error_code": ErrorCode.mismatched_endpoint_type, "error_message": "this is a broker's listener"}
     try:
-        cluster_id = await services.catalog.cluster_id()
+        cluster_id = await in_time(services.catalog.cluster_id(), None)
+        if cluster_id is None:
+            return answer | {"error_code": LATE_CLUSTER, "error_message": "Pulsar did not answer in time"}
     except PulsarError as error:
         return answer | {"error_code": error_code(error), "error_message": str(error)}
     brokers = [

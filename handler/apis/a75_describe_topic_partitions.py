@@ -12,7 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN, describe_partitions
 from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.topics import find
+from handler.apis.late import LATE_TOPIC
+from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.catalog import Topic
@@ -38,7 +39,7 @@ async def _wanted(services: Services, request: Any) -> list[tuple[str, Topic | E
     try:
         everything: list[tuple[str, Topic | ErrorCode]] = [
             (names.kafka(topic.name), topic) if isinstance(topic, Topic) else (names.kafka(topic), ErrorCode.leader_not_available)
-            for topic in await services.catalog.all()
+            for topic in await listed(services)
         ]
     except PulsarError as error:
         return [("", error_code(error))]
@@ -56,6 +57,9 @@ async def _handle(services: Services, call: Call) -> Answer:
             continue
         begin = after[1] if name == after[0] else 0
         if left == 0:
+            cursor = {"topic_name": name, "partition_index": begin}
+            break
+        if topic is LATE_TOPIC:
             cursor = {"topic_name": name, "partition_index": begin}
             break
         partitions = [] if isinstance(topic, ErrorCode) else describe_partitions(services, topic)[begin : begin + left]

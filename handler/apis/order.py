@@ -28,10 +28,11 @@ class Order:
     def is_waiting(self, client: object, group_id: str) -> bool:
         return group_id in self._queues.get(client, ())
 
-    async def wait(self, client: object, group_id: str) -> None:
-        """Until all that has come up to now is done."""
+    async def wait(self, client: object, group_id: str) -> bool:
+        """Until all that has come up to now is done; True."""
         if self.is_waiting(client, group_id):
             await self.run(client, group_id, _nothing)
+        return True
 
     async def run(self, client: object, group_id: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do `work` when all that came before it is done. It takes its place when this is first awaited."""

@@ -15,6 +15,7 @@ from kio.serial import entity_reader, entity_writer
 
 from handler.apis.api import Answer, Call, Services
 from handler.apis.groups import forward
+from handler.apis.late import LATE_GROUP, in_time
 from handler.groups.directory import Leader
 from handler.groups.errors import NotLeading
 from handler.wire.headers import read_header, response_header
@@ -32,6 +33,7 @@ class Parts(NamedTuple):
     id_of: Callable[[Any], str]
     here: Callable[[Sequence[Any]], Awaitable[Items]]
     refuse: Callable[[Any, ErrorCode], dict[str, Any]]
+    is_question: bool = True
 
 
 async def spread(services: Services, call: Call, parts: Parts) -> Items:
@@ -44,7 +46,7 @@ async def spread(services: Services, call: Call, parts: Parts) -> Items:
     for place, leader in enumerate(leaders):
         places_of.setdefault(leader, []).append(place)
     answers = await asyncio.gather(
-        *(_part(services, call, parts, leader, [asked[at] for at in places]) for leader, places in places_of.items())
+        *(_part_in_time(services, call, parts, leader, [asked[at] for at in places]) for leader, places in places_of.items())
     )
     found: list[dict[str, Any] | None] = [None] * len(asked)
     for places, items in zip(places_of.values(), answers, strict=True):
@@ -60,6 +62,11 @@ async def _leader(services: Services, group_id: str) -> Leader | ErrorCode | Non
         return await services.groups.leader(group_id)
     except NotLeading as refused:
         return refused.error
+
+
+async def _part_in_time(services: Services, call: Call, parts: Parts, leader: Leader | ErrorCode | None, asked: Sequence[Any]) -> Items:
+    work = _part(services, call, parts, leader, asked)
+    return await in_time(work, [parts.refuse(one, LATE_GROUP) for one in asked]) if parts.is_question else await work
 
 
 async def _part(services: Services, call: Call, parts: Parts, leader: Leader | ErrorCode | None, asked: Sequence[Any]) -> Items:

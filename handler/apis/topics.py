@@ -12,8 +12,9 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Services
+from handler.apis.late import LATE_TOPIC, in_time
 from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName, TopicName
@@ -21,6 +22,8 @@ from handler.topics.names import InvalidTopicName, TopicName
 log = RateLimitedLog(logging.getLogger(__name__))
 
 LEARN_SECONDS: Final = 2.0
+# Of a topic that is listed: it was deleted meanwhile, or is not to be seen.
+GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.topic_authorization_failed)
 
 
 def resolve(services: Services, requested: Any) -> TopicName | ErrorCode:
@@ -46,18 +49,32 @@ async def learn(services: Services, unknown: Sequence[TopicName | uuid.UUID]) ->
         pass
 
 
+async def listed(services: Services) -> list[Topic | TopicName]:
+    """All topics, each by its name alone if it can't be described now: a list without it would say that it is gone."""
+    names = await in_time(services.catalog.list_names(), None)
+    if names is None:
+        raise Unavailable("the topics could not be listed in time")
+    found = await asyncio.gather(*(find(services, name) for name in names))
+    topics = zip(names, found, strict=True)
+    return [name if isinstance(topic, ErrorCode) else topic for name, topic in topics if topic not in GONE]
+
+
 async def find(services: Services, name: TopicName, *, create_partitions: int = 0) -> Topic | ErrorCode:
     """The topic, made when it is missing and `create_partitions` says so; else why not."""
+    known = services.catalog.known(name, math.inf)
     try:
-        return await services.catalog.find(name)
+        found = await in_time(services.catalog.find(name), None)
+        if found is not None:
+            return found
+        log.warning("clients have to wait: topic %s can't be described, there is no answer from Pulsar", name.pulsar)
+        return known or LATE_TOPIC
     except PulsarError as error:
         code = error_code(error)
         if code is not ErrorCode.unknown_topic_or_partition:
             log.warning("clients have to wait: %s", error)  # they time out without a word
-            known = services.catalog.known(name, math.inf)
             if error.retriable and known is not None:
                 return known  # a client that is told an error forgets the topic's partitions, and its group rebalances
-            return ErrorCode.leader_not_available if error.retriable else code
+            return LATE_TOPIC if error.retriable else code
         if not create_partitions:
             return code
     try:

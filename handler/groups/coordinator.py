@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -40,6 +41,7 @@ STALLED_SECONDS: Final = 10.0
 EXPIRY_SECONDS: Final = 600.0
 
 Told = Callable[[ErrorCode], None]
+OnCommit = Callable[[dict[TopicPartition, ErrorCode]], None]
 OnCommitted = Callable[[OffsetKey, OffsetValue], None]  # told of every commit that is stored
 
 
@@ -50,6 +52,22 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     topic_id: uuid.UUID | None = None
+
+
+class _Committing:
+    """A commit that waits to be stored; told once, stored or late."""
+
+    __slots__ = ("_told", "deadline", "errors")
+
+    def __init__(self, errors: dict[TopicPartition, ErrorCode], told: OnCommit, deadline: float) -> None:
+        self.errors = errors
+        self._told: OnCommit | None = told
+        self.deadline = deadline
+
+    def tell(self, error: ErrorCode) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            told({at: error if known is ErrorCode.none else known for at, known in self.errors.items()})
 
 
 class Commit(NamedTuple):
@@ -81,6 +99,7 @@ class Coordinator:
         # Also counts while the machine sleeps, where there is such a clock.
         self._awake_clock = awake_clock or (lambda: now().clock)
         self._beat_at = self._awake_clock()
+        self._committing: deque[_Committing] = deque()
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumers = Consumers(self.leading, self.informed, now)
 
@@ -122,6 +141,9 @@ class Coordinator:
         self._beat_at = self._awake_clock()
         for shard in self.shards:
             shard.give_up_on_silence(now.clock)
+        while self._committing and self._committing[0].deadline <= now.clock:
+            # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
+            self._committing.popleft().tell(ErrorCode.coordinator_not_available)
         leading = [shard for shard in self.shards if shard.phase is Phase.LEADING]
         metrics.GROUP_SHARDS.set(len(leading))
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
@@ -184,7 +206,7 @@ class Coordinator:
 
     # --- offsets
 
-    def commit(self, request: Commit, told: Callable[[dict[TopicPartition, ErrorCode]], None]) -> None:
+    def commit(self, request: Commit, told: OnCommit) -> None:
         shard = self.leading(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
         error = self._check_commit(shard, request)
         if error is not ErrorCode.none:
@@ -201,7 +223,9 @@ class Coordinator:
                 value = OffsetValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
                 records.append(Record(OffsetKey(request.group_id, topic, index), value))
         if records:
-            shard.store(records, partial(_committed, errors, told))
+            committing = _Committing(errors, told, self._now().clock + self._config.offset_commit_timeout_ms / 1000)
+            self._committing.append(committing)
+            shard.store(records, committing.tell)
         else:
             told(errors)
 
@@ -338,12 +362,6 @@ class Coordinator:
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
                     shard.store([Record(key, None) for key in gone], lambda _: None)
-
-
-def _committed(errors: dict[TopicPartition, ErrorCode], told: Callable[[dict[TopicPartition, ErrorCode]], None], error: ErrorCode) -> None:
-    if error is not ErrorCode.none:
-        errors = {place: error if known is ErrorCode.none else known for place, known in errors.items()}
-    told(errors)
 
 
 def new_member_id(stem: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,8 +10,10 @@ from typing import Any, Final, NamedTuple
 from handler.groups.election import SUBSCRIPTION
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.errors import PulsarError
+from handler.tasks import Shared
+from handler.telemetry.limits import RateLimitedLog
 
-log = logging.getLogger(__name__)
+log = RateLimitedLog(logging.getLogger(__name__))
 
 ADVERTISED: Final = "kafka.advertised"
 NODE: Final = "kafka.node"
@@ -39,8 +40,10 @@ class Directory:
         self._leaders: dict[int, Leader] = {}
         self._others: dict[str, Leader] = {}
         self._known_since: dict[str, float] = {}
-        self._learnt_at = -FRESH_SECONDS
-        self._asking: asyncio.Task[None] | None = None
+        self._learnt_at = -STALE_SECONDS
+        self._failure: PulsarError | None = None
+        self._failed_at = -FRESH_SECONDS
+        self._asking: Shared[None, None] = Shared()
 
     async def leader(self, index: int) -> Leader | None:
         """The coordinator of a shard, None while there is none. Raises PulsarError."""
@@ -52,10 +55,12 @@ class Directory:
         return list({leader.name: leader for leader in self._leaders.values()}.values())
 
     async def _look(self) -> None:
-        if self._clock() - self._learnt_at >= FRESH_SECONDS:
-            if self._asking is None:
-                self._asking = asyncio.create_task(self._ask())
-            await asyncio.shield(self._asking)
+        now = self._clock()
+        if now - self._learnt_at < FRESH_SECONDS:
+            return
+        if self._failure is not None and now - self._failed_at < FRESH_SECONDS:
+            raise self._failure  # whoever waits for an election asks again and again
+        await self._asking.call(None, self._ask)
 
     def told(self, own_node: int) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
@@ -68,26 +73,25 @@ class Directory:
         """
         return self._clock() - self._known_since.get(other.name, self._clock()) >= SETTLED_SECONDS
 
-    def refresh_if_stale(self) -> None:
-        """Look again in the background, if the last look was a while ago."""
-        if self._clock() - self._learnt_at >= STALE_SECONDS and self._asking is None:
-            self._asking = asyncio.create_task(self._ask_quietly())
-
-    async def _ask_quietly(self) -> None:
-        try:
-            await self._ask()
-        except PulsarError as error:
-            log.info("the sidecars of %s are not known at the moment: %s", self._topic, error)
+    async def refresh_if_stale(self) -> None:
+        """Look again, if the last look was a while ago. What can't be learnt stays as it was."""
+        if self._clock() - self._learnt_at >= STALE_SECONDS:
+            try:
+                await self._look()
+            except PulsarError as error:
+                log.info("the sidecars of %s are not known at the moment: %s", self._topic, error)
 
     async def _ask(self) -> None:
         try:
             stats = await self._admin.partition_stats(self._topic)
-            self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one)) is not None}
-            self._others = {one.name: one for stats_ in stats.values() for one in candidates(stats_) if one.name != self._own_name}
-            self._learnt_at = self._clock()
-            self._known_since = {name: self._known_since.get(name, self._learnt_at) for name in self._others}
-        finally:
-            self._asking = None
+        except PulsarError as error:
+            self._failure, self._failed_at = error, self._clock()
+            raise
+        self._failure = None
+        self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one)) is not None}
+        self._others = {one.name: one for stats_ in stats.values() for one in candidates(stats_) if one.name != self._own_name}
+        self._learnt_at = self._clock()
+        self._known_since = {name: self._known_since.get(name, self._learnt_at) for name in self._others}
 
 
 def candidates(stats: Mapping[str, Any]) -> list[Leader]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from handler.groups.shard import Shard
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-
-log = logging.getLogger(__name__)
+from handler.pulsar.errors import PulsarError
+from handler.tasks import Backoff, KeptAlive
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"
 FIRST_DELAY: Final = 0.2
@@ -45,31 +43,24 @@ class Election:
         self._shard = shard
         self._ended: asyncio.Future[PulsarError] | None = None
         self._leave: Callable[[], None] = lambda: None
-        self.task = asyncio.create_task(self._run())
+        self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
+        self._task.start()
 
-    async def _run(self) -> None:
-        delay = FIRST_DELAY
-        loop = asyncio.get_running_loop()
-        while True:
-            self._ended = loop.create_future()
-            try:
-                candidate = await self._client.candidate(self._topic, SUBSCRIPTION, self._name, self._priority, self, self._metadata)
-                self._leave = candidate.close
-                delay = FIRST_DELAY
-                reason = await self._ended
-            except PulsarError as error:
-                reason = error
-            except Exception as error:
-                log.exception("standing for %s failed", self._topic)
-                reason = Unavailable(str(error))
-            self._shard.depose(str(reason))
-            log.info("no candidate for %s at the moment: %s", self._topic, reason)
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, MAX_DELAY)
+    async def _stand(self) -> None:
+        """Until the broker ends it: whoever stands no more leads no more."""
+        ended = self._ended = asyncio.get_running_loop().create_future()
+        try:
+            candidate = await self._client.candidate(self._topic, SUBSCRIPTION, self._name, self._priority, self, self._metadata)
+            self._leave = candidate.close
+            self._task.backoff.reset()
+            raise await ended
+        except Exception as error:
+            self._shard.depose(str(error))
+            raise
 
     def close(self) -> None:
         """Stand no more: another is elected at once."""
-        self.task.cancel()
+        self._task.stop()
         self._shard.depose("this sidecar stops")
         self._leave()
 

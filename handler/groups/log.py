@@ -93,7 +93,7 @@ class PulsarTermLog(TermLog):
         before = await self._admin.compacted_ledger(self._topic)
         self._adopted_keys.clear()
         reading = _Reading(on_record, self._marker_at, self._adopted_keys)
-        reader = await self._client.reader(self._topic, None, reading, compacted=True)
+        reader = await self._client.reader(self._topic, None, reading, compacted=True, purpose="load")
         reading.begin(reader)
         try:
             while not reading.finished.done():

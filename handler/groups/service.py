@@ -29,8 +29,11 @@ from handler.groups.topics import TopicBook, TopicSource
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.tasks import Backoff, KeptAlive, Shared, every
+from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
+limited = RateLimitedLog(log)
 
 TOPIC: Final = "__consumer_offsets"
 BEAT_SECONDS: Final = 1.0
@@ -77,11 +80,15 @@ class GroupService:
         self.control_address = ""  # where others reach this one, known once it listens
         self._directory = Directory(admin, self._topic, self.name, self._loop.time)
         self._elections: list[Election] = []
-        self._deciding: dict[int, asyncio.Task[Leader | ErrorCode | None]] = {}
-        self._standing: asyncio.Task[None] | None = None
-        self._compacting: asyncio.Task[None] | None = None
-        self._refreshing: asyncio.Task[None] | None = None
-        self._beating: asyncio.Task[None] | None = None
+        self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
+        self._standing = KeptAlive("candidacy", "consumer groups", self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
+        self._stood = asyncio.Event()
+        self._beating = [
+            every(BEAT_SECONDS, "groups' seconds", self._beat),
+            every(COMPACT_SECONDS, "groups' compaction", self._compact),
+            every(REFRESH_SECONDS, "groups' topics", self._refresh_topics),
+            every(BEAT_SECONDS, "groups' directory", self._refresh_directory),
+        ]
         self._compacted: dict[Shard, int] = {}
         self.coordinator = Coordinator(
             config, self._now, topics.canonical, TopicBook(topics), on_committed,
@@ -98,11 +105,9 @@ class GroupService:
         self._elections.clear()
 
     async def close(self) -> None:
-        for task in (self._standing, self._beating, self._compacting, self._refreshing, *self._deciding.values()):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        for task in (self._standing, *self._beating):
+            await task.stopped()
+        await self._deciding.close()
         await self.coordinator.informed.close()
         self.leave()
 
@@ -155,11 +160,7 @@ class GroupService:
         """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for, by all who ask together."""
         if self.coordinator.shards[index].phase is not Phase.WAITING:
             return None
-        task = self._deciding.get(index)
-        if task is None:
-            task = self._deciding[index] = asyncio.create_task(self._decide(index))
-            task.add_done_callback(lambda _: self._deciding.pop(index, None))
-        decided = await asyncio.shield(task)
+        decided = await self._deciding.call(index, lambda: self._decide(index))
         if isinstance(decided, ErrorCode):
             raise NotLeading(decided)
         return decided
@@ -169,11 +170,12 @@ class GroupService:
         while True:
             if self.coordinator.shards[index].phase is not Phase.WAITING:
                 return None
+            leader = None
             try:
-                leader = await self._directory.leader(index)
-            except PulsarError as error:
-                log.info("who coordinates %s-%d can't be found out: %s", TOPIC, index, error)
-                leader = None
+                async with asyncio.timeout_at(until):
+                    leader = await self._directory.leader(index)
+            except (PulsarError, TimeoutError) as error:
+                limited.info("who coordinates %s-%d can't be found out: %s", TOPIC, index, error or "no answer")
             if leader is not None and leader.name != self.name:
                 return leader
             if self._loop.time() >= until:
@@ -182,30 +184,25 @@ class GroupService:
 
     def asked(self) -> Coordinator:
         """The coordinator, for a request that has to do with groups."""
-        if self._standing is None:
-            self._standing = asyncio.create_task(self._stand())
+        if not self._stood.is_set():
+            self._standing.start()
         return self.coordinator
 
     async def stand(self) -> None:
         """Stand in the elections of all shards, from the first time on that somebody asks."""
         self.asked()
-        assert self._standing is not None
         try:
             async with asyncio.timeout(READY_SECONDS):
-                await asyncio.shield(self._standing)
+                await self._stood.wait()
         except TimeoutError as error:
             raise NotLeading(ErrorCode.coordinator_not_available) from error
 
     async def _stand(self) -> None:
-        while True:
-            try:
-                partitions = await self._partitions()
-                break
-            except PulsarError as error:
-                log.warning("consumer groups have to wait: %s", error)
-            except Exception:
-                log.exception("consumer groups have to wait")
-            await asyncio.sleep(RETRY_SECONDS)
+        try:
+            partitions = await self._partitions()
+        except PulsarError as error:
+            limited.warning("consumer groups have to wait: %s", error)
+            raise
         advertised = self._kafka.advertised
         metadata = {
             ADVERTISED.encode(): advertised.encode(), NODE.encode(): str(self._kafka.node_id).encode(),
@@ -217,7 +214,9 @@ class GroupService:
         )
         for topic, shard in zip(topics, self.coordinator.shards, strict=True):
             self._elections.append(Election(self._client, topic, self.name, metadata, shard))
-        self._beating = asyncio.create_task(self._beat())
+        for task in self._beating:
+            task.start()
+        self._stood.set()
         log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic)
 
     async def _partitions(self) -> int:
@@ -236,36 +235,22 @@ class GroupService:
 
     # --- the seconds
 
-    async def _beat(self) -> None:
-        compact_at = self._loop.time() + COMPACT_SECONDS
-        refresh_at = self._loop.time() + REFRESH_SECONDS
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            try:
-                self.coordinator.beat()
-                if self._kafka.advertised:
-                    self._directory.refresh_if_stale()
-                idle = self._compacting is None or self._compacting.done()
-                if self._loop.time() >= compact_at and idle:  # not waited for: the seconds must be counted
-                    compact_at = self._loop.time() + COMPACT_SECONDS
-                    self._compacting = asyncio.create_task(self._compact())
-                idle = self._refreshing is None or self._refreshing.done()
-                if self._loop.time() >= refresh_at and idle:
-                    needs = self.coordinator.consumers.needed(self.coordinator.shards)
-                    refresh_at = self._loop.time() + max(REFRESH_SECONDS, len(needs.names) / REFRESHED_PER_SECOND)
-                    self._refreshing = asyncio.create_task(self._refresh_topics())
-            except Exception:
-                log.exception("housekeeping of groups failed")
+    def _beat(self) -> None:
+        self.coordinator.beat()
+
+    async def _refresh_directory(self) -> None:
+        if self._kafka.advertised:
+            await self._directory.refresh_if_stale()
 
     async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
+        needs = self.coordinator.consumers.needed(self.coordinator.shards)
         try:
             await self.coordinator.topics.refresh(lambda: self.coordinator.consumers.needed(self.coordinator.shards))
         except PulsarError as error:
-            log.info("the topics of consumer groups can't be looked at now: %s", error)
-        except Exception:
-            log.exception("the topics of consumer groups can't be looked at")
+            limited.info("the topics of consumer groups can't be looked at now: %s", error)
         self.coordinator.consumers.refresh(self.coordinator.shards)
+        await asyncio.sleep(max(0.0, len(needs.names) / REFRESHED_PER_SECOND - REFRESH_SECONDS))
 
     async def _compact(self) -> None:
         """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts.
@@ -289,6 +274,4 @@ class GroupService:
                     await self._admin.compact(topic)
                     self._compacted[shard] = shard.records
             except PulsarError as error:
-                log.info("%s can't be compacted now: %s", shard.name, error)
-            except Exception:
-                log.exception("%s can't be compacted", shard.name)
+                limited.info("%s can't be compacted now: %s", shard.name, error)

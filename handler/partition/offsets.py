@@ -17,6 +17,7 @@ from handler.partition.single import ReadEntry, entries_from
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
 SCAN_PERMITS: Final = 256
+GREATEST: Final = -3  # as ListOffsets asks for it; times are not negative
 
 
 def _records(entry: ReadEntry) -> list[Found]:
@@ -37,6 +38,18 @@ def _records(entry: ReadEntry) -> list[Found]:
 
 async def by_time(partition: Partition, timestamp: int) -> Found:
     """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
+    return await partition.searches.call(timestamp, lambda: _by_time(partition, timestamp))
+
+
+async def greatest_timestamp(partition: Partition) -> Found:
+    """The record with the greatest timestamp (KIP-734), the first of several.
+
+    The fold knows it for what it has folded. What lies before is read once, from the log start on.
+    """
+    return await partition.searches.call(GREATEST, lambda: _greatest_timestamp(partition))
+
+
+async def _by_time(partition: Partition, timestamp: int) -> Found:
     end = await partition.confirmed_end()
     if await partition.confirmed_start() >= end:
         return NOT_FOUND
@@ -55,11 +68,7 @@ async def by_time(partition: Partition, timestamp: int) -> Found:
     return NOT_FOUND
 
 
-async def greatest_timestamp(partition: Partition) -> Found:
-    """The record with the greatest timestamp (KIP-734), the first of several.
-
-    The fold knows it for what it has folded. What lies before is read once, from the log start on.
-    """
+async def _greatest_timestamp(partition: Partition) -> Found:
     await partition.confirmed_end()
     start = await partition.confirmed_start()
     if start >= partition.end_offset:

@@ -32,6 +32,7 @@ from handler.partition.producers import Verdict
 from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.tasks import Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.records import BatchHeader
@@ -43,6 +44,8 @@ OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
+# Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
+SEARCH_LINGER_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class Partition:
             reached_tail=self._is_folded, on_data=self._changed, log_start=self._start, read=self._read_entry, on_failure=self._fail_at,
         )  # fmt: skip
         self._foreign_at = -1.0
+        # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
+        self.searches: Shared[int, Found] = Shared(linger=SEARCH_LINGER_SECONDS)
         self._log_end = LogEnd(self._read_to_last, self._changed)
         self._older_greatest = NOT_FOUND
         self._timestamps_from: int | None = None

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import Final, Literal
 
-from handler.pulsar.connection import KEEPALIVE_SECONDS, Connection
+from handler.pulsar.connection import Connection, Keepalive
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable, from_code
 from handler.pulsar.producer import SHARED, Producer, ProducerEvents
@@ -29,10 +29,15 @@ _REDIRECT: Final = 0
 _FAILED: Final = 2
 
 # What a connection is for. A broker that fences a producer closes its whole connection, and one that has
-# too many SENDs in work does not read it: what must not suffer from that has another one.
-Purpose = Literal["write", "read", "lead"]
-# Whoever leads something must know sooner than others that its broker is gone: before they are elected.
-KEEPALIVE: Final[dict[Purpose, float]] = {"write": KEEPALIVE_SECONDS, "read": KEEPALIVE_SECONDS, "lead": 4.0}
+# too many SENDs in work does not read it: what must not suffer from that has another one. Nor is the log of a
+# term to be read behind everybody's fetches.
+Purpose = Literal["write", "read", "lead", "load"]
+# A leader must know sooner than others that its broker is gone. But a broker that has just come back, on a busy
+# machine, answers a PING after 4 s and more: giving it up ends every term that is led on it, and puts off the next.
+# No acknowledgement depends on this, for only the one exclusive producer can store anything.
+KEEPALIVE: Final[dict[Purpose, Keepalive]] = {
+    "write": Keepalive(), "read": Keepalive(), "lead": Keepalive(4.0, 12.0), "load": Keepalive(4.0, 12.0),
+}  # fmt: skip
 
 
 class PulsarClient:
@@ -64,7 +69,7 @@ class PulsarClient:
         return await self._opening.call(key, partial(self._open, key))
 
     async def _open(self, key: tuple[str, str | None, Purpose]) -> Connection:
-        connection = await Connection.open(key[0], self._forget, key[1], keepalive_seconds=KEEPALIVE[key[2]])
+        connection = await Connection.open(key[0], self._forget, key[1], keepalive=KEEPALIVE[key[2]])
         connection.last_used = asyncio.get_running_loop().time()
         self._connections[key] = connection
         return connection
@@ -153,8 +158,10 @@ class PulsarClient:
             access_mode=access_mode, topic_epoch=topic_epoch, wait_seconds=wait_seconds,
         )  # fmt: skip
 
-    async def reader(self, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False) -> Reader:
-        return await Reader.open(await self._owner(topic, "read"), topic, start, events, compacted=compacted)
+    async def reader(
+        self, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False, purpose: Purpose = "read"
+    ) -> Reader:
+        return await Reader.open(await self._owner(topic, purpose), topic, start, events, compacted=compacted)
 
     async def candidate(
         self, topic: str, subscription: str, name: str, priority: int, events: ReaderEvents, metadata: dict[bytes, bytes]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from google.protobuf.message import DecodeError
@@ -31,7 +31,8 @@ REQUIRED_PROTOCOL_VERSION: Final = 18
 
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0  # Pulsar's own operationTimeoutMs
-KEEPALIVE_SECONDS: Final = 30.0  # Pulsar's keepAliveIntervalSeconds, both ways
+# A connection that is given up still reads once more: what has come may stand behind a timer that was late.
+LAST_LOOK_SECONDS: Final = 0.2
 
 # maxMessageSize is a static broker setting; a frame may be that plus 10 KiB. Until CONNECTED says
 # more, nothing larger than Pulsar's default can arrive.
@@ -42,6 +43,13 @@ Type = BaseCommand.Type
 # The two that come for every entry; a name of `Type` is looked up by a Python function each time.
 _SEND_RECEIPT: Final = int(Type.SEND_RECEIPT)
 _MESSAGE: Final = int(Type.MESSAGE)
+
+
+class Keepalive(NamedTuple):
+    """How often a silent broker is sent a PING, and after how much silence its connection is given up."""
+
+    interval: float = 30.0  # Pulsar's keepAliveIntervalSeconds, both ways
+    patience: float = 60.0
 
 
 class ProducerSink(Protocol):
@@ -57,7 +65,7 @@ class ConsumerSink(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, url: str, on_lost: Callable[[Connection], None], keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
+    def __init__(self, url: str, on_lost: Callable[[Connection], None], keepalive: Keepalive) -> None:
         self.url = url
         self.max_message_size = _DEFAULT_MAX_MESSAGE
         self.protocol_version = 0
@@ -73,20 +81,18 @@ class Connection(asyncio.Protocol):
         self._next_id = 0
         self._connected = self._future()
         self._lost: PulsarError | None = None
-        self._heard = True
-        self._keepalive: asyncio.TimerHandle | None = None
-        self._keepalive_seconds = keepalive_seconds
+        self._heard_at = self._loop.time()
+        self._keepalive = keepalive
+        self._keepalive_timer: asyncio.TimerHandle | None = None
 
     # --- life
 
     @classmethod
-    async def open(
-        cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None = None, *, keepalive_seconds: float = KEEPALIVE_SECONDS
-    ) -> Connection:
+    async def open(cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None, keepalive: Keepalive) -> Connection:
         """A connection that has shaken hands, or Unavailable."""
         parts = urlsplit(url)
         loop = asyncio.get_running_loop()
-        connection = cls(url, on_lost, keepalive_seconds)
+        connection = cls(url, on_lost, keepalive)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await loop.create_connection(lambda: connection, parts.hostname or "localhost", parts.port or 6650)
@@ -118,7 +124,7 @@ class Connection(asyncio.Protocol):
         if answer.HasField("max_message_size") and answer.max_message_size > 0:
             self.max_message_size = answer.max_message_size
         self._frames.limit = self.max_message_size + _FRAME_MARGIN
-        self._keepalive = self._loop.call_later(self._keepalive_seconds, self._keep_alive)
+        self._keepalive_timer = self._loop.call_later(self._keepalive.interval, self._keep_alive)
 
     @property
     def alive(self) -> bool:
@@ -136,8 +142,8 @@ class Connection(asyncio.Protocol):
         if self._lost is not None:
             return
         self._lost = reason
-        if self._keepalive is not None:
-            self._keepalive.cancel()
+        if self._keepalive_timer is not None:
+            self._keepalive_timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         if not self._connected.done():
@@ -154,13 +160,20 @@ class Connection(asyncio.Protocol):
             _tell_end(sink, reason)
 
     def _keep_alive(self) -> None:
-        """PING when the broker was silent for an interval, give up after a second one."""
-        if not self._heard:
-            self.abort(Unavailable(f"{self.url} did not answer a ping within {self._keepalive_seconds:.0f} s"))
+        """PING a broker that was silent for an interval, give it up when it has been for longer than is patient."""
+        silent = self._loop.time() - self._heard_at
+        if silent >= self._keepalive.patience:
+            self._keepalive_timer = self._loop.call_later(LAST_LOOK_SECONDS, self._give_up, self._heard_at)
             return
-        self._heard = False
-        self.write_command(BaseCommand(type=Type.PING, ping={}))
-        self._keepalive = self._loop.call_later(self._keepalive_seconds, self._keep_alive)
+        if silent >= self._keepalive.interval:
+            self.write_command(BaseCommand(type=Type.PING, ping={}))
+        self._keepalive_timer = self._loop.call_later(self._keepalive.interval, self._keep_alive)
+
+    def _give_up(self, heard_at: float) -> None:
+        if self._heard_at > heard_at:
+            self._keep_alive()
+        else:
+            self.abort(Unavailable(f"{self.url} did not answer a ping, and was silent for {self._keepalive.patience:.0f} s"))
 
     # --- asyncio.Protocol
 
@@ -174,7 +187,7 @@ class Connection(asyncio.Protocol):
         self.abort(Unavailable(f"the connection to {self.url} was lost: {exc or 'closed by the broker'}"))
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        self._heard_at = self._loop.time()
         try:
             for frame in self._frames.feed(data):
                 command, rest = split_command(frame)

@@ -55,15 +55,18 @@ class Catalog:
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._finding: Shared[TopicName, Topic] = Shared()
-        self._finding_all: Shared[None, list[Topic | TopicName]] = Shared()
+        self._listing: Shared[None, list[TopicName]] = Shared()
         self._creating: Shared[TopicName, Topic] = Shared()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._cluster_id: str | None = None
+        self._asking_cluster: Shared[None, str] = Shared()
 
     async def cluster_id(self) -> str:
-        if self._cluster_id is None:
-            clusters = [name for name in await self._admin.clusters() if name != "global"]
-            self._cluster_id = clusters[0] if clusters else "pulsar"
+        return self._cluster_id or await self._asking_cluster.call(None, self._ask_cluster)
+
+    async def _ask_cluster(self) -> str:
+        clusters = [name for name in await self._admin.clusters() if name != "global"]
+        self._cluster_id = clusters[0] if clusters else "pulsar"
         return self._cluster_id
 
     def may_have(self, name: TopicName, index: int) -> bool:
@@ -128,26 +131,18 @@ class Catalog:
         """As `name_of`, but looks through the namespace when the id is new here."""
         name = self.name_of(topic_id)
         if name is None:
-            await self._finding_all.call(None, self.all)
+            names = await self.list_names()
+            await asyncio.gather(*(self.find(one) for one in names), return_exceptions=True)
             name = self.name_of(topic_id)
         return name
 
-    async def all(self) -> list[Topic | TopicName]:
-        """Every topic of the default namespace and Kafka's internal ones, in the order of names; by its name alone what can't be
-        described now.
-        """
+    async def list_names(self) -> list[TopicName]:
+        """Every topic of the default namespace and Kafka's internal ones, in the order of names."""
+        return await self._listing.call(None, self._list_names)
+
+    async def _list_names(self) -> list[TopicName]:
         listed, internal = await asyncio.gather(self._admin.partitioned_topics(self.names.default_namespace), self._internal())
-        names = sorted({name for name in map(self.names.from_pulsar, listed) if name is not None} | internal)
-        found = await asyncio.gather(*(self.find(name) for name in names), return_exceptions=True)
-        topics: list[Topic | TopicName] = []
-        for name, topic in zip(names, found, strict=True):
-            if isinstance(topic, BaseException):
-                log.info("topic %s is listed and can't be described: %s", name.pulsar, topic)
-            if isinstance(topic, Topic):
-                topics.append(topic)
-            elif isinstance(topic, Unavailable):
-                topics.append(self._topics.get(name, name))  # a list without it would say that it is gone
-        return topics
+        return sorted({name for name in map(self.names.from_pulsar, listed) if name is not None} | internal)
 
     async def _internal(self) -> set[TopicName]:
         try:

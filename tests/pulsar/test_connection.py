@@ -10,6 +10,7 @@ import pytest
 from handler.pulsar import client as client_module
 from handler.pulsar import connection as connection_module
 from handler.pulsar.client import PulsarClient
+from handler.pulsar.connection import Keepalive
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
@@ -58,13 +59,39 @@ async def test_pings_are_answered_and_a_challenge_too() -> None:
 
 
 async def test_a_broker_that_answers_no_ping_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(client_module.KEEPALIVE, "read", 0.05)
+    monkeypatch.setitem(client_module.KEEPALIVE, "read", Keepalive(0.05, 0.1))
     async with serving_broker() as broker:
         events = Events()
         client, link, _ = await reading(broker, events)
         await events.wait()
         assert "did not answer a ping" in str(events.ended[0])
         assert link.of_type(Type.PING)
+        await client.close()
+
+
+async def test_a_late_answer_to_a_ping_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(client_module.KEEPALIVE, "read", Keepalive(0.05, 0.5))
+    async with serving_broker() as broker:
+        events = Events()
+        client, link, _ = await reading(broker, events)
+        for _ in range(4):
+            await asyncio.sleep(0.3)
+            assert link.of_type(Type.PING)
+            link.send(BaseCommand(type=Type.PONG, pong={}))
+        assert not events.ended
+        await client.close()
+
+
+async def test_what_has_come_counts_also_when_the_timer_is_first() -> None:
+    async with serving_broker() as broker:
+        events = Events()
+        client, _, _ = await reading(broker, events)
+        (connection,) = client._connections.values()
+        connection._heard_at -= 1_000  # as after a long pause of this process, with a PONG unread in the socket
+        connection._keep_alive()
+        connection.data_received(b"")
+        await asyncio.sleep(0.3)
+        assert not events.ended
         await client.close()
 
 

@@ -21,6 +21,9 @@ class MemoryTopics:
     asked: list[str] = field(default_factory=list)
     generation: dict[str, int] = field(default_factory=dict)  # of topics that were made again
 
+    def canonical(self, name: str) -> str:
+        return name
+
     def topic_id(self, name: str) -> uuid.UUID:
         return uuid.uuid5(uuid.NAMESPACE_URL, f"{name}/{self.generation.get(name, 0)}")
 

@@ -1,0 +1,43 @@
+"""Questions that take too long. A connection's answers keep the order of its requests, so whatever stands behind a slow one waits.
+
+Only questions have this limit. Produce, Fetch, JoinGroup, SyncGroup and all that changes something have time-outs
+of their own. A question that is late is answered with an error after which every client asks again, looked up in
+the Java client 4.2 and librdkafka 2.15. The work that it had begun goes on, and who asks again joins it.
+
+Metadata, OffsetForLeaderEpoch, ListOffsets   LEADER_NOT_AVAILABLE: librdkafka takes NOT_LEADER_OR_FOLLOWER for final in
+                                              ListOffsets, and the Java admin REQUEST_TIMED_OUT in Metadata. A topic that was
+                                              known before is told as it was: Java forgets the partitions of one with an error
+FindCoordinator                               COORDINATOR_NOT_AVAILABLE: the one that every Java client looks up again for
+OffsetFetch, DescribeGroups, ListGroups,      COORDINATOR_LOAD_IN_PROGRESS: the others end consumers of before Kafka 3.9, or
+ConsumerGroupDescribe                         reach librdkafka's application
+DescribeTopicPartitions                       no error is asked again for; the page ends before the topic that is late
+DescribeCluster                               no error is asked again for; REQUEST_TIMED_OUT says what it is
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+from kio.schema.errors import ErrorCode
+
+T = TypeVar("T")
+L = TypeVar("L")
+
+# Shorter than the shortest session of a group member (6 s), whose heartbeat may stand behind the question.
+QUESTION_SECONDS: Final = 5.0
+
+LATE_TOPIC: Final = ErrorCode.leader_not_available
+LATE_COORDINATOR: Final = ErrorCode.coordinator_not_available
+LATE_GROUP: Final = ErrorCode.coordinator_load_in_progress
+LATE_CLUSTER: Final = ErrorCode.request_timed_out
+
+
+async def in_time(work: Awaitable[T], late: L) -> T | L:
+    """The answer to a question, or `late`."""
+    try:
+        async with asyncio.timeout(QUESTION_SECONDS):
+            return await work
+    except TimeoutError:
+        return late

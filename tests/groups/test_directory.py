@@ -1,0 +1,108 @@
+"""Who leads which shard, as the stats of the topic say it: how often they are asked, and what is told when they can't be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from handler.config import GroupsConfig, KafkaConfig
+from handler.groups.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
+from handler.groups.election import SUBSCRIPTION
+from handler.groups.errors import NotLeading
+from handler.groups.service import GroupService
+from handler.pulsar.errors import PulsarError, Unavailable
+from tests.support.memory_topics import MemoryTopics
+
+
+def stats(leader: str) -> dict[str, Any]:
+    metadata = {ADVERTISED: f"{leader}:9092", NODE: "1", CONTROL: f"{leader}:9093"}
+    consumers = [{"consumerName": leader, "metadata": metadata}]
+    return {"subscriptions": {SUBSCRIPTION: {"activeConsumerName": leader, "consumers": consumers}}}
+
+
+class Admin:
+    def __init__(self) -> None:
+        self.questions = 0
+        self.answer: dict[int, dict[str, Any]] | PulsarError | None = {0: stats("a")}
+
+    async def partition_stats(self, _: str) -> dict[int, dict[str, Any]]:
+        self.questions += 1
+        await asyncio.sleep(0)
+        if self.answer is None:
+            await asyncio.sleep(60)
+        if isinstance(self.answer, PulsarError):
+            raise self.answer
+        assert self.answer is not None
+        return self.answer
+
+    async def partitions(self, _: str) -> int:
+        return 1
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_those_who_ask_at_a_time_share_the_answer_for_a_moment() -> None:
+    admin, clock = Admin(), Clock()
+    directory = Directory(cast(Any, admin), "t", "me", clock)
+    found = await asyncio.gather(*(directory.leader(0) for _ in range(20)))
+    assert {leader.name for leader in found if leader} == {"a"}
+    assert admin.questions == 1
+    clock.now += FRESH_SECONDS
+    admin.answer = {0: stats("b")}
+    leader = await directory.leader(0)
+    assert leader is not None
+    assert leader.name == "b"
+
+
+async def test_a_failure_is_told_to_all_who_ask_in_the_same_moment() -> None:
+    admin, clock = Admin(), Clock()
+    directory = Directory(cast(Any, admin), "t", "me", clock)
+    admin.answer = Unavailable("no broker")
+    for _ in range(50):  # as one who waits for an election asks
+        with pytest.raises(Unavailable):
+            await directory.leader(0)
+    assert admin.questions == 1
+    clock.now += FRESH_SECONDS
+    admin.answer = {0: stats("a")}
+    assert await directory.leader(0) is not None
+
+
+async def test_a_quiet_look_that_failed_does_not_make_old_news_fresh() -> None:
+    admin, clock = Admin(), Clock()
+    directory = Directory(cast(Any, admin), "t", "me", clock)
+    assert await directory.leader(0) is not None
+    clock.now += STALE_SECONDS
+    admin.answer = Unavailable("no broker")
+    quiet = asyncio.create_task(directory.refresh_if_stale())
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable):
+        await directory.leader(0)
+    await quiet
+
+
+async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_stats_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.groups.service.ELECTION_SECONDS", 0.1)
+    monkeypatch.setattr("handler.groups.service.every", lambda *_: _Idle())
+    monkeypatch.setattr("handler.groups.service.Election", lambda *_: _Idle())
+    admin = Admin()
+    admin.answer = None
+    service = GroupService(cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None)
+    async with asyncio.timeout(2):
+        with pytest.raises(NotLeading) as refused:
+            await service.leader("g")
+    assert refused.value.error is ErrorCode.coordinator_not_available
+    await service.close()
+
+
+class _Idle:
+    def start(self) -> None: ...
+    def close(self) -> None: ...
+    async def stopped(self) -> None: ...
