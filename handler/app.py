@@ -15,6 +15,7 @@ from typing import Final
 from prometheus_client import start_http_server
 
 from handler import doctor
+from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.groups import settled
@@ -75,6 +76,7 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
             ),
         )  # fmt: skip
+        self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
         mirror = Mirror(
@@ -93,13 +95,14 @@ class Sidecar:
             peers=Peers(loop.time),
             mirror=mirror,
             order=Order(),
+            answers=self.answers,
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
         self._dispatch = Dispatcher(self.services)
         self.control = ControlServer(self.services.groups.name, self._serve_peer, self._forget_topics)
         self.listener = Listener(
-            self._dispatch, ByteBudget(limits.request_budget_bytes), max_request=limits.max_request_bytes,
+            self._dispatch, ByteBudget(limits.request_budget_bytes), self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
         )  # fmt: skip
 

@@ -88,8 +88,11 @@ class ControlConfig:
 class LimitsConfig:
     max_request_bytes: int = setting(100 * 1024 * 1024, "Largest request; a larger one closes its connection.")
     request_budget_bytes: int = setting(128 * 1024 * 1024, "Bytes of all requests that have no answer yet.")
-    cache_bytes: int = setting(64 * 1024 * 1024, "Bytes of recent batches kept for consumers, all partitions together.")
-    read_ahead_bytes: int = setting(4 * 1024 * 1024, "Bytes a reader of old data runs ahead of its consumer.")
+    cache_bytes: int = setting(
+        64 * 1024 * 1024, "Bytes of recent batches kept for consumers and of what readers of old data have read ahead, all together."
+    )
+    read_ahead_bytes: int = setting(4 * 1024 * 1024, "Bytes a reader of old data runs ahead of its consumer, at most.")
+    answer_bytes: int = setting(64 * 1024 * 1024, "Bytes of all fetch answers that clients have not taken yet.")
     max_connections: int = setting(10_000, "Kafka connections at once.")
     connection_idle_seconds: float = setting(600.0, "Close a Kafka connection that is silent for so long.")
     pulsar_idle_seconds: float = setting(60.0, "Close a Pulsar producer or reader nobody uses for so long.")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.api import Answer, Api, Call, Result, Services, SizedAnswer
 from handler.apis.fetch_sessions import FetchedPartition, FetchPlan, rotate
 from handler.partition.cache import Run
 from handler.partition.partition import Partition
@@ -99,9 +99,16 @@ class _Fetch:
     def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._services.answers.withdraw(self._there_is_room)
         for place, changed in zip(self._places, self._watchers, strict=True):
             if isinstance(place, Partition):
                 place.unwatch(changed)
+
+    def _there_is_room(self) -> None:
+        if self._result is not None and not self._result.done():
+            answer = self._try()
+            if answer is not None:
+                self._result.set_result(answer)
 
     def _changed(self, number: int) -> None:
         """One partition has news. The others are looked at only when it has something to answer with."""
@@ -129,6 +136,9 @@ class _Fetch:
 
     def _try(self) -> Answer | None:
         """The answer if there is enough for one by now."""
+        if not self._services.answers.room and self._services.clock() < self._deadline:
+            self._services.answers.wait(self._there_is_room)
+            return None
         runs, underway = self._read()
         size = sum(run.size for run in runs if run is not None)
         failed = any(run is not None and run.error is not ErrorCode.none for run in runs)
@@ -142,17 +152,19 @@ class _Fetch:
 
     @property
     def _limit(self) -> int:
-        return min(getattr(self._call.request, "max_bytes", 2**31 - 1), self._services.config.fetch_max_bytes)
+        asked = getattr(self._call.request, "max_bytes", 2**31 - 1)
+        return min(asked, self._services.config.fetch_max_bytes, self._services.answers.room)
 
     def _read(self) -> tuple[list[Run | None], bool]:
         """What every partition has; and whether something is on its way."""
         limit = self._limit
+        may_give = limit > 0  # one batch is given however large it is, if there is room for anything
         size = 0
         underway = False
         awaits_an_end = False
         runs: list[Run | None] = []
         for wanted, place in zip(self._plan.partitions, self._places, strict=True):
-            run = self._read_one(wanted, place, limit - size, first=size == 0)
+            run = self._read_one(wanted, place, limit - size, first=may_give and size == 0)
             if run is None:
                 underway = True
                 awaits_an_end = awaits_an_end or (isinstance(place, Partition) and place.is_open and place.is_beyond_the_end(wanted.offset))
@@ -184,12 +196,15 @@ class _Fetch:
                 topics.setdefault(wanted.topic, []).append(answer)
         if self._plan.session is not None:
             rotate(self._plan.session, served)
-        return {
-            "throttle_time": 0,
-            "error_code": ErrorCode.none,
-            "session_id": self._plan.session_id,
-            "responses": [_topic_answer(topic, partitions) for topic, partitions in topics.items()],
-        }
+        answer = SizedAnswer(
+            throttle_time=0,
+            error_code=ErrorCode.none,
+            session_id=self._plan.session_id,
+            responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()],
+        )
+        answer.size = sum(run.size for run in runs if run is not None)
+        self._services.answers.take(answer.size)
+        return answer
 
     def _partition_answer(self, wanted: FetchedPartition, place: Partition | ErrorCode, run: Run | None) -> dict[str, Any] | None:
         """The partition's part; None when an incremental answer leaves it out."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.order import Order
 from handler.apis.promise import Promise
@@ -25,6 +26,14 @@ from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 
 Answer = dict[str, Any]
+
+
+class SizedAnswer(Answer):
+    """An answer whose bytes count (see `answer_share`) until they are written."""
+
+    size = 0
+
+
 # Or the bytes of an answer, header and body, that another sidecar has given.
 Told = Answer | bytes | None
 Result = Told | Promise[Told] | Awaitable[Told]
@@ -61,6 +70,7 @@ class Services:
     peers: Peers
     mirror: Mirror
     order: Order
+    answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
 

@@ -1,9 +1,14 @@
-"""Recent batches of all partitions, within one byte budget; the oldest kept goes first."""
+"""Batches of all partitions, within one byte budget: recent ones, and what readers of old data have read ahead.
+
+Where room is needed, the oldest recent batches go first. Then whole readers do, the one first whose consumer has not
+come for longest: it comes again, and a new reader brings the rest. A reader that holds bytes never waits for more.
+"""
 
 from __future__ import annotations
 
 import bisect
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -52,12 +57,52 @@ class Run(NamedTuple):
     error: ErrorCode
 
 
+class ReadAhead:
+    """What one reader of old data holds."""
+
+    __slots__ = ("_cache", "_give_up", "held")
+
+    def __init__(self, cache: FetchCache, give_up: Callable[[], None]) -> None:
+        self._cache = cache
+        self._give_up = give_up  # drop what is held, and `close`
+        self.held = 0
+        cache.readers[self] = None
+
+    @property
+    def allowance(self) -> int:
+        """How far this one may run ahead, with as many as there are."""
+        return self._cache.budget // len(self._cache.readers)
+
+    def take(self, size: int) -> None:
+        self.held += size
+        self._cache.ahead += size
+        self._cache.make_room(self)
+
+    def release(self, size: int) -> None:
+        self.held -= size
+        self._cache.ahead -= size
+
+    def touch(self) -> None:
+        """Its consumer has come."""
+        if self in self._cache.readers:
+            self._cache.readers.move_to_end(self)
+
+    def give_up(self) -> None:
+        self._give_up()
+
+    def close(self) -> None:
+        self._cache.readers.pop(self, None)
+        self.release(self.held)
+
+
 class FetchCache:
-    __slots__ = ("_order", "_order_limit", "budget", "used")
+    __slots__ = ("_order", "_order_limit", "ahead", "budget", "readers", "used")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self.used = 0
+        self.used = 0  # by recent batches
+        self.ahead = 0  # by readers
+        self.readers: OrderedDict[ReadAhead, None] = OrderedDict()  # the one is first whose consumer has not come for longest
         self._order: deque[tuple[PartitionCache, int]] = deque()
         self._order_limit = MIN_ORDER
 
@@ -73,9 +118,21 @@ class FetchCache:
         if len(order) > self._order_limit:  # what closed partitions left behind an entry that is still there
             self._order = order = deque(item for item in order if item[0].has(item[1]))
             self._order_limit = max(MIN_ORDER, 2 * len(order))
-        while self.used > self.budget and len(self._order) > 1:
+        self._evict(keep=1)
+
+    def _evict(self, keep: int) -> None:
+        while self.used + self.ahead > self.budget and len(self._order) > keep:
             oldest, base = self._order.popleft()
             self.used -= oldest.drop(base)
+
+    def make_room(self, wanting: ReadAhead) -> None:
+        self._evict(keep=0)
+        while self.ahead > self.budget:
+            other = next((reader for reader in self.readers if reader.held and reader is not wanting), None)
+            if other is None:
+                return  # a single entry that is larger than everything
+            other.give_up()
+            assert not other.held
 
 
 class PartitionCache:
@@ -85,6 +142,10 @@ class PartitionCache:
         self._cache = cache
         self._entries: dict[int, CachedEntry] = {}
         self._bases: list[int] = []
+
+    def read_ahead(self, give_up: Callable[[], None]) -> ReadAhead:
+        """An account for one more reader."""
+        return ReadAhead(self._cache, give_up)
 
     def put(self, entry: CachedEntry) -> None:
         base = entry.base_offset

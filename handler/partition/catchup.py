@@ -16,7 +16,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.cache import CachedEntry, FetchCache, PartitionCache, Run
+from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache, Run
 from handler.partition.entries import Content, permits_of
 from handler.partition.errors import error_code
 from handler.partition.fold import BEFORE_ALL, Fold, IndexAlarm
@@ -59,8 +59,8 @@ class CatchUpReader:
         self._ended: asyncio.Future[PulsarError | None] = asyncio.get_running_loop().create_future()
         self._restart_at: Position | None = None
         self._ahead: deque[CachedEntry] = deque()  # what nobody has taken yet
-        self._ahead_bytes = 0
-        self._held = FetchCache(budget=2**62).partition()  # bounded by what is granted
+        self._account = cache.read_ahead(self._evicted)
+        self._held = FetchCache(budget=2**62).partition()  # the account has its bound
         self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
         self._cost = 1  # permits of the most expensive entry so far: a native batch costs as many as it has messages
         self._largest = 0  # bytes of the largest entry so far
@@ -80,11 +80,11 @@ class CatchUpReader:
     def touch(self, offset: int, now: float) -> None:
         """A consumer has come to `offset`: what lies before it no longer counts as read ahead."""
         self.touched_at = now
+        self._account.touch()
         self.wanted = max(self.wanted, offset)
         while self._ahead and self._ahead[0].next_offset <= offset:
             taken = self._ahead.popleft()
-            self._ahead_bytes -= taken.size
-            self._held.drop(taken.base_offset)
+            self._account.release(self._held.drop(taken.base_offset))
             self._cache.put(taken)
         self._grant()
 
@@ -102,7 +102,18 @@ class CatchUpReader:
 
     def close(self) -> None:
         self._task.stop()
+        self._account.close()
         self._finish(ErrorCode.none)
+
+    def _evicted(self) -> None:
+        """Others need the room: what nobody has taken is dropped, and who comes for it gets another reader."""
+        self._task.stop()
+        self._ahead.clear()
+        self._held.clear()
+        self._account.close()
+        self.done = True
+        self._let_go()
+        asyncio.get_running_loop().call_soon(self._on_data)
 
     # --- its life
 
@@ -167,9 +178,11 @@ class CatchUpReader:
 
     def _grant(self) -> None:
         """Ask for more while there is room ahead, in steps that fit the size of these entries."""
-        room = self._read_ahead - self._ahead_bytes
-        if self._reader is None or room <= 0:
+        if self._reader is None:
             return
+        room = min(self._read_ahead, self._account.allowance) - self._account.held
+        if room <= 0 and self._ahead:
+            return  # its consumer has what it waits for
         # One entry until the first has come and its size is known.
         entries = max(1, min(ENTRIES_AT_ONCE, room // self._largest)) if self._largest else 1
         step = entries * self._cost
@@ -244,7 +257,7 @@ class CatchUpReader:
         self.next_offset = entry.next_offset
         self._held.put(entry)
         self._ahead.append(entry)
-        self._ahead_bytes += entry.size
+        self._account.take(entry.size + ENTRY_OVERHEAD)
 
     def on_end(self, reason: PulsarError) -> None:
         if not self._ended.done():

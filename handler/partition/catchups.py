@@ -48,7 +48,7 @@ class CatchUps:
         for reader in list(self._readers):
             if reader.done:
                 if reader.drained:
-                    self._readers.remove(reader)
+                    self._close(reader)
                 if reader.error is not ErrorCode.none and reader.next_offset <= offset:
                     return Run([], 0, offset, reader.error)
             elif reader.will_bring(offset):

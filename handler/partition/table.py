@@ -67,6 +67,7 @@ class PartitionTable:
                 log.exception("partition %s: housekeeping failed", name)
         metrics.PARTITIONS.set(len(self._partitions))
         metrics.CACHE_BYTES.set(self.cache.used)
+        metrics.READ_AHEAD_BYTES.set(self.cache.ahead)
 
     def _tick_one(self, name: str, partition: Partition, now: float) -> None:
         if partition.ended is not None:

@@ -1,4 +1,8 @@
-"""The bytes that requests without an answer may hold, for the whole process."""
+"""The bytes that requests without an answer may hold, for the whole process.
+
+A request's bytes are reserved from its four length bytes, before its body is read, so nothing that holds bytes
+waits for more. Who reserves and then sends nothing is put out when others wait (see `listener`).
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,11 @@ class ByteBudget:
             waiting, granted = self._queue.popleft()
             self._take(waiting)
             granted()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether requests wait for others' bytes."""
+        return bool(self._queue)
 
     def withdraw(self, granted: Callable[[], None]) -> bool:
         """Leave the queue; False when it was granted already."""

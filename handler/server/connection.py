@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
-from handler.apis.api import Result
+from handler.apis.answer_share import AnswerShare
+from handler.apis.api import Result, SizedAnswer
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
@@ -29,6 +30,8 @@ _refused = RateLimitedLog(log)
 
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
+# A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
+STALLED_SECONDS: Final = 10.0
 
 
 class Handled(Protocol):
@@ -50,13 +53,14 @@ Dispatch = Callable[["KafkaConnection", memoryview], Handled]
 class _Slot:
     """A place in the order of answers."""
 
-    __slots__ = ("abandoned", "answer", "begun", "handled", "orphaned", "ready", "size", "task")
+    __slots__ = ("abandoned", "answer", "answer_size", "begun", "handled", "orphaned", "ready", "size", "task")
 
     def __init__(self, handled: Handled, size: int, begun: float) -> None:
         self.handled = handled
         self.size = size
         self.begun = begun
         self.ready = False
+        self.answer_size = 0  # as far as it counts against the share of all answers
         self.abandoned = False  # its client is gone, and nobody waits for it
         self.orphaned = False  # its client is gone, and its work goes on
         self.answer: Mapping[str, Any] | bytes | None = None  # stays None where no answer is to be sent
@@ -64,9 +68,14 @@ class _Slot:
 
 
 class KafkaConnection(asyncio.Protocol):
-    def __init__(self, dispatch: Dispatch, budget: ByteBudget, max_request: int, on_lost: Callable[[KafkaConnection], None]) -> None:
+    def __init__(
+        self, dispatch: Dispatch, budget: ByteBudget, answers: AnswerShare, max_request: int, on_lost: Callable[[KafkaConnection], None]
+    ) -> None:
         self._dispatch = dispatch
         self._budget = budget
+        self._answers = answers
+        self._unwritten = 0  # bytes of the answer that the transport has and the client has not taken
+        self._moved = (0, 0.0)  # what the transport held when it was last seen to move, and when that was
         self._on_lost = on_lost
         self._frames = FrameBuffer(max_request)
         self._loop = asyncio.get_running_loop()
@@ -102,8 +111,11 @@ class KafkaConnection(asyncio.Protocol):
             self._reserved = 0
         self._release(self._reserved)
         self._reserved = 0
+        self._answers.release(self._unwritten)
+        self._unwritten = 0
         slots, self._slots = self._slots, deque()
         for slot in slots:
+            self._answers.release(slot.answer_size)
             if slot.ready or slot.handled.ends_with_client:
                 slot.abandoned = True
                 if slot.task is not None:
@@ -139,10 +151,13 @@ class KafkaConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._client_is_slow = True
+        self._moved = (0, self._loop.time())
         self._regulate()
 
     def resume_writing(self) -> None:
         self._client_is_slow = False
+        self._answers.release(self._unwritten)
+        self._unwritten = 0
         self._flush()
         self._begin_backlog()
         self._regulate()
@@ -221,7 +236,10 @@ class KafkaConnection(asyncio.Protocol):
             if not self._orphans:
                 self._on_lost(self)
             return
+        if isinstance(answer, SizedAnswer):
+            slot.answer_size = answer.size
         if slot.abandoned:
+            self._answers.release(slot.answer_size)
             return
         slot.ready = True
         slot.answer = answer
@@ -240,7 +258,12 @@ class KafkaConnection(asyncio.Protocol):
             slot.handled.took(now - slot.begun)
             self._release(slot.size)
             if slot.answer is not None and self._transport is not None and not self._send(slot):
+                self._answers.release(slot.answer_size)
                 return
+            if self._client_is_slow:
+                self._unwritten += slot.answer_size
+            else:
+                self._answers.release(slot.answer_size)
         if self._draining and not slots:
             self.close()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
@@ -268,6 +291,21 @@ class KafkaConnection(asyncio.Protocol):
     def _release(self, size: int) -> None:
         if size:
             self._budget.release(size)
+
+    # --- holding bytes that others wait for
+
+    def has_stalled(self, now: float) -> bool:
+        """Whether it holds bytes that others wait for, and has not moved for a while."""
+        if self._reserved and not self._waiting_for_budget and self._budget.is_wanted:
+            return now - self.last_active > STALLED_SECONDS  # the rest of its request does not come
+        if self._unwritten and self._answers.is_wanted and self._transport is not None:
+            left = self._transport.get_write_buffer_size()
+            before, at = self._moved
+            if left != before:
+                self._moved = (left, now)
+                return False
+            return now - at > STALLED_SECONDS
+        return False
 
     # --- ending
 

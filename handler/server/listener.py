@@ -6,26 +6,36 @@ import asyncio
 import logging
 from typing import Final, cast
 
+from handler.apis.answer_share import AnswerShare
 from handler.errors import ConfigError
 from handler.server.budget import ByteBudget
 from handler.server.connection import Dispatch, KafkaConnection
 from handler.tasks import every
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
+_limited = RateLimitedLog(log)
 
 BACKLOG: Final = 1_024
+SWEEP_SECONDS: Final = 1.0
+IDLE_SWEEP_SECONDS: Final = 30.0
 
 
 class Listener:
-    def __init__(self, dispatch: Dispatch, budget: ByteBudget, *, max_request: int, max_connections: int, idle_seconds: float) -> None:
+    def __init__(
+        self, dispatch: Dispatch, budget: ByteBudget, answers: AnswerShare, *, max_request: int, max_connections: int, idle_seconds: float
+    ) -> None:
         self._dispatch = dispatch
         self._budget = budget
+        self._answers = answers
         self._max_request = max_request
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
         self._connections: set[KafkaConnection] = set()
+        self._look_for_idle_at = 0.0
         self._server: asyncio.Server | None = None
-        self._sweeper = every(min(30.0, idle_seconds / 2), "closing of idle clients", self._close_idle)
+        self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "closing of idle clients", self._sweep)
         self._empty = asyncio.Event()
 
     async def start(self, host: str, port: int) -> int:
@@ -43,7 +53,7 @@ class Listener:
         if len(self._connections) >= self._max_connections:
             log.warning("refused a connection: max_connections (%d) are open", self._max_connections)
             return _Refusal()
-        connection = KafkaConnection(self._dispatch, self._budget, self._max_request, self._lost)
+        connection = KafkaConnection(self._dispatch, self._budget, self._answers, self._max_request, self._lost)
         self._connections.add(connection)
         return connection
 
@@ -52,10 +62,18 @@ class Listener:
         if not self._connections:
             self._empty.set()
 
-    def _close_idle(self) -> None:
+    def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
+        wanted = self._budget.is_wanted or self._answers.is_wanted
+        if not wanted and now < self._look_for_idle_at:
+            return
+        self._look_for_idle_at = now + min(IDLE_SWEEP_SECONDS, self._idle_seconds / 2)
         for connection in list(self._connections):
-            if now - connection.last_active > self._idle_seconds:
+            stalled = wanted and connection.has_stalled(now)
+            if stalled:
+                metrics.STALLED.inc()
+                _limited.warning("closing the connection of %s: it holds bytes that others wait for, and does not move", connection.peer)
+            if stalled or now - connection.last_active > self._idle_seconds:
                 connection.abort()  # a close would wait for a client that takes nothing any more
 
     async def drain(self, seconds: float) -> bool:

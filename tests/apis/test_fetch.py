@@ -106,6 +106,36 @@ async def test_an_offset_out_of_range_is_told_to_who_does_not_want_to_wait(setup
     assert (await fetch(setup, {0: 99}, wait=0))[0]["error_code"] is ErrorCode.offset_out_of_range
 
 
+async def test_no_answer_is_made_while_others_are_not_taken(setup: Setup) -> None:
+    await setup.produce(batch(b"a" * 1_000))
+    answers = setup.services.answers
+    answers.limit = 10_000
+    answers.take(10_000)
+    assert (await fetch(setup, {0: 0}, wait=0.05))[0]["records"] == b"", "its time was over"
+    waiting = asyncio.ensure_future(begin(setup, {0: 0}))
+    await asyncio.sleep(0.02)
+    assert answers.is_wanted
+    answers.release(9_000)
+    answer = await asyncio.wait_for(waiting, 5)
+    assert answer.size == len(batch(b"a" * 1_000))
+    assert answers.used == 1_000 + answer.size
+    assert not answers.is_wanted
+
+
+async def test_an_answer_takes_a_quarter_of_what_is_left(setup: Setup) -> None:
+    for _ in range(20):
+        await setup.produce(batch(b"a" * 1_000))
+    setup.services.answers.limit = 20_000
+    sizes = []
+    for _ in range(40):
+        found = await fetch(setup, {0: 0}, wait=0.01)
+        sizes.append(len(found[0]["records"]))
+    assert sizes == sorted(sizes, reverse=True)
+    assert 3_000 < sizes[0] <= 5_000
+    assert sum(sizes) < 20_000 + 2_000, "one batch more than there is room for"
+    assert sizes[-1] == 0
+
+
 async def test_topics_and_partitions_that_are_not_there(setup: Setup) -> None:
     assert (await fetch(setup, {0: 0}, topic=uuid.UUID(int=1)))[0]["error_code"] is ErrorCode.unknown_topic_id
     answers = await fetch(setup, {2: 0, -1: 0})

@@ -13,6 +13,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from handler.apis.a00_produce import MAX_AHEAD_MS, handle
+from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.promise import Promise
@@ -42,7 +43,7 @@ class Setup:
         )
         self.services = Services(
             config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(),
-            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), order=cast(Any, None),
+            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), order=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
 

@@ -105,6 +105,21 @@ async def test_a_commit_is_told_when_it_is_stored_and_not_before(sidecar: Sideca
     assert sidecar.kept() == 7
 
 
+async def test_a_commit_that_is_not_stored_in_time_is_told_so_and_may_be_stored_all_the_same(sidecar: Sidecar) -> None:
+    sidecar.offsets.hold_receipts = True
+    commit = sidecar.commit(7)
+    await asyncio.sleep(0.01)
+    sidecar.coordinator.beat()
+    await asyncio.sleep(0)
+    assert not commit.done()
+    sidecar.skew += 6.0  # groups.offset_commit_timeout_ms is 5,000
+    sidecar.coordinator.beat()
+    assert await commit == {T0: ErrorCode.coordinator_not_available}
+    assert sidecar.offsets.owner is not None
+    sidecar.offsets.owner.let_go()
+    assert sidecar.kept() == 7
+
+
 async def test_the_next_term_knows_what_was_stored(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
     answer = await sidecar.joined()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
@@ -80,3 +82,74 @@ def test_a_hole_is_served_as_an_empty_batch_over_its_offsets() -> None:
     assert run is not None
     assert run.next_offset == 9
     assert len(run.parts[0]) == 61
+
+
+# --- read-ahead
+
+
+class Reader:
+    """Holds entries, and drops all of them when it is told to."""
+
+    def __init__(self, cache: FetchCache) -> None:
+        self.cache = cache
+        self.given_up = 0
+        self.account = cache.partition().read_ahead(self.give_up)
+
+    def give_up(self) -> None:
+        self.given_up += 1
+        self.account.close()
+
+
+def test_recent_batches_give_way_first_and_then_the_reader_whose_consumer_has_not_come_for_longest() -> None:
+    cache = FetchCache(10_000)
+    recent = cache.partition()
+    _put(recent, 0)
+    first, second, third = Reader(cache), Reader(cache), Reader(cache)
+    first.account.take(3_000)
+    second.account.take(3_000)
+    assert recent.has(0)
+    third.account.take(3_900)
+    assert not recent.has(0)
+    first.account.touch()
+    third.account.take(3_000)
+    assert [reader.given_up for reader in (first, second, third)] == [0, 1, 0]
+    assert cache.ahead == 3_000 + 3_900 + 3_000
+
+
+def test_one_entry_is_held_however_large_it_is() -> None:
+    cache = FetchCache(1_000)
+    small, large = Reader(cache), Reader(cache)
+    small.account.take(500)
+    large.account.take(5_000)
+    assert (small.given_up, large.given_up, cache.ahead) == (1, 0, 5_000)
+
+
+def test_readers_have_equal_parts() -> None:
+    cache = FetchCache(1_000)
+    readers = [Reader(cache) for _ in range(4)]
+    assert readers[0].account.allowance == 250
+    readers[3].account.close()
+    assert readers[0].account.allowance == 333
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(1, 400)), max_size=60))
+def test_whatever_is_held_stays_within_the_budget(steps: list[tuple[int, int, int]]) -> None:
+    cache = FetchCache(1_000)
+    recent = cache.partition()
+    readers = [Reader(cache) for _ in range(6)]
+    for number, (at, what, size) in enumerate(steps):
+        reader = readers[at]
+        match what:
+            case 0:
+                reader.account.take(size)
+            case 1:
+                reader.account.touch()
+            case 2:
+                reader.account.release(min(size, reader.account.held))
+            case 3:
+                _put(recent, 2 * number)
+        if reader.account not in cache.readers:
+            readers[at] = Reader(cache)
+        assert cache.ahead == sum(one.held for one in cache.readers)
+        assert cache.ahead <= max(1_000, *(one.held for one in cache.readers)) if cache.readers else not cache.ahead
+        assert cache.used + cache.ahead <= 1_000 + ENTRY_OVERHEAD + len(DATA)

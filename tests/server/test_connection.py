@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from handler.apis.answer_share import AnswerShare
+from handler.apis.api import SizedAnswer
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
-from handler.server.connection import MAX_IN_WORK, KafkaConnection
+from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS, KafkaConnection
 
 
 class FakeTransport:
@@ -69,11 +71,12 @@ class Client:
     works: list[Promise[Any]] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)
     lost: int = 0
+    answers_share: AnswerShare = field(default_factory=lambda: AnswerShare(10_000))
     changes: bool = False  # its requests change something
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport()
-        self.connection = KafkaConnection(self._dispatch, self.budget, self.max_request, self._on_lost)
+        self.connection = KafkaConnection(self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost)
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
 
     def _on_lost(self, _: KafkaConnection) -> None:
@@ -303,3 +306,74 @@ async def test_what_changes_something_is_not_cancelled_with_its_client(fails: bo
     await asyncio.wait_for(done.wait(), 1)
     await asyncio.sleep(0)
     assert (client.lost, client.budget.used) == (1, 0)
+
+
+def slow_answer(size: int) -> SizedAnswer:
+    answer = SizedAnswer(bytes=b"x" * size)
+    answer.size = size
+    return answer
+
+
+async def test_an_answer_counts_until_its_client_has_taken_it() -> None:
+    client = Client()
+    client.send(b"fetch", b"fetch")
+    client.answers_share.take(600)  # as the fetch does that has made them
+    client.works[1].resolve(slow_answer(200))
+    client.works[0].resolve(slow_answer(400))
+    assert client.answers_share.used == 0, "both were taken at once"
+    client.send(b"fetch", b"fetch")
+    client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
+    client.answers_share.take(600)
+    client.works[2].resolve(slow_answer(400))
+    client.works[3].resolve(slow_answer(200))
+    assert client.answers_share.used == 600
+    client.transport.write = lambda data: None  # type: ignore[method-assign]
+    client.connection.resume_writing()
+    assert client.answers_share.used == 0
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_client_that_goes_leaves_no_answer_behind(taken: bool) -> None:
+    client = Client()
+    client.send(b"fetch", b"fetch", b"fetch")
+    client.answers_share.take(700)
+    client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
+    if taken:
+        client.works[0].resolve(slow_answer(400))
+    client.works[1].resolve(slow_answer(200))
+    client.connection.connection_lost(None)
+    if not taken:
+        client.works[0].resolve(slow_answer(400))
+    client.works[2].resolve(slow_answer(100))
+    assert client.answers_share.used == 0
+
+
+async def test_who_announces_a_request_and_sends_nothing_is_put_out_when_others_wait() -> None:
+    budget = ByteBudget(100)
+    first, second = Client(budget=budget), Client(budget=budget)
+    first.connection.data_received(struct.pack(">i", 90) + b"begins")
+    late = asyncio.get_running_loop().time() + STALLED_SECONDS + 1
+    assert not first.connection.has_stalled(late), "nobody waits"
+    second.connection.data_received(struct.pack(">i", 80) + b"begins")
+    assert first.connection.has_stalled(late)
+    assert not second.connection.has_stalled(late), "it waits itself"
+    first.connection.connection_lost(None)
+    assert second.transport.reading
+
+
+async def test_who_takes_no_answer_is_put_out_when_others_wait_and_who_takes_it_slowly_is_not() -> None:
+    client = Client()
+    left = 1_000
+    client.transport.get_write_buffer_size = lambda: left  # type: ignore[attr-defined]
+    client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
+    client.send(b"fetch")
+    client.answers_share.take(1_000)
+    client.works[0].resolve(slow_answer(1_000))
+    now = asyncio.get_running_loop().time()
+    assert not client.connection.has_stalled(now + 1_000), "nobody waits"
+    client.answers_share.wait(lambda: None)
+    for second in range(60):
+        left -= 10
+        assert not client.connection.has_stalled(now + second)
+    assert not client.connection.has_stalled(now + 60)
+    assert client.connection.has_stalled(now + 61 + STALLED_SECONDS)

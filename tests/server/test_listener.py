@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from handler.apis.answer_share import AnswerShare
 from handler.errors import ConfigError
 from handler.server.budget import ByteBudget
 from handler.server.listener import Listener
@@ -15,7 +16,12 @@ from tests.server.test_connection import Work
 
 def listener(answer: object, *, max_connections: int = 10, idle_seconds: float = 60.0) -> Listener:
     return Listener(
-        lambda _client, _frame: Work(answer), ByteBudget(1_000), max_request=100, max_connections=max_connections, idle_seconds=idle_seconds
+        lambda _client, _frame: Work(answer),
+        ByteBudget(1_000),
+        AnswerShare(1_000),
+        max_request=100,
+        max_connections=max_connections,
+        idle_seconds=idle_seconds,
     )
 
 

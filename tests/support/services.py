@@ -12,6 +12,7 @@ from typing import Any, cast
 from kio.schema.errors import ErrorCode
 
 from handler.apis import BY_KEY
+from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.groups import settled
@@ -153,6 +154,7 @@ class Sidecar:
         self.services = Services(
             config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessions(),
             groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", *cast(Any, (None,) * 4)), order=Order(),
+            answers=AnswerShare(2**30),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip
 
