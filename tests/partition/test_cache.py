@@ -140,7 +140,7 @@ def test_whatever_is_held_stays_within_the_budget(steps: list[tuple[int, int, in
     for number, (at, what, size) in enumerate(steps):
         reader = readers[at]
         match what:
-            case 0:
+            case 0 if not reader.account.held or reader.account.held + size <= reader.account.allowance:
                 reader.account.take(size)
             case 1:
                 reader.account.touch()
