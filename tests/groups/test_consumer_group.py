@@ -471,3 +471,19 @@ def test_what_is_left_as_a_classic_group_has_what_it_was_asked_to_revoke(bench: 
 def to_classic_of(bench: Bench) -> ClassicGroup:
     bench.leave("m1")
     return to_classic(bench.group, ClassicGroup("g", bench.now, initial_delay=0, max_size=9), bench.now)
+
+
+def test_the_hash_of_the_members_is_that_of_who_they_are_and_not_of_what_happened() -> None:
+    first, second = Bench(), Bench()
+    empty = first.group.facts.members_hash
+    for bench, members in ((first, ("a", "b")), (second, ("b", "x", "a"))):
+        for member in members:
+            bench.beat(member, 0)
+    assert first.group.facts.members_hash != second.group.facts.members_hash
+    second.leave("x")
+    assert first.group.facts.members_hash == second.group.facts.members_hash != empty
+    first.beat("a", first.group.facts.members["a"].epoch, topics=("t", "u"))
+    assert first.group.facts.members_hash != second.group.facts.members_hash
+    for member in ("a", "b"):
+        first.leave(member)
+    assert first.group.facts.members_hash == empty

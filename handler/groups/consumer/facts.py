@@ -9,6 +9,7 @@ and topics it was made: who loads others than these makes a new one.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 from handler.groups.consumer.members import BLANK, ConsumerMember
@@ -34,6 +35,7 @@ from handler.groups.records.consumer import (
 
 _ORDER: Final[dict[type, int]] = {MemberKey: 0, RegexKey: 1, EpochKey: 2, TargetKey: 3, TargetEpochKey: 4, CurrentKey: 5}
 _LAST: Final = 6
+HASH_BYTES: Final = 16
 
 
 class Facts:
@@ -46,6 +48,7 @@ class Facts:
         self.regexes: dict[str, RegexValue] = {}
         self.static: dict[str, str] = {}
         self.owners = Owners()
+        self.members_hash = 0  # of who they are and what they subscribe to; it does not depend on their order
         self._changed: dict[ConsumerKey, ConsumerValue | None] = {}
         self._is_stored = False
 
@@ -94,6 +97,10 @@ class Facts:
         self._hold(member, before)
 
     def _hold(self, member: ConsumerMember, before: ConsumerMember | None) -> None:
+        if before is None or before.told != member.told:
+            self._count(member, 1)
+            if before is not None:
+                self._count(before, -1)
         if before is not None:
             self.owners.remove(before)
             self._drop_instance(before)
@@ -102,12 +109,20 @@ class Facts:
         if member.told.instance_id is not None:
             self.static[member.told.instance_id] = member.member_id
 
+    def _count(self, member: ConsumerMember, sign: int) -> None:
+        """The sum of the members' hashes: one that joins costs its own, however many there are."""
+        told = member.told
+        subscribed = repr((told.instance_id or member.member_id, told.topics, told.regex)).encode()
+        one = int.from_bytes(hashlib.blake2b(subscribed, digest_size=HASH_BYTES).digest())
+        self.members_hash = (self.members_hash + sign * one) % (1 << 8 * HASH_BYTES)
+
     def _drop_instance(self, member: ConsumerMember) -> None:
         if member.told.instance_id is not None and self.static.get(member.told.instance_id) == member.member_id:
             del self.static[member.told.instance_id]
 
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id)
+        self._count(member, -1)
         self.owners.remove(member)
         self.targets.pop(member_id, None)
         self._drop_instance(member)

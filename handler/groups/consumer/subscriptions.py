@@ -71,12 +71,7 @@ class Subscriptions:
     def basis(self) -> int:
         """A hash of all that the group is assigned by: members, what they subscribe to, topics. Never 0."""
         topics = sorted((name, *topic) for name in self.names if (topic := self.topics.get(name)) is not None)
-        subscriptions: dict[tuple[tuple[str, ...], str | None], int] = {}
-        members = []
-        for member in self._in_order():
-            subscription = subscriptions.setdefault((member.told.topics, member.told.regex), len(subscriptions))
-            members.append((member.told.instance_id or member.member_id, subscription))
-        digest = hashlib.blake2b(repr((topics, list(subscriptions), members)).encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(repr((topics, self._facts.members_hash)).encode(), digest_size=8).digest()
         return int.from_bytes(digest, signed=True) or 1
 
     def _in_order(self) -> list[ConsumerMember]:
