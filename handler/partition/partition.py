@@ -42,6 +42,8 @@ _failures = RateLimitedLog(log)
 
 OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
+# An entry that has not arrived by then is looked at by itself.
+MARKER_SECONDS: Final = 1.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
 # Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
@@ -79,6 +81,7 @@ class Partition:
             reached_tail=self._is_folded, on_data=self._changed, log_start=self._start, read=self._read_entry, on_failure=self._fail_at,
         )  # fmt: skip
         self._foreign_at = -1.0
+        self._last_marker: Position | None = None  # behind all that is folded
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, Found] = Shared(linger=SEARCH_LINGER_SECONDS)
         self._log_end = LogEnd(self._read_to_last, self._changed)
@@ -281,12 +284,29 @@ class Partition:
             return
         if if_unknown is None and self._fold.last is None and self._fold.started and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
+        if last == self._last_marker or await self._arrived(last, MARKER_SECONDS):
+            return
+        # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
+        readable = await self._log.last_readable(last)
+        if readable is not None:
+            await self._arrived(readable, None)
+        if readable != last:
+            self._last_marker = last
+
+    async def _arrived(self, position: Position, seconds: float | None) -> bool:
+        """Wait until an entry is folded; False when it was not in time."""
+        if self._fold.last is not None and self._fold.last >= position:
+            return True
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._at_position.append((last, waiter))
+        self._at_position.append((position, waiter))
         try:
-            await waiter
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            return False
         finally:
             self._at_position = [item for item in self._at_position if item[1] is not waiter]
+        return True
 
     # --- reading
 

@@ -17,6 +17,9 @@ FORMAT_PROPERTY: Final = b"entry.format"
 KAFKA_FORMAT: Final = b"kafka"
 # What the writer knew when it sent the entry (`producers.Basis`).
 BASIS_PROPERTY: Final = b"basis"
+# Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
+# before looking further is no use. The next message ends it.
+MARKERS_AT_MOST: Final = 1_000
 
 
 class PulsarLog(EntryLog):
@@ -38,6 +41,18 @@ class PulsarLog(EntryLog):
 
     async def stats(self) -> LogStats:
         return await self._admin.log_stats(self.topic)
+
+    async def last_readable(self, last: Position) -> Position | None:
+        """`last` itself, unless that is a marker of Pulsar's own: brokers keep those to themselves."""
+        if not await self._admin.is_marker(self.topic, last):
+            return last
+        stats = await self.stats()
+        position = stats.entry_before(last)
+        for _ in range(MARKERS_AT_MOST):
+            if position is None or not await self._admin.is_marker(self.topic, position):
+                break
+            position = stats.entry_before(position)
+        return position
 
     async def find_time(self, timestamp: int) -> Position | None:
         return await self._admin.find_time(self.topic, timestamp)

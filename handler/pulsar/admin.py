@@ -162,6 +162,11 @@ class PulsarAdmin:
         value = (await self.call("GET", path)).headers.get("X-Pulsar-Broker-Entry-METADATA-index", "")
         return int(value) if value.isdigit() else None
 
+    async def is_marker(self, partition: str, position: Position) -> bool:
+        """Whether an entry is a marker of Pulsar's own, which no consumer is given."""
+        path = f"{_path(partition)}/ledger/{position.ledger}/entry/{position.entry}"
+        return "X-Pulsar-marker-type" in (await self.call("GET", path)).headers
+
     async def unload(self, topic: str) -> None:
         await self.call("PUT", _path(topic) + "/unload")
 

@@ -49,6 +49,12 @@ class LogStats(NamedTuple):
     def last(self) -> Position | None:
         return Position(self.ledgers[-1].ledger, self.ledgers[-1].entries - 1) if self.ledgers else None
 
+    def entry_before(self, position: Position) -> Position | None:
+        if position.entry > 0:
+            return Position(position.ledger, position.entry - 1)
+        earlier = [info for info in self.ledgers if info.ledger < position.ledger]
+        return Position(earlier[-1].ledger, earlier[-1].entries - 1) if earlier else None
+
     def before(self, position: Position, entries: int, size: int) -> Position:
         """A position at most `entries` entries and about `size` bytes before `position`."""
         at = position

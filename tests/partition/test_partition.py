@@ -419,6 +419,25 @@ async def test_a_retry_through_a_sidecar_that_has_not_looked_lately_is_recognise
     other.close()
 
 
+@pytest.mark.parametrize("roll", [False, True])
+async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers before 3.3 say that the last entry is one that no reader is given."""
+    monkeypatch.setattr("handler.partition.partition.MARKER_SECONDS", 0.05)
+    log = MemoryLog()
+    log.write(batch(b"0"))
+    for _ in range(3):
+        if roll:
+            log.roll()
+        log.mark()
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.none
+    assert await partition.confirmed_end() == 1
+    assert (await append(partition, batch(b"1"))).base_offset == 1
+    log.mark()
+    assert await read_all(partition) == [(0, b"0"), (1, b"1")]
+    partition.close()
+
+
 # --- errors of the sidecar itself
 
 

@@ -33,6 +33,7 @@ class MemoryLog:
     readers: list[MemoryReader] = field(default_factory=list)
     read_delay: float = 0.0
     foreign: int = -1
+    markers: set[Position] = field(default_factory=set)  # entries that no reader is given
 
     def named(self, writer_name: str) -> EntryLog:
         """The same log as another sidecar sees it."""
@@ -55,6 +56,10 @@ class MemoryLog:
         metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=self.foreign, publish_time=1)
         metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
         return self.append(metadata, read_produced(data).offsets, data)
+
+    def mark(self) -> None:
+        """A marker of Pulsar's own, without a message."""
+        self.markers.add(self.append(MessageMetadata(producer_name=b"pulsar.marker", sequence_id=0, publish_time=1), 0, b""))
 
     def let_go(self) -> None:
         held, self.held = self.held, []
@@ -108,6 +113,10 @@ class MemoryLog:
         )
         return LogStats(listed, self.index)
 
+    async def last_readable(self, last: Position) -> Position | None:
+        readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
+        return readable[-1] if readable else None
+
     async def find_index(self, index: int) -> Position | None:
         return next((entry.position for entry in self.present if entry.last_index is not None and entry.last_index >= index), None)
 
@@ -130,6 +139,9 @@ class _View:
 
     async def stats(self) -> LogStats:
         return await self.log.stats()
+
+    async def last_readable(self, last: Position) -> Position | None:
+        return await self.log.last_readable(last)
 
     async def find_index(self, index: int) -> Position | None:
         return await self.log.find_index(index)
@@ -209,6 +221,8 @@ class MemoryReader:
         for entry in list(self._log.present):
             if not self._open or self._permits <= 0:
                 return
+            if entry.position in self._log.markers:
+                continue
             if self._next is None or entry.position >= self._next:
                 self._permits -= 1
                 self._next = entry.position.after()
