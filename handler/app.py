@@ -35,6 +35,8 @@ from handler.pulsar.client import PulsarClient
 from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
+from handler.tasks import every
+from handler.telemetry.loop_lag import LoopLag
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 
@@ -76,6 +78,8 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
             ),
         )  # fmt: skip
+        self._lag = LoopLag()
+        self._sampling = every(0.0, "loop lag", self._lag.sample)
         self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
@@ -113,6 +117,7 @@ class Sidecar:
         await self._wait_for_pulsar(once)
         self.client.start()
         self.partitions.start()
+        self._sampling.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
@@ -165,6 +170,7 @@ class Sidecar:
         return all(drained)
 
     async def close(self) -> None:
+        await self._sampling.stopped()
         await self.services.groups.close()
         await self.services.mirror.close()
         await self.services.peers.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import threading
@@ -13,6 +14,15 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from handler.config import GroupsConfig, KafkaConfig
+from handler.groups import balance
+from handler.groups.service import GroupService
+from handler.groups.shard import Phase
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.telemetry import metrics
+from handler.topics.catalog import Catalog
+from handler.topics.names import TopicNames
 from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
@@ -249,3 +259,42 @@ def test_what_was_committed_of_a_deleted_topic_goes_with_it(pair: Pair, topic: s
     admin.delete_topics([topic])[topic].result(30)
     create(pair.first.address, topic, 1)
     wait_for(lambda: all(committed(pair.second.address, group, topic) == OFFSET_INVALID for group in groups))
+
+
+async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_that(
+    broker: Standalone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balance, "STABLE_SECONDS", 3.0)
+    monkeypatch.setattr(balance, "CLAIM_SECONDS", 1.0)
+    client, admin = PulsarClient(broker.url), PulsarAdmin(broker.admin_url)
+    config = GroupsConfig(namespace="public/balanced")
+    catalog = Catalog(admin, TopicNames("public/default", config.namespace), asyncio.get_running_loop().time)
+
+    def sidecar(node: int) -> GroupService:
+        kafka = KafkaConfig(advertised=f"127.0.0.1:{node}", node_id=node)
+        return GroupService(client, admin, config, kafka, catalog, lambda key, value: None)
+
+    def leads(service: GroupService) -> int:
+        return sum(shard.phase is Phase.LEADING for shard in service.coordinator.shards)
+
+    async def until(shares: list[int]) -> None:
+        async with asyncio.timeout(60):
+            while [leads(service) for service in services] != shares:  # noqa: ASYNC110 - it is told to nobody
+                await asyncio.sleep(0.1)
+
+    services = [sidecar(1)]
+    await services[0].stand()
+    await until([8])
+    services.append(sidecar(2))
+    await services[1].stand()
+    terms_lost = metrics.TERMS_LOST._value.get()
+    for _ in range(20):
+        await asyncio.sleep(0.1)
+        assert [leads(service) for service in services] == [8, 0], "a newcomer takes nothing over"
+    await until([4, 4])
+    assert metrics.TERMS_LOST._value.get() == terms_lost
+    await services.pop(0).close()
+    await until([8])
+    await services[0].close()
+    await client.close()
+    await admin.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from handler.groups.election import SUBSCRIPTION
@@ -61,6 +61,18 @@ class Directory:
         if self._failure is not None and now - self._failed_at < FRESH_SECONDS:
             raise self._failure  # whoever waits for an election asks again and again
         await self._asking.call(None, self._ask)
+
+    @property
+    def others(self) -> Collection[Leader]:
+        """All other candidates, as of the last look."""
+        return self._others.values()
+
+    @property
+    def known_leaders(self) -> Mapping[int, str] | None:
+        """The names of those who lead, by shard; None unless they were looked at a moment ago."""
+        if self._clock() - self._learnt_at >= STALE_SECONDS:
+            return None
+        return {index: leader.name for index, leader in self._leaders.items()}
 
     def told(self, own_node: int) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""

@@ -7,14 +7,14 @@ every shard to anybody who asks.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from typing import Final
 
+from handler.groups.balance import claim_priority, newcomer_priority
 from handler.groups.shard import Shard
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"
@@ -22,25 +22,20 @@ FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
 
 
-def priority(name: str, topic: str) -> int:
-    """The rank of a candidate for a shard; the lowest is elected.
-
-    Each shard ranks the candidates in an order of its own (rendezvous hashing), so that shards are spread,
-    and that one who comes or goes moves its own share and nobody else's.
-    """
-    return int.from_bytes(hashlib.blake2b(f"{topic} {name}".encode(), digest_size=4).digest()) >> 2
-
-
 class Election:
     """A candidate for one shard, for as long as it runs."""
 
-    def __init__(self, client: PulsarClient, topic: str, name: str, metadata: dict[bytes, bytes], shard: Shard) -> None:
+    def __init__(
+        self, client: PulsarClient, topic: str, name: str, metadata: dict[bytes, bytes], shard: Shard,
+        wall_clock: Callable[[], int],
+    ) -> None:  # fmt: skip
         self._client = client
         self._topic = topic
         self._name = name
-        self._priority = priority(name, topic)
+        self._priority = newcomer_priority(wall_clock())
         self._metadata = metadata
         self._shard = shard
+        self._wall_clock = wall_clock  # milliseconds
         self._ended: asyncio.Future[PulsarError] | None = None
         self._leave: Callable[[], None] = lambda: None
         self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
@@ -57,6 +52,12 @@ class Election:
         except Exception as error:
             self._shard.depose(str(error))
             raise
+
+    def claim(self) -> None:
+        """Stand again, before all others: this sidecar is to lead the shard from now on."""
+        self._priority = claim_priority(self._wall_clock())
+        self._leave()
+        self.on_end(Unavailable("the shard is claimed"))
 
     def close(self) -> None:
         """Stand no more: another is elected at once."""

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
+from handler.groups.balance import Balance
 from handler.groups.coordinator import Coordinator, OnCommitted
 from handler.groups.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
 from handler.groups.election import Election
@@ -42,6 +43,8 @@ ELECTION_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 2.0
 COMPACT_SECONDS: Final = 10.0
+# How often a sidecar that advertises no address looks who leads what: there may be one beside each application.
+BALANCE_SECONDS: Final = 15.0
 REFRESH_SECONDS: Final = 10.0
 REFRESHED_PER_SECOND: Final = 50
 # Worth compacting: this many records, and several for each that counts.
@@ -83,6 +86,8 @@ class GroupService:
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._standing = KeptAlive("candidacy", "consumer groups", self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
         self._stood = asyncio.Event()
+        self._balance: Balance | None = None
+        self._balance_at = 0.0
         self._beating = [
             every(BEAT_SECONDS, "groups' seconds", self._beat),
             every(COMPACT_SECONDS, "groups' compaction", self._compact),
@@ -213,7 +218,8 @@ class GroupService:
             [(f"{TOPIC}-{index}", partial(PulsarTermLog, self._client, self._admin, topic)) for index, topic in enumerate(topics)]
         )
         for topic, shard in zip(topics, self.coordinator.shards, strict=True):
-            self._elections.append(Election(self._client, topic, self.name, metadata, shard))
+            self._elections.append(Election(self._client, topic, self.name, metadata, shard, lambda: self._now().wall))
+        self._balance = Balance(self.name, partitions)
         for task in self._beating:
             task.start()
         self._stood.set()
@@ -239,8 +245,21 @@ class GroupService:
         self.coordinator.beat()
 
     async def _refresh_directory(self) -> None:
-        if self._kafka.advertised:
+        now = self._loop.time()
+        if self._kafka.advertised or now >= self._balance_at:
+            self._balance_at = now + BALANCE_SECONDS
             await self._directory.refresh_if_stale()
+            self._keep_balance()
+
+    def _keep_balance(self) -> None:
+        """Claim a shard that this sidecar is to lead, if one is due."""
+        leading = self._directory.known_leaders
+        if self._elections and leading is not None and self._balance is not None:
+            members = frozenset({self.name, *(other.name for other in self._directory.others)})
+            index = self._balance.shard_to_claim(self._loop.time(), members, leading)
+            if index is not None:
+                log.info("claiming %s-%d: each of %d sidecars is to lead its share", TOPIC, index, len(members))
+                self._elections[index].claim()
 
     async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""

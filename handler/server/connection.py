@@ -27,11 +27,14 @@ from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)
 _refused = RateLimitedLog(log)
+_late = RateLimitedLog(log)
 
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
 # A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
 STALLED_SECONDS: Final = 10.0
+# A heartbeat that waits for longer behind other answers is on its way to miss a session.
+LATE_SECONDS: Final = 3.0
 
 
 class Handled(Protocol):
@@ -53,13 +56,14 @@ Dispatch = Callable[["KafkaConnection", memoryview], Handled]
 class _Slot:
     """A place in the order of answers."""
 
-    __slots__ = ("abandoned", "answer", "answer_size", "begun", "handled", "orphaned", "ready", "size", "task")
+    __slots__ = ("abandoned", "answer", "answer_size", "begun", "handled", "orphaned", "ready", "ready_at", "size", "task")
 
     def __init__(self, handled: Handled, size: int, begun: float) -> None:
         self.handled = handled
         self.size = size
         self.begun = begun
         self.ready = False
+        self.ready_at = 0.0  # where it had to wait for others
         self.answer_size = 0  # as far as it counts against the share of all answers
         self.abandoned = False  # its client is gone, and nobody waits for it
         self.orphaned = False  # its client is gone, and its work goes on
@@ -243,6 +247,8 @@ class KafkaConnection(asyncio.Protocol):
             return
         slot.ready = True
         slot.answer = answer
+        if self._slots[0] is not slot:
+            slot.ready_at = self._loop.time()
         self._flush()
 
     def _flush(self) -> None:
@@ -253,9 +259,17 @@ class KafkaConnection(asyncio.Protocol):
         """
         slots = self._slots
         now = self._loop.time()
+        before: _Slot | None = None
         while slots and slots[0].ready and not self._client_is_slow:
             slot = slots.popleft()
             slot.handled.took(now - slot.begun)
+            if slot.ready_at and now - slot.ready_at > LATE_SECONDS and before is not None:
+                _late.warning(
+                    "an answer to %s of %s waited for %.1f s behind one to %s, which took %.1f s",
+                    slot.handled.api, self.peer, now - slot.ready_at, before.handled.api, now - before.begun,
+                )  # fmt: skip
+            else:
+                before = slot
             self._release(slot.size)
             if slot.answer is not None and self._transport is not None and not self._send(slot):
                 self._answers.release(slot.answer_size)

@@ -377,3 +377,16 @@ async def test_who_takes_no_answer_is_put_out_when_others_wait_and_who_takes_it_
         assert not client.connection.has_stalled(now + second)
     assert not client.connection.has_stalled(now + 60)
     assert client.connection.has_stalled(now + 61 + STALLED_SECONDS)
+
+
+async def test_an_answer_that_waited_long_behind_another_names_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handler.server.connection.LATE_SECONDS", 0.02)
+    client = Client()
+    client.send(b"slow", b"heartbeat")
+    client.resolve(1, b"B")
+    await asyncio.sleep(0.05)
+    client.resolve(0, b"A")
+    assert client.transport.sent == [b"A", b"B"]
+    assert "behind one to Test" in caplog.text

@@ -1,0 +1,37 @@
+"""How late the event loop is: what every answer waits for beside its own work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Final
+
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+SAMPLE_SECONDS: Final = 0.25
+# The metric is the worst of so many samples, so that a scrape each minute misses little.
+SAMPLES: Final = 240
+# By then heartbeats with Kafka's shortest session (6 s) are in danger.
+LATE_SECONDS: Final = 2.0
+
+
+class LoopLag:
+    def __init__(self) -> None:
+        self._samples: deque[float] = deque(maxlen=SAMPLES)
+        metrics.LOOP_LAG.set_function(lambda: max(self._samples, default=0.0))
+
+    async def sample(self) -> None:
+        """Once; to be called again and again."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + SAMPLE_SECONDS
+        await asyncio.sleep(SAMPLE_SECONDS)
+        self.observe(max(0.0, loop.time() - due))
+
+    def observe(self, lag: float) -> None:
+        self._samples.append(lag)
+        if lag > LATE_SECONDS:
+            log.warning("the event loop was %.1f s late: this process had no processor, or something held it for so long", lag)
