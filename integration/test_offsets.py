@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import PulsarError
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, read
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone
@@ -97,6 +100,49 @@ def test_times_lead_to_offsets(versioned: Versioned) -> None:
     client = AdminClient({"bootstrap.servers": versioned.sidecar.address})  # must live as long as its futures
     greatest = client.list_offsets({TopicPartition(topic, 0): OffsetSpec.max_timestamp()})
     assert next(iter(greatest.values())).result(30).offset >= 5
+
+
+class _Receipts:
+    """The events of a producer that writes one entry."""
+
+    def __init__(self) -> None:
+        self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        self.stored.set_result(None)
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        self.stored.set_exception(AssertionError(message))
+
+    def on_end(self, reason: PulsarError) -> None: ...
+
+
+async def _mark(url: str, topic: str) -> None:
+    """What replicated subscriptions write: an entry that brokers keep to themselves."""
+    client = PulsarClient(url)
+    events = _Receipts()
+    producer = await client.producer(f"persistent://public/default/{topic}-partition-0", "marker", events)
+    producer._metadata.marker_type = 10  # MarkersProtobuf.MarkerType.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
+    producer.send(0, 1, b"")
+    await asyncio.wait_for(events.stored, 10)
+    producer.close()
+    await client.close()
+
+
+def test_a_marker_at_the_end_keeps_nobody_waiting(versioned: Versioned) -> None:
+    topic = new_topic()
+    create(versioned.sidecar.address, topic)
+    produce(versioned.sidecar.address, topic, [b"0", b"1", b"2"])
+    for _ in range(3):
+        asyncio.run(_mark(versioned.standalone.url, topic))
+    versioned.restart_sidecar()
+    begun = time.monotonic()
+    low, high = bounds(versioned.sidecar.address, topic)
+    assert time.monotonic() - begun < 10
+    assert (low, high >= 3) == (0, True)
+    (ack,) = produce(versioned.sidecar.address, topic, [b"3"])
+    assert ack.offset >= high
+    assert [record.value for record in read(versioned.sidecar.address, topic, 4)] == [b"0", b"1", b"2", b"3"]
 
 
 def test_the_start_moves_when_retention_removes_ledgers(versioned: Versioned) -> None:
