@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -23,6 +24,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 FIRST_DELAY: Final = 0.05
 # Kafka clients' own retry.backoff.max.ms is 1 s: what they ask again for is tried as often.
 LONGEST_DELAY: Final = 2.0
+AT_A_TIME_SECONDS: Final = 0.003
 
 
 class Backoff:
@@ -42,6 +44,21 @@ class Backoff:
         delay = self._next
         self._next = min(2 * delay, self._longest)
         await asyncio.sleep(delay)
+
+
+class Pace:
+    """Lets others run in the middle of long work, so that nothing holds the loop for longer than 5 ms."""
+
+    __slots__ = ("_rested_at",)
+
+    def __init__(self) -> None:
+        self._rested_at = time.perf_counter()
+
+    async def rest(self) -> None:
+        """To be called between pieces of work that are short."""
+        if time.perf_counter() - self._rested_at > AT_A_TIME_SECONDS:
+            await asyncio.sleep(0)
+            self._rested_at = time.perf_counter()
 
 
 class KeptAlive:

@@ -99,6 +99,7 @@ class Coordinator:
         # Also counts while the machine sleeps, where there is such a clock.
         self._awake_clock = awake_clock or (lambda: now().clock)
         self._beat_at = self._awake_clock()
+        self._expiring = -1  # the shard that was looked at last
         self._committing: deque[_Committing] = deque()
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumers = Consumers(self.leading, self.informed, now)
@@ -148,9 +149,11 @@ class Coordinator:
         metrics.GROUP_SHARDS.set(len(leading))
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
         metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
-        if now.clock >= self._expire_at:
-            self._expire_at = now.clock + EXPIRY_SECONDS
-            self.expire_offsets()
+        if self.shards and now.clock >= self._expire_at:
+            # One shard at a time: there may be many offsets.
+            self._expire_at = now.clock + EXPIRY_SECONDS / len(self.shards)
+            self._expiring = (self._expiring + 1) % len(self.shards)
+            self._expire(self.shards[self._expiring])
 
     # --- members
 
@@ -327,22 +330,26 @@ class Coordinator:
         shard.store(records, told)
 
     def expire_offsets(self) -> None:
+        for shard in self.shards:
+            self._expire(shard)
+
+    def _expire(self, shard: Shard) -> None:
+        if shard.phase is not Phase.LEADING:
+            return
         now = self._now().wall
         retention = self._config.offsets_retention_minutes * 60_000
-        for shard in self.shards:
-            if shard.phase is not Phase.LEADING:
+        being_committed = {key.group for key in shard.under_way}  # it must not be deleted behind that
+        for group in list(shard.groups.values()):
+            if group.group_id in being_committed:
                 continue
-            for group in list(shard.groups.values()):
-                offsets = shard.offsets.get(group.group_id, {})
-                if any(key.group == group.group_id for key in shard.under_way):
-                    continue  # what is being committed must not be deleted behind it
-                gone = expired(group, self._subscribed(group), offsets, now, retention)
-                if gone:
-                    log.info("group %s: %d offsets have expired", group.group_id, len(gone))
-                if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
-                    self._delete(shard, group, lambda _: None)
-                elif gone:
-                    shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
+            offsets = shard.offsets.get(group.group_id, {})
+            gone = expired(group, self._subscribed(group), offsets, now, retention)
+            if gone:
+                log.info("group %s: %d offsets have expired", group.group_id, len(gone))
+            if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
+                self._delete(shard, group, lambda _: None)
+            elif gone:
+                shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets

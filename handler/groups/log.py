@@ -25,6 +25,7 @@ from handler.pulsar.messages import Message, read_messages, write_batch
 from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE, Producer
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.reader import Reader
+from handler.tasks import Pace
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ PERMITS: Final = 1_000
 SILENCE_SECONDS: Final = 15.0
 EXCLUSIVE_SECONDS: Final = 60.0
 METADATA_ALLOWANCE: Final = 1_024
+NOWHERE: Final = Position(-1, -1)
 
 
 # A record, and whether it is in a form that compaction would lose (see `adopted`).
@@ -94,14 +96,8 @@ class PulsarTermLog(TermLog):
         self._adopted_keys.clear()
         reading = _Reading(on_record, self._marker_at, self._adopted_keys)
         reader = await self._client.reader(self._topic, None, reading, compacted=True, purpose="load")
-        reading.begin(reader)
         try:
-            while not reading.finished.done():
-                before_waiting = reading.entries
-                await asyncio.wait({reading.finished}, timeout=SILENCE_SECONDS)
-                if not reading.finished.done() and reading.entries == before_waiting:
-                    raise Unavailable(f"{self._topic} could not be read: nothing came for {SILENCE_SECONDS:.0f} s")
-            reading.finished.result()
+            await reading.to_marker(reader)
         finally:
             reader.close()
         if await self._admin.compacted_ledger(self._topic) != before:
@@ -211,62 +207,80 @@ class _Reading:
         self._adopted = AdoptedBatches()
         self._adopted_keys = adopted_keys  # under which its batches stand, and nothing of ours
         self._marker_at = marker_at
-        self._reader: Reader | None = None
-        self._taken = 0
-        self.entries = 0
+        self._entries: deque[RawEntry] = deque()  # no more than was granted
         self._reached: Position | None = None
-        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        marker_at.add_done_callback(lambda _: self._look())
+        self._ended: PulsarError | None = None
+        self._news = asyncio.Event()
+        marker_at.add_done_callback(lambda _: self._news.set())
 
-    def begin(self, reader: Reader) -> None:
-        self._reader = reader
+    async def to_marker(self, reader: Reader) -> None:
+        """Tell of every record up to the marker. Raises PulsarError."""
+        pace = Pace()
+        taken = 0
         reader.grant(PERMITS)
+        while not self._is_at_marker():
+            if not self._entries:
+                await self._wait()
+                continue
+            entry = self._entries.popleft()
+            if self._reached is not None and entry.position <= self._reached:
+                continue  # the dispatcher began again
+            messages, count = _messages(entry)
+            for message in messages:
+                self._tell(message, entry.position)
+                await pace.rest()
+            self._reached = entry.position
+            taken += max(count, 1)
+            if taken >= PERMITS // 2:
+                reader.grant(taken)
+                taken = 0
 
-    def on_entry(self, entry: RawEntry) -> None:
-        if self._reached is not None and entry.position <= self._reached:
-            return  # the dispatcher began again
-        self._reached = entry.position
-        self.entries += 1
-        messages: list[Message] = []
-        count = 1
-        # Anybody may have written this entry, and anything may be wrong with it.
+    def _is_at_marker(self) -> bool:
+        """Raises what the marker could not be written for."""
+        if self._marker_at.cancelled():
+            raise Unavailable("the term is over")
+        return self._marker_at.done() and self._marker_at.result() <= (self._reached or NOWHERE)
+
+    async def _wait(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+        self._news.clear()
         try:
-            messages, count = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
-        except Exception as error:
-            metrics.UNREADABLE_ENTRIES.inc()
-            log.error("entry %s of __consumer_offsets can't be read and is passed over: %s", entry.position, error)
-        for message in messages:
-            try:
-                self._tell(message)
-            except Exception as error:
-                metrics.UNREADABLE_ENTRIES.inc()
-                log.error("a message in entry %s of __consumer_offsets is passed over: %s", entry.position, error)
-        self._taken += max(count, 1)
-        if self._taken >= PERMITS // 2 and self._reader is not None:
-            self._reader.grant(self._taken)
-            self._taken = 0
-        self._look()
+            async with asyncio.timeout(SILENCE_SECONDS):
+                await self._news.wait()
+        except TimeoutError as error:
+            raise Unavailable(f"nothing came for {SILENCE_SECONDS:.0f} s") from error
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: Message, position: Position) -> None:
         if message.key is None or message.key == MARKER_KEY:
             return
-        pairs = self._adopted.records(message.value) if message.value else None
-        (self._adopted_keys.discard if pairs is None else self._adopted_keys.add)(message.key)
-        for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
-            record = read_record(key, value)
-            if record is not None:
-                self._on_record(record, pairs is not None)
+        try:
+            pairs = self._adopted.records(message.value) if message.value else None
+            (self._adopted_keys.discard if pairs is None else self._adopted_keys.add)(message.key)
+            for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
+                record = read_record(key, value)
+                if record is not None:
+                    self._on_record(record, pairs is not None)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.error("a message in entry %s of __consumer_offsets is passed over: %s", position, error)
+
+    # --- from the reader
+
+    def on_entry(self, entry: RawEntry) -> None:
+        self._entries.append(entry)
+        self._news.set()
 
     def on_end(self, reason: PulsarError) -> None:
-        if not self.finished.done():
-            self.finished.set_exception(reason)
+        self._ended = reason
+        self._news.set()
 
-    def _look(self) -> None:
-        """Whether the marker is reached."""
-        if self.finished.done() or not self._marker_at.done() or self._marker_at.cancelled():
-            return
-        failure = self._marker_at.exception()
-        if failure is not None:
-            self.finished.set_exception(failure)
-        elif self._reached is not None and self._reached >= self._marker_at.result():
-            self.finished.set_result(None)
+
+def _messages(entry: RawEntry) -> tuple[list[Message], int]:
+    """The messages of an entry, and how many permits it cost."""
+    try:
+        return read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+    except Exception as error:  # anybody may have written it
+        metrics.UNREADABLE_ENTRIES.inc()
+        log.error("entry %s of __consumer_offsets can't be read and is passed over: %s", entry.position, error)
+        return [], 1

@@ -31,7 +31,7 @@ from handler.groups.machine import Now
 from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
 from handler.groups.restored import restored
 from handler.pulsar.errors import PulsarError, Unavailable
-from handler.tasks import Backoff, KeptAlive
+from handler.tasks import Backoff, KeptAlive, Pace
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class Shard:
         self._log = taken = self._open_log()
         await taken.take(partial(self._lost, taken))
         await taken.read(self._load)
-        leftovers = self._take_over()
+        leftovers = await self._take_over()
         await self._write_again(taken)
         if leftovers:
             self.store(leftovers, lambda _: None)
@@ -132,11 +132,17 @@ class Shard:
         if taken.lost is not None:
             raise taken.lost
         self.phase = Phase.LEADING
-        for group_id, offsets in self.offsets.items():
-            for (topic, partition), value in offsets.items():  # the term before may not have come to telling it
-                self._around.on_committed(OffsetKey(group_id, topic, partition), value)
+        await self._tell_committed()
         count = sum(map(len, self.offsets.values()))
         log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, self._loop.time() - begun)
+
+    async def _tell_committed(self) -> None:
+        """Of what was committed in terms before: they may not have come to telling it."""
+        pace = Pace()
+        for group_id in list(self.offsets):
+            await pace.rest()  # and not between a group's own: what it commits meanwhile is told after
+            for (topic, partition), value in self.offsets.get(group_id, {}).items():
+                self._around.on_committed(OffsetKey(group_id, topic, partition), value)
 
     def _load(self, record: Record, adopted: bool) -> None:
         key, value = record
@@ -156,12 +162,14 @@ class Shard:
         if value is not None:
             stored[key] = value
 
-    def _take_over(self) -> list[Record]:
+    async def _take_over(self) -> list[Record]:
         """Make groups of what was read. Records that belong to none are returned, to be deleted."""
         now = self.now()
+        pace = Pace()
         loaded, self._loaded = self._loaded, {}
         leftovers: list[Record] = []
         for group_id, stored in loaded.items():
+            await pace.rest()
             try:
                 group, unused = restored(group_id, stored, self.new_group, self.new_consumer_group, now)
             except Exception:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, NamedTuple
@@ -13,10 +12,10 @@ from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.tasks import Pace
 
 ENTRY_SECONDS: Final = 10.0
 PERMITS: Final = 32
-AT_A_TIME_SECONDS: Final = 0.003
 
 
 class ReadEntry(NamedTuple):
@@ -46,11 +45,9 @@ async def entries_from(log_: EntryLog, start: Position | None, permits: int = PE
     try:
         reader.grant(permits)
         taken = 0
-        rested_at = time.perf_counter()
+        pace = Pace()
         while True:
-            if time.perf_counter() - rested_at > AT_A_TIME_SECONDS:
-                await asyncio.sleep(0)  # entries that are here already are handed out without a turn of the loop
-                rested_at = time.perf_counter()
+            await pace.rest()  # entries that are here already are handed out without a turn of the loop
             try:
                 async with asyncio.timeout(ENTRY_SECONDS):
                     entry = await events.entries.get()

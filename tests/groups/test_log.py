@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from typing import Any, cast
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -39,33 +40,81 @@ class Log:
         self.records: list[tuple[Record, bool]] = []
         self.keys: set[bytes] = set()
         self.reading = _Reading(lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys)
+        self.granted = 0
+        self.task = asyncio.create_task(self.reading.to_marker(cast(Any, self)))
+
+    def grant(self, permits: int) -> None:
+        self.granted += permits
+
+    async def read(self, *entries: RawEntry) -> None:
+        """Let these arrive, and be looked at."""
+        for one in entries:
+            self.reading.on_entry(one)
+        for _ in range(5):
+            await asyncio.sleep(0)
 
 
 async def test_records_are_read_up_to_the_marker() -> None:
     log = Log()
-    log.reading.on_entry(entry(0, (KEY, VALUE), (KEY, None)))
+    await log.read(entry(0, (KEY, VALUE), (KEY, None)))
     log.marker.set_result(Position(1, 1))
-    await asyncio.sleep(0)
-    assert not log.reading.finished.done()
-    log.reading.on_entry(entry(0, (KEY, VALUE)))  # the dispatcher begins again
-    log.reading.on_entry(entry(1, (MARKER_KEY, b"me")))
-    assert log.reading.finished.done()
+    await log.read()
+    assert not log.task.done()
+    await log.read(entry(0, (KEY, VALUE)))  # the dispatcher begins again
+    await log.read(entry(1, (MARKER_KEY, b"me")))
+    assert log.task.done()
     assert log.records == [(RECORD, False), (RECORD._replace(value=None), False)]
 
 
 async def test_a_producer_that_is_lost_ends_the_reading() -> None:
     log = Log()
+    await log.read()
     log.marker.set_exception(Unavailable("lost"))
-    with pytest.raises(Unavailable):
-        await log.reading.finished
+    with pytest.raises(Unavailable, match="lost"):
+        await asyncio.wait_for(log.task, 1)
+
+
+async def test_a_reader_that_is_lost_ends_the_reading() -> None:
+    log = Log()
+    await log.read(entry(0, (KEY, VALUE)))
+    log.reading.on_end(Unavailable("the broker is away"))
+    with pytest.raises(Unavailable, match="away"):
+        await asyncio.wait_for(log.task, 1)
+    assert log.records == [(RECORD, False)], "what came before is told"
+
+
+async def test_silence_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.groups.log.SILENCE_SECONDS", 0.02)
+    with pytest.raises(Unavailable, match="nothing came"):
+        await asyncio.wait_for(Log().task, 1)
+
+
+async def test_others_run_while_a_large_log_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while not log.task.done():
+            turns += 1
+            await asyncio.sleep(0)
+
+    for number in range(20):
+        log.reading.on_entry(entry(number, *[(KEY, VALUE)] * 1_000))
+    log.marker.set_result(Position(1, 19))
+    await others()
+    await log.task
+    assert len(log.records) == 20_000
+    assert turns > 20
+    assert log.granted >= 20_000
 
 
 async def test_what_kafka_on_pulsar_wrote_is_marked_with_the_key_it_stands_under() -> None:
     log = Log()
-    log.reading.on_entry(entry(0, (b"dummy", batch(KEY, VALUE)), (KEY, batch(KEY, VALUE))))
+    await log.read(entry(0, (b"dummy", batch(KEY, VALUE)), (KEY, batch(KEY, VALUE))))
     assert log.records == [(RECORD, True), (RECORD, True)]
     assert log.keys == {b"dummy", KEY}
-    log.reading.on_entry(entry(1, (KEY, VALUE)))  # ours takes the place of theirs
+    await log.read(entry(1, (KEY, VALUE)))  # ours takes the place of theirs
     assert log.keys == {b"dummy"}
 
 
@@ -82,9 +131,8 @@ def _recompressed(codec: int) -> bytes:
 )
 async def test_whatever_else_is_there_is_passed_over(value: bytes) -> None:
     log = Log()
-    log.reading.on_entry(entry(0, (KEY, value)))
-    log.reading.on_entry(RawEntry(Position(1, 1), 1, 1, b"not metadata", memoryview(b"nor this")))
-    log.reading.on_entry(entry(2, (KEY, VALUE)))
+    broken = RawEntry(Position(1, 1), 1, 1, b"not metadata", memoryview(b"nor this"))
+    await log.read(entry(0, (KEY, value)), broken, entry(2, (KEY, VALUE)))
     assert log.records[-1] == (RECORD, False)
 
 
