@@ -1,13 +1,16 @@
-# Two commands do everything on a machine with Python 3.11, Java 17, Maven and make:
+# On a machine with Python 3.11, Java 17, Maven and make:
 #   make demo    a real Pulsar and the sidecar, for any Kafka client, until Ctrl-C
-#   make test    all tests, those against the real Pulsar included
+#   make run     the sidecar alone, in front of PULSAR_URL and PULSAR_ADMIN_URL
+#   make check   style, types, layers and the fast tests: before every commit
+#   make smoke   those tests against a real Pulsar that catch most
+#   make test    all tests
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint fmt bench proto lock docs clean
+.PHONY: demo run check smoke test test-fast lint fmt bench proto lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +25,22 @@ $(READY): requirements.lock
 
 demo: $(READY)
 	@exec $(BIN)/python -m integration.demo
+
+run: $(READY)
+	@KAFKA_SIDECAR_PULSAR__URL=$${PULSAR_URL:?name a cluster, as in PULSAR_URL=pulsar://broker:6650} \
+	 KAFKA_SIDECAR_PULSAR__ADMIN_URL=$${PULSAR_ADMIN_URL:?name its admin address, as in PULSAR_ADMIN_URL=http://broker:8080} \
+	 $(BIN)/python -m handler serve
+
+check: lint test-fast
+
+SMOKE := integration/test_clients.py::test_librdkafka_reads_what_it_wrote_in_every_codec \
+         integration/test_java_clients.py integration/test_native.py integration/test_topics.py \
+         integration/test_groups.py::test_partitions_go_to_members_as_they_come_and_go \
+         integration/test_faults.py::test_the_topic_is_unloaded
+
+smoke: $(READY)
+	@$(BIN)/python -m integration.prepare
+	@$(BIN)/python -m pytest -q $(SMOKE)
 
 test: $(READY)
 	@$(BIN)/python -m integration.prepare

@@ -1,0 +1,74 @@
+"""Topics that are not as others: Kafka's internal one, and one that Pulsar has lost a part of."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import httpx
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from handler.groups.records import OffsetKey, OffsetValue, read_record
+from integration.conftest import Cluster, new_topic
+from integration.kafka_clients import QUIET, consumer, create, produce, producer
+from integration.members import wait_for
+from integration.support import admin
+
+OFFSETS = "__consumer_offsets"
+
+
+def test_the_offsets_of_groups_are_read_as_an_internal_topic_and_nothing_else(cluster: Cluster, topic: str) -> None:
+    create(cluster.kafka, topic)
+    produce(cluster.kafka, topic, [b"x"] * 3)
+    group = f"seen-{topic}"
+    client = Consumer({"bootstrap.servers": cluster.kafka, "group.id": group, "enable.auto.commit": False, **QUIET})
+    for offset in (1, 3):
+        client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    client.close()
+    kafka = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
+    partitions = kafka.list_topics(timeout=20).topics[OFFSETS].partitions
+    reader = consumer(cluster.kafka)
+    reader.assign([TopicPartition(OFFSETS, index, 0) for index in partitions])
+    committed: list[int] = []
+    deadline = time.monotonic() + 30
+    while committed != [1, 3] and time.monotonic() < deadline:
+        message = reader.poll(1)
+        if message is None or message.error() is not None or message.key() is None:
+            continue
+        record = read_record(message.key(), message.value())
+        if record is not None and isinstance(record.key, OffsetKey) and record.key.group == group:
+            assert isinstance(record.value, OffsetValue)
+            committed.append(record.value.offset)
+    reader.close()
+    assert committed == [1, 3]
+    refused: list[str] = []
+    writer = producer(cluster.kafka)
+    writer.produce(OFFSETS, b"x", partition=0, on_delivery=lambda error, _: refused.append(error.name() if error else ""))
+    writer.flush(20)
+    assert refused == ["TOPIC_EXCEPTION"]
+    changes = (kafka.create_partitions([NewPartitions(OFFSETS, len(partitions) + 1)]), kafka.delete_topics([OFFSETS]))
+    for change in changes:
+        with contextlib.suppress(KafkaException):
+            change[OFFSETS].result(20)
+            raise AssertionError("it was changed")
+    assert set(kafka.list_topics(timeout=20).topics[OFFSETS].partitions) == set(partitions)
+
+
+def test_a_topic_that_has_lost_a_partition_is_named_and_does_not_hold_up_others(cluster: Cluster) -> None:
+    half, whole = new_topic(), new_topic()
+    create(cluster.kafka, half, 2)
+    create(cluster.kafka, whole, 1)
+    place = f"{cluster.admin_url}/admin/v2/persistent/public/default"
+    admin("DELETE", f"{place}/{half}-partition-0?force=true")
+    time.sleep(6)  # what is known of it is fresh for five seconds
+    kafka = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
+    begun = time.monotonic()
+    listed = kafka.list_topics(timeout=20).topics
+    assert time.monotonic() - begun < 10
+    assert whole in listed
+    assert [ack.offset for ack in produce(cluster.kafka, whole, [b"x"])] == [0]
+    wait_for(lambda: f"topic persistent://public/default/{half} can't be described" in cluster.sidecar.log.read_text())
+    with contextlib.suppress(httpx.HTTPStatusError):
+        admin("POST", f"{place}/{half}/createMissedPartitions")
+    admin("DELETE", f"{place}/{half}/partitions?force=true")
