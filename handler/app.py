@@ -23,7 +23,7 @@ from handler.apis.order import Order
 from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
-from handler.fleet.server import ControlServer
+from handler.fleet.server import ControlServer, Overloaded
 from handler.groups.records import OffsetKey, OffsetValue
 from handler.groups.service import GroupService
 from handler.mirror.mirror import Mirror
@@ -35,7 +35,7 @@ from handler.pulsar.client import PulsarClient
 from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
-from handler.tasks import every
+from handler.tasks import KeptAlive
 from handler.telemetry.loop_lag import LoopLag
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
@@ -78,8 +78,8 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
             ),
         )  # fmt: skip
-        self._lag = LoopLag()
-        self._sampling = every(0.0, "loop lag", self._lag.sample)
+        self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
+        self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
@@ -106,7 +106,7 @@ class Sidecar:
         self._dispatch = Dispatcher(self.services)
         self.control = ControlServer(self.services.groups.name, self._serve_peer, self._forget_topics)
         self.listener = Listener(
-            self._dispatch, ByteBudget(limits.request_budget_bytes), self.answers, max_request=limits.max_request_bytes,
+            self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
         )  # fmt: skip
 
@@ -117,7 +117,7 @@ class Sidecar:
         await self._wait_for_pulsar(once)
         self.client.start()
         self.partitions.start()
-        self._sampling.start()
+        self._lag.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
@@ -150,10 +150,15 @@ class Sidecar:
 
     async def _serve_peer(self, frame: bytes, peer: str) -> bytes:
         """A request that another sidecar passes on."""
-        handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True)
-        answer = await settled(handled.answer)
-        assert answer is not None, "requests without an answer are not passed on"
-        return bytes(handled.encode(answer)[4:])
+        if not self._requests.try_take(len(frame)):
+            raise Overloaded("no bytes are left for requests")
+        try:
+            handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True)
+            answer = await settled(handled.answer)
+            assert answer is not None, "requests without an answer are not passed on"
+            return bytes(handled.encode(answer)[4:])
+        finally:
+            self._requests.release(len(frame))
 
     def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Another sidecar has deleted them."""
@@ -170,7 +175,7 @@ class Sidecar:
         return all(drained)
 
     async def close(self) -> None:
-        await self._sampling.stopped()
+        await self._lag.stopped()
         await self.services.groups.close()
         await self.services.mirror.close()
         await self.services.peers.close()

@@ -71,7 +71,8 @@ class KeptAlive:
         self, kind: str, subject: str, work: Callable[[], Awaitable[None]], *,
         on_final: Callable[[SidecarError], None] | None = None, backoff: Backoff | None = None,
     ) -> None:  # fmt: skip
-        self._kind = kind  # a label of the counter: one of a few
+        self._kind = kind.replace("_", " ")
+        self._where = kind  # a label of the counter: one of a few
         self._subject = subject
         self._work = work
         self._on_final = on_final
@@ -112,10 +113,10 @@ class KeptAlive:
                         self._forget()
                         self._on_final(error)
                         return
-                    log.info("%s of %s is tried again: %s", self._kind, self._subject, error)
+                    log.info(f"the {self._kind} of %s is tried again: %s", self._subject, error)
                 except Exception:
-                    metrics.TASK_FAILURES.labels(self._kind).inc()
-                    log.exception("%s of %s failed and is begun again", self._kind, self._subject)
+                    metrics.INTERNAL_ERRORS.labels(self._where).inc()
+                    log.exception(f"the {self._kind} of %s failed and is begun again", self._subject)
                 await self.backoff.pause()
         finally:
             self._forget()
@@ -168,8 +169,12 @@ class Shared(Generic[K, T]):
     def _done(self, key: K, task: asyncio.Task[T]) -> None:
         if (call := self._calls.get(key)) is not None and call.task is task:
             del self._calls[key]
-        if not task.cancelled():
-            task.exception()  # looked at: everybody may have given up
+        if task.cancelled():
+            return
+        failure = task.exception()  # everybody may have given up
+        if failure is not None and not isinstance(failure, SidecarError):
+            metrics.INTERNAL_ERRORS.labels("shared_call").inc()
+            log.warning("a shared call failed: %r", failure)
 
     async def close(self) -> None:
         tasks = [call.task for call in self._calls.values()]

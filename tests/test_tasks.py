@@ -52,7 +52,7 @@ async def ended(task: KeptAlive) -> None:
 
 async def test_whatever_happens_it_is_begun_again_until_it_is_done(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    failures = metrics.TASK_FAILURES.labels("test")
+    failures = metrics.INTERNAL_ERRORS.labels("test")
     before = failures._value.get()
     work = Work(Unavailable("away"), KeyError("odd"), ZeroDivisionError(), TopicMissing("gone"))
     task = kept(work)

@@ -2,7 +2,7 @@
 
 One record batch per partition, appended as it is. acks=1 and acks=all mean the same: Pulsar has
 acknowledged. acks=0 gets no answer. Version 0 is told as the lowest, as Kafka 4 does, for clients
-that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused.
+that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. Internal topics are INVALID_TOPIC_EXCEPTION.
 
 v7 zstd · v8 record errors (KIP-467) · v9 flexible · v10 KIP-951 · v13 topic ids
 Not implemented: transactions.

@@ -2,7 +2,8 @@
 
 Answered at once when there is enough, else when there is or when max_wait is over. The first
 partition with data gives at least one batch, however large (KIP-74); a fetch within a batch gets
-the whole batch. Leader epoch is always 0. An offset outside the log is OFFSET_OUT_OF_RANGE.
+the whole batch. Leader epoch is always 0. An offset outside the log is OFFSET_OUT_OF_RANGE; beyond the end that is
+known here it waits until the end is confirmed. While clients do not take their answers no records are given.
 
 v5 log start · v7 sessions (KIP-227) · v9 leader epoch (KIP-320) · v12 flexible · v13 topic ids (KIP-516)
 v15 replica state, ignored: nobody replicates from here

@@ -56,7 +56,7 @@ async def _answer_one(services: Services, call: Call, name: TopicName | ErrorCod
     else:
         try:
             partition = services.partition(name, requested.partition_index)
-            found = await in_time(_search(partition, call.version, requested.timestamp), LATE_TOPIC)
+            found = await in_time(call, _search(partition, call.version, requested.timestamp), LATE_TOPIC)
         except PulsarError as error_:
             found = error_code(error_)
         except EntryUnreadable:

@@ -1,7 +1,8 @@
 """Metadata (3), versions 0 to 13.
 
 This sidecar leads everything; others are told as coordinators of groups. Topics are made on the way when the request and the
-configuration allow it. Without a list, all topics of the default namespace.
+configuration allow it. Without a list, all topics of the default namespace and Kafka's internal ones. A topic that Pulsar does
+not describe in time is told as it was known, or has no leader yet; so the cluster id may be null.
 
 v10 topic ids · v11 no cluster authorized operations · v12 by topic id (KIP-516) · v13 top-level error
 Not implemented: authorized operations (answered as not given).
@@ -15,7 +16,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.late import in_time
+from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
@@ -70,10 +71,11 @@ async def _one(services: Services, call: Call, requested: Any) -> dict[str, Any]
     named: str | None = requested.name
     if not named and getattr(requested, "topic_id", None) is not None:
         try:
-            by_id = await catalog.find_by_id(requested.topic_id)
-            topic = await catalog.find(by_id) if by_id is not None else None
+            topic = await in_time(call, catalog.describe_id(requested.topic_id), LATE_TOPIC)
         except PulsarError as error:
             return _missing(error_code(error), None, requested.topic_id)
+        if isinstance(topic, ErrorCode):
+            return _missing(topic, None, requested.topic_id)
         if topic is None or topic.topic_id != requested.topic_id:
             return _missing(ErrorCode.unknown_topic_id, None, requested.topic_id)
         return _found(services, topic, catalog.names.kafka(topic.name))
@@ -82,8 +84,19 @@ async def _one(services: Services, call: Call, requested: Any) -> dict[str, Any]
     except InvalidTopicName:
         return _missing(ErrorCode.invalid_topic_exception, named or "")
     allowed = services.config.auto_create_topics and not name.internal and getattr(call.request, "allow_auto_topic_creation", True)
-    found = await find(services, name, create_partitions=services.config.default_partitions if allowed else 0)
+    found = await find(services, call, name, create_partitions=services.config.default_partitions if allowed else 0)
     return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, found, named or "")
+
+
+async def _topics(services: Services, call: Call) -> list[dict[str, Any]]:
+    wanted = call.request.topics
+    if wanted is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not wanted):
+        names = services.catalog.names
+        return [
+            _missing(topic, names.kafka(name)) if isinstance(topic, ErrorCode) else _found(services, topic, names.kafka(name))
+            for name, topic in await listed(services, call)
+        ]
+    return list(await asyncio.gather(*(_one(services, call, topic) for topic in wanted)))
 
 
 async def _handle(services: Services, call: Call) -> Answer:
@@ -93,17 +106,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     topics: list[dict[str, Any]] = []
     cluster_id: str | None = None
     try:
-        cluster_id = await in_time(services.catalog.cluster_id(), None)
-        if wanted is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not wanted):
-            names = services.catalog.names
-            topics = [
-                _found(services, topic, names.kafka(topic.name))
-                if isinstance(topic, Topic)
-                else _missing(ErrorCode.leader_not_available, names.kafka(topic))
-                for topic in await listed(services)
-            ]
-        else:
-            topics = list(await asyncio.gather(*(_one(services, call, topic) for topic in wanted)))
+        cluster_id, topics = await asyncio.gather(in_time(call, services.catalog.cluster_id(), None), _topics(services, call))
     except PulsarError as failure:
         error = error_code(failure)
         if not wanted and call.version < TOP_LEVEL_ERROR_SINCE:

@@ -2,12 +2,12 @@
 
 v2–v4 a retention of their own · v6 leader epochs · v7 static members · v9 generation or member epoch ·
 v10 topic ids
-A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken.
+A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken. An id
+of which no topic is known is UNKNOWN_TOPIC_ID, which clients retry.
 """
 
 from __future__ import annotations
 
-import math
 import uuid
 from functools import partial
 from typing import Any, Final
@@ -50,7 +50,7 @@ def _handle(services: Services, call: Call) -> Result:
     offsets: Offsets = {}
     refused: dict[TopicPartition, ErrorCode] = {}
     for asked, partitions in topics:
-        known = None if asked.topic is None else services.catalog.known(asked.topic, math.inf)
+        known = None if asked.topic is None else services.catalog.remembered(asked.topic)
         topic_id = asked.identity["topic_id"] or (None if known is None else known.topic_id)
         for partition in partitions:
             index = partition.partition_index

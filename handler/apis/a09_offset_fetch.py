@@ -2,12 +2,14 @@
 
 v2 all topics with null, group errors · v7 RequireStable (there are no transactions to wait for) ·
 v8 many groups · v9 member epochs · v10 topic ids
+What was committed of another topic that had the same name is left out (KAFKA-19141), also for those who ask by name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +51,7 @@ def _topic(asked: Asked, indexes: Any, offsets: Offsets, error: ErrorCode) -> di
     return {**asked.identity, "partitions": partitions}
 
 
-async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list[dict[str, Any]] | None:
+async def _all_topics(services: Services, call: Call, offsets: Offsets, by_id: bool) -> list[dict[str, Any]] | None:
     """Everything the group has committed. A topic that is gone has no id to be told by; None if Pulsar can't say which are gone."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for (topic, index), value in offsets.items():
@@ -58,7 +60,7 @@ async def _all_topics(services: Services, offsets: Offsets, by_id: bool) -> list
         return [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
     told = []
     for name, partitions in topics.items():
-        found = await find(services, services.catalog.names.parse(name))
+        found = await find(services, call, services.catalog.names.parse(name))
         if isinstance(found, Topic):
             told.append({"topic_id": found.topic_id, "partitions": partitions})
         elif found is not ErrorCode.unknown_topic_or_partition:
@@ -89,14 +91,29 @@ async def _of_these_topics(services: Services, offsets: Offsets, topics: Any) ->
 
     Kafka does so for requests by id; one by name would get the offsets of a topic that was deleted while its sidecar died.
     """
-    names = services.catalog.names
     wanted = None if topics is None else {asked_topic(services, topic).name for topic in topics}
     marked = {topic for (topic, _), value in offsets.items() if value.topic_id is not None and (wanted is None or topic in wanted)}
-    found = await asyncio.gather(*(services.catalog.find(names.parse(topic)) for topic in marked), return_exceptions=True)
-    if any(isinstance(topic, BaseException) and not isinstance(topic, TopicMissing) for topic in found):
+    ids = dict(zip(marked, await asyncio.gather(*(_current_id(services, topic) for topic in marked)), strict=True))
+    if UNKNOWN in ids.values():
         return None
-    ids = {name: topic.topic_id for name, topic in zip(marked, found, strict=True) if isinstance(topic, Topic)}
-    return {at: value for at, value in offsets.items() if at[0] not in ids or value.counts_for(ids[at[0]])}
+    return {at: value for at, value in offsets.items() if _counts(value, ids.get(at[0]))}
+
+
+UNKNOWN: Final = uuid.UUID(int=0)
+
+
+async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
+    """The id of the topic that has this name now; None where there is none, or none that may be looked at. UNKNOWN while
+    Pulsar can't say.
+    """
+    try:
+        return (await services.catalog.find(services.catalog.names.parse(topic))).topic_id
+    except PulsarError as error:
+        return UNKNOWN if error.retriable else None
+
+
+def _counts(value: OffsetValue, topic_id: uuid.UUID | None) -> bool:
+    return topic_id is None or value.counts_for(topic_id)
 
 
 class Member(NamedTuple):
@@ -132,7 +149,7 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any, mem
             if call.version >= GROUP_ERRORS_SINCE:
                 return {"group_id": group_id, "topics": (), "error_code": error}
     if topics is None:
-        answers = await _all_topics(services, offsets, call.version >= TOPIC_IDS_SINCE)
+        answers = await _all_topics(services, call, offsets, call.version >= TOPIC_IDS_SINCE)
         if answers is None:
             return {"group_id": group_id, "topics": (), "error_code": ErrorCode.coordinator_load_in_progress}
     else:
@@ -170,7 +187,7 @@ async def _of_many(services: Services, call: Call) -> Answer:
         return {"group_id": group.group_id, "topics": (), "error_code": error}
 
     for group in call.request.groups:
-        if not await in_time(services.order.wait(call.client, group.group_id), False):
+        if not await in_time(call, services.order.wait(call.client, group.group_id), False):
             return {"throttle_time": 0, "groups": [refuse(one, LATE_GROUP) for one in call.request.groups]}
     groups = await spread(services, call, Parts("groups", "groups", lambda group: group.group_id, here, refuse))
     return {"throttle_time": 0, "groups": groups}
@@ -179,7 +196,7 @@ async def _of_many(services: Services, call: Call) -> Answer:
 def _handle(services: Services, call: Call) -> Result:
     if call.version >= GROUPS_SINCE:
         return _of_many(services, call)
-    return in_time(settled(_handle_one(services, call)), _refuse(call, LATE_GROUP))
+    return in_time(call, settled(_handle_one(services, call)), _refuse(call, LATE_GROUP))
 
 
 API: Final = Api(9, "OffsetFetch", 1, 10, _handle, ends_with_client=True)

@@ -36,7 +36,7 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> dict
     node: Node | None = None
     if error is ErrorCode.none:
         try:
-            node = await in_time(services.groups.find(key, services.node_address(call.client)), None)
+            node = await in_time(call, services.groups.find(key, services.node_address(call.client)), None)
         except NotLeading as refused:
             error = refused.error
         else:

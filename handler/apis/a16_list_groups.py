@@ -23,7 +23,7 @@ CONSUMER: Final = "Consumer"
 
 
 async def _handle(services: Services, call: Call) -> Answer:
-    return await in_time(_list(services, call), {"throttle_time": 0, "error_code": LATE_GROUP, "groups": ()})
+    return await in_time(call, _list(services, call), {"throttle_time": 0, "error_code": LATE_GROUP, "groups": ()})
 
 
 async def _list(services: Services, call: Call) -> Answer:

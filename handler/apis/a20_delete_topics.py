@@ -1,7 +1,7 @@
 """DeleteTopics (20), versions 1 to 6.
 
 The partitioned Pulsar topic goes with all its partitions, producers and subscriptions, and with what
-groups have committed of it.
+groups have committed of it. Internal topics are INVALID_TOPIC_EXCEPTION.
 v5 error messages · v6 by topic id
 """
 

@@ -27,7 +27,7 @@ async def _end(partition: Partition) -> int | ErrorCode:
     return await partition.confirmed_end() if error is ErrorCode.none else error
 
 
-async def _one(services: Services, name: TopicName | ErrorCode, asked: Any) -> dict[str, Any]:
+async def _one(services: Services, call: Call, name: TopicName | ErrorCode, asked: Any) -> dict[str, Any]:
     answer: dict[str, Any] = {"partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
     if isinstance(name, ErrorCode):
         return answer | {"error_code": name}
@@ -35,7 +35,7 @@ async def _one(services: Services, name: TopicName | ErrorCode, asked: Any) -> d
         return answer | {"error_code": ErrorCode.unknown_leader_epoch}
     try:
         partition = services.partition(name, asked.partition)
-        end = await in_time(_end(partition), LATE_TOPIC)
+        end = await in_time(call, _end(partition), LATE_TOPIC)
     except PulsarError as failure:
         return answer | {"error_code": error_code(failure)}
     if isinstance(end, ErrorCode):
@@ -49,7 +49,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     topics = []
     for topic in call.request.topics:
         name = resolve(services, topic)
-        partitions = await asyncio.gather(*(_one(services, name, asked) for asked in topic.partitions))
+        partitions = await asyncio.gather(*(_one(services, call, name, asked) for asked in topic.partitions))
         topics.append({"topic": topic.topic, "partitions": partitions})
     return {"throttle_time": 0, "topics": topics}
 

@@ -1,6 +1,6 @@
 """CreatePartitions (37), versions 0 to 3.
 
-Partitions are only ever added. Not implemented: manual assignments (INVALID_REPLICA_ASSIGNMENT).
+Partitions are only ever added, and to internal topics none. Not implemented: manual assignments (INVALID_REPLICA_ASSIGNMENT).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     if getattr(call.request, "endpoint_type", BROKERS) != BROKERS:
         return answer | {"error_code": ErrorCode.mismatched_endpoint_type, "error_message": "this is a broker's listener"}
     try:
-        cluster_id = await in_time(services.catalog.cluster_id(), None)
+        cluster_id = await in_time(call, services.catalog.cluster_id(), None)
         if cluster_id is None:
             return answer | {"error_code": LATE_CLUSTER, "error_message": "Pulsar did not answer in time"}
     except PulsarError as error:

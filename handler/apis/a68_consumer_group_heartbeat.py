@@ -18,7 +18,7 @@ from handler.groups.records.consumer import Assignment
 from handler.telemetry.limits import RateLimitedLog
 
 MEMBER_MAKES_ITS_ID_SINCE: Final = 1
-_faults = RateLimitedLog(logging.getLogger(__name__))
+limited = RateLimitedLog(logging.getLogger(__name__))
 
 
 def _handle(services: Services, call: Call) -> Result:
@@ -31,7 +31,7 @@ def _handle(services: Services, call: Call) -> Result:
     )  # fmt: skip
     fault = _fault(call, beat)
     if fault is not None:
-        _faults.warning("group %s: member %s is refused: %s", request.group_id, beat.member_id, fault.message)
+        limited.warning("group %s: member %s is refused: %s", request.group_id, beat.member_id, fault.message)
         return _answer(fault)
 
     def question(coordinator: Coordinator, told: Any) -> None:

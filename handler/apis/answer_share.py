@@ -7,21 +7,25 @@ holds no more than its request; clients that take nothing are put out then (see 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from handler.telemetry import metrics
 
+# The largest answer is a quarter of all, and four slow clients in a row still leave a third of it.
 PART: Final = 4
 
 
 class AnswerShare:
+    """Other than requests, answers are not admitted whole: a fetch takes as much as there is room for."""
+
     __slots__ = ("_waiting", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._waiting: set[Callable[[], None]] = set()
+        self._waiting: dict[Callable[[], None], None] = {}  # in the order in which they came
         metrics.ANSWER_BYTES.set_function(lambda: self.used)
 
     @property
@@ -38,15 +42,18 @@ class AnswerShare:
         self.used += size
 
     def release(self, size: int) -> None:
+        if not size:
+            return
         self.used -= size
         if self._waiting and self.room:
-            waiting, self._waiting = self._waiting, set()
-            for go_on in waiting:
-                go_on()
+            waiting, self._waiting = self._waiting, {}
+            loop = asyncio.get_running_loop()
+            for go_on in waiting:  # not at once: whoever releases is in the middle of something
+                loop.call_soon(go_on)
 
     def wait(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` once, when there is room again."""
-        self._waiting.add(go_on)
+        """Call `go_on` once, when there may be room again."""
+        self._waiting[go_on] = None
 
     def withdraw(self, go_on: Callable[[], None]) -> None:
-        self._waiting.discard(go_on)
+        self._waiting.pop(go_on, None)

@@ -56,6 +56,7 @@ class Call(NamedTuple):
     client: Client
     frame: memoryview  # as it came, for whoever has to pass it on
     forwarded: bool = False  # by another sidecar, which took this one for the coordinator
+    late_at: float | None = None  # on the loop's clock: when a question is to be answered in any case (see `late`)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from typing import Final, TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from handler.apis.api import Call
+
 T = TypeVar("T")
 L = TypeVar("L")
 
@@ -34,10 +36,12 @@ LATE_GROUP: Final = ErrorCode.coordinator_load_in_progress
 LATE_CLUSTER: Final = ErrorCode.request_timed_out
 
 
-async def in_time(work: Awaitable[T], late: L) -> T | L:
-    """The answer to a question, or `late`."""
+async def in_time(call: Call, work: Awaitable[T], late: L) -> T | L:
+    """The answer to a question, or a part of it; `late` when the call's time is over, however many parts there were before."""
     try:
-        async with asyncio.timeout(QUESTION_SECONDS):
+        async with asyncio.timeout_at(call.late_at) as limit:
             return await work
     except TimeoutError:
+        if not limit.expired():
+            raise  # the work's own
         return late

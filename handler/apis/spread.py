@@ -7,7 +7,7 @@ import io
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
@@ -21,6 +21,9 @@ from handler.groups.errors import NotLeading
 from handler.wire.headers import read_header, response_header
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+L = TypeVar("L")
 
 Items = list[dict[str, Any]]
 
@@ -41,7 +44,7 @@ async def spread(services: Services, call: Call, parts: Parts) -> Items:
     asked = getattr(call.request, parts.asked)
     if call.forwarded:
         return await parts.here(asked)
-    leaders = await asyncio.gather(*(_leader(services, parts.id_of(one)) for one in asked))
+    leaders = await asyncio.gather(*(_in_time(call, parts, _leader(services, parts.id_of(one)), LATE_GROUP) for one in asked))
     places_of: dict[Leader | ErrorCode | None, list[int]] = {}
     for place, leader in enumerate(leaders):
         places_of.setdefault(leader, []).append(place)
@@ -66,7 +69,11 @@ async def _leader(services: Services, group_id: str) -> Leader | ErrorCode | Non
 
 async def _part_in_time(services: Services, call: Call, parts: Parts, leader: Leader | ErrorCode | None, asked: Sequence[Any]) -> Items:
     work = _part(services, call, parts, leader, asked)
-    return await in_time(work, [parts.refuse(one, LATE_GROUP) for one in asked]) if parts.is_question else await work
+    return await _in_time(call, parts, work, [parts.refuse(one, LATE_GROUP) for one in asked])
+
+
+async def _in_time(call: Call, parts: Parts, work: Awaitable[T], late: L) -> T | L:
+    return await in_time(call, work, late) if parts.is_question else await work
 
 
 async def _part(services: Services, call: Call, parts: Parts, leader: Leader | ErrorCode | None, asked: Sequence[Any]) -> Items:

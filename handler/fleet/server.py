@@ -17,13 +17,14 @@ from grpc_health.v1.health import aio as health
 
 import grpc
 from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse, TopicsDeletedRequest, TopicsDeletedResponse
-from handler.errors import ConfigError, ProtocolError
+from handler.errors import ConfigError, ProtocolError, SidecarError
 
 log = logging.getLogger(__name__)
 
 SERVICE: Final = "kafka_sidecar.control.v1.Control"
-# Requests of other sidecars at once. A request that waits for its group holds little; this many are more than any fleet sends.
-MAX_WORKS: Final = 10_000
+# Requests of other sidecars at once, beside their bytes: five sidecars whose 10,000 clients (limits.max_connections) all join
+# groups that are coordinated here.
+MAX_WORKS: Final = 50_000
 # gRPC health: the process works; and it serves Kafka clients, which is also its overall state.
 LIVE: Final = "live"
 READY: Final = ("ready", "")
@@ -40,6 +41,10 @@ _SERVER: Final = [
 Serve = Callable[[bytes, str], Awaitable[bytes]]
 
 
+class Overloaded(SidecarError):
+    """No more requests are taken at the moment."""
+
+
 class ControlServer:
     def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None]) -> None:
         self._name = name
@@ -47,6 +52,7 @@ class ControlServer:
         self._topics_deleted = topics_deleted
         self._server: Any = None
         self._health = health.HealthServicer()
+        self._draining = False
         self._works: set[asyncio.Future[bytes]] = set()
 
     async def start(self, host: str, port: int) -> int:
@@ -79,6 +85,8 @@ class ControlServer:
 
     async def _forward(self, request: ForwardRequest, context: Any) -> ForwardResponse:
         await self._check(request.to, context)
+        if self._draining:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "this sidecar stops")
         if len(self._works) >= MAX_WORKS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_WORKS} requests are in work")
         # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
@@ -87,6 +95,9 @@ class ControlServer:
         work.add_done_callback(self._done)
         try:
             return ForwardResponse(frame=await asyncio.shield(work))
+        except Overloaded as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+            raise AssertionError("abort raises") from error
         except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise AssertionError("abort raises") from error
@@ -103,11 +114,13 @@ class ControlServer:
 
     def _done(self, work: asyncio.Future[bytes]) -> None:
         self._works.discard(work)
-        if not work.cancelled():
-            work.exception()  # looked at: the other sidecar may wait no more
+        failure = None if work.cancelled() else work.exception()  # the other sidecar may wait no more
+        if failure is not None and not isinstance(failure, SidecarError):
+            log.error("a request of another sidecar ended in an error of this one", exc_info=failure)
 
     async def drain(self) -> None:
         """Say that no more should be sent here."""
+        self._draining = True
         if self._server is not None:
             for service in READY:
                 await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)

@@ -24,7 +24,7 @@ from handler.groups.shard import Phase, Shard
 from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
-refusals = RateLimitedLog(log)
+limited = RateLimitedLog(log)
 
 # Clients end with these: whoever asks why finds it in the log.
 FATAL: Final = (
@@ -176,7 +176,7 @@ def _nothing() -> Needs:
 
 def _answered(group_id: str, member_id: str, told: Callable[[BeatAnswer], None], answer: BeatAnswer) -> None:
     if answer.error in FATAL:
-        refusals.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name.upper(), answer.message)
+        limited.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name.upper(), answer.message)
     told(answer)
 
 

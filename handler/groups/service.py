@@ -89,10 +89,10 @@ class GroupService:
         self._balance: Balance | None = None
         self._balance_at = 0.0
         self._beating = [
-            every(BEAT_SECONDS, "groups' seconds", self._beat),
-            every(COMPACT_SECONDS, "groups' compaction", self._compact),
-            every(REFRESH_SECONDS, "groups' topics", self._refresh_topics),
-            every(BEAT_SECONDS, "groups' directory", self._refresh_directory),
+            every(BEAT_SECONDS, "group_seconds", self._beat),
+            every(COMPACT_SECONDS, "group_compaction", self._compact),
+            every(REFRESH_SECONDS, "group_topics", self._refresh_topics),
+            every(BEAT_SECONDS, "group_directory", self._refresh_directory),
         ]
         self._compacted: dict[Shard, int] = {}
         self.coordinator = Coordinator(

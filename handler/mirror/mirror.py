@@ -32,7 +32,7 @@ from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
 
 log = logging.getLogger(__name__)
-_refused = RateLimitedLog(log)
+limited = RateLimitedLog(log)
 
 INTERVAL_SECONDS: Final = 1.0
 CONCURRENT_MOVES: Final = 8
@@ -72,7 +72,7 @@ class Mirror:
             return False
         if names_a_subscription(group) and not group.startswith(WRITER_PREFIX):
             return True
-        _refused.warning("the group %r is not mirrored: no subscription can have this name", group)
+        limited.warning("the group %r is not mirrored: no subscription can have this name", group)
         return False
 
     # --- commits → subscriptions
@@ -118,8 +118,10 @@ class Mirror:
     async def _follow(self, place: Place, committed: Committed) -> None:
         async with self._moves:
             try:
-                if committed.topic_id is None or await self._topic_id_of(committed.topic) == committed.topic_id:
-                    await self.move(place, committed.offset)
+                if committed.topic_id is not None and await self._topic_id_of(committed.topic) != committed.topic_id:
+                    self._behind.discard(place)  # it was committed of another topic, which had this name
+                    return
+                await self.move(place, committed.offset)
             except TopicMissing:
                 self._behind.discard(place)
                 log.info("%s is gone, and with it the subscription %s", place.partition, place.group)

@@ -31,6 +31,7 @@ from handler.partition.producers import ACCEPTED, Sequence, Verdict, follows
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
+from handler.telemetry import metrics
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ Done = Callable[[Verdict], None]
 # A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
 # know (2.9 to 2.11) and during bundle transfers.
 ANSWER_SECONDS: Final = 10.0
+AREA: Final = "append"
 OLD_NEWS_SECONDS: Final = 5.0
 MAX_DELAY: Final = 1.0
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
@@ -73,7 +75,7 @@ class Appender:
         self._fold_receipt = on_folded_by_receipt
         self._read_to_end = read_to_end
         self._settle = settle
-        self._held = HeldAppends(name, settle, self._append)
+        self._held = HeldAppends(name, settle, self.append)
         self._loop = asyncio.get_running_loop()
         self._next_sequence = 0
         self._pending: dict[int, Pending] = {}  # by writer sequence, in order
@@ -92,9 +94,20 @@ class Appender:
 
     # --- append
 
-    def append(self, append: Append) -> None:
-        """Append one checked batch; its `done` gets the verdict, maybe before this returns."""
-        self._append(append, False)
+    def append(self, append: Append, end_is_known: bool = False) -> None:
+        """Append one checked batch; its `done` gets the verdict, maybe before this returns.
+
+        `end_is_known`: the log was read to its end after the append came.
+        """
+        try:
+            self._append(append, end_is_known)
+        except Exception:
+            metrics.INTERNAL_ERRORS.labels(AREA).inc()
+            log.exception("a batch could not be appended")
+            if any(append.done in pending.waiters for pending in self._pending.values()):
+                self.on_end(Unavailable("the sidecar failed at a SEND"))  # what has landed is seen by reading
+            else:
+                append.refuse(ErrorCode.not_leader_or_follower)
 
     def _append(self, append: Append, end_is_known: bool) -> None:
         header, payload, deadline, done = append
@@ -338,6 +351,7 @@ class Appender:
             try:
                 done(verdict)
             except Exception:  # the other appends, and the fold, have nothing to do with it
+                metrics.INTERNAL_ERRORS.labels(AREA).inc()
                 log.exception("an append's answer could not be told")
 
     def _fail_all(self, code: ErrorCode) -> None:

@@ -69,7 +69,7 @@ class CatchUpReader:
         self.done = False
         self.error: ErrorCode = ErrorCode.none
         self.touched_at = asyncio.get_running_loop().time()
-        self._task = KeptAlive("catch-up reader", name, self._read, on_final=self._fail_for)
+        self._task = KeptAlive("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
 
     # --- from the partition

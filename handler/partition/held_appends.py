@@ -7,7 +7,6 @@ nobody is told so before the log has been read to its end. Later appends of the 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -56,7 +55,7 @@ class HeldAppends:
         self._append = append  # with whether the end was learnt after the append came
         self._held: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
         self._round = 0
-        self._task = KeptAlive("held appends", name, self._release)
+        self._task = KeptAlive("held_appends", name, self._release)
 
     def __len__(self) -> int:
         return sum(map(len, self._held.values()))
@@ -77,20 +76,14 @@ class HeldAppends:
                 self.fail(error_code(error))
                 return
             held, self._held = self._held, {}
-            released = deque(one for appends in held.values() for one in appends)
-            try:
-                while released:
-                    came_in, append = released.popleft()
+            for appends in held.values():
+                for came_in, append in appends:
                     self._append(append, came_in < self._round)
-            finally:
-                for _, append in released:
-                    append.refuse(ErrorCode.not_leader_or_follower)
 
     def expire(self, now: float) -> None:
         for producer_id, appends in list(self._held.items()):
             kept = expire([append for _, append in appends], now)
-            if len(kept) < len(appends):  # those that came first are the first whose time is over: what is left is the beginning
-                appends[len(kept) :] = []
+            del appends[len(kept) :]  # with one that is refused go all behind it, so the beginning is left
             if not appends:
                 del self._held[producer_id]
 

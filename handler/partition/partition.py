@@ -22,7 +22,7 @@ from handler.partition.catchups import CatchUps
 from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold import Fold, Folded, IndexAlarm
+from handler.partition.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
 from handler.partition.held_appends import Append, expire
 from handler.partition.log_end import LogEnd
@@ -38,7 +38,7 @@ from handler.telemetry.limits import RateLimitedLog
 from handler.wire.records import BatchHeader
 
 log = logging.getLogger(__name__)
-_failures = RateLimitedLog(log)
+limited = RateLimitedLog(log)
 
 OPEN_SECONDS: Final = 30.0
 CONFIRM_SECONDS: Final = 15.0
@@ -146,7 +146,7 @@ class Partition:
         if code is ErrorCode.kafka_storage_error or self._opened.done():
             log.log(logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO, "partition %s: %s", self.name, why)
         else:  # clients try again and again
-            _failures.warning("partition %s: %s", self.name, why)
+            limited.warning("partition %s: %s", self.name, why)
         if not self._opened.done():
             self._opened.set_result(None)
         waiting, self._waiting = self._waiting, []
@@ -212,8 +212,8 @@ class Partition:
 
     def _fail_at(self, position: Position) -> None:
         """The sidecar itself has failed at an entry: what is known of the partition may be half of it."""
-        metrics.TASK_FAILURES.labels("fold").inc()
-        _failures.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
+        metrics.INTERNAL_ERRORS.labels("fold").inc()
+        limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
         self._end(ErrorCode.not_leader_or_follower, f"entry {position} could not be folded")
 
@@ -251,7 +251,6 @@ class Partition:
         else:
             self._appender.on_read(content, folded.verdict)
         self._appender.advance()
-        self._reached(position)
 
     def _keep(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
@@ -259,6 +258,7 @@ class Partition:
         if folded.sure:
             served = content if folded.verdict.accepted else None
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
+        self._reached(folded.position)
         self._changed()
 
     def _reached(self, position: Position) -> None:
@@ -287,8 +287,9 @@ class Partition:
         if last == self._last_marker or await self._arrived(last, MARKER_SECONDS):
             return
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
-        readable = await self._log.last_readable(last)
-        if readable is not None:
+        behind = max(self._last_marker or BEFORE_ALL, self._fold.last or BEFORE_ALL)
+        readable = await self._log.last_readable(last, behind)
+        if readable is not None and readable > behind:
             await self._arrived(readable, None)
         if readable != last:
             self._last_marker = last
@@ -328,8 +329,8 @@ class Partition:
                 try:
                     changed()
                 except Exception:  # a consumer's trouble is not the partition's
-                    metrics.TASK_FAILURES.labels("watcher").inc()
-                    _failures.exception("partition %s: a waiting consumer could not be told", self.name)
+                    metrics.INTERNAL_ERRORS.labels("watcher").inc()
+                    limited.exception("partition %s: a waiting consumer could not be told", self.name)
 
     def is_beyond_the_end(self, offset: int) -> bool:
         """Whether `offset` lies behind the end that is known here."""

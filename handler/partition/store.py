@@ -8,7 +8,7 @@ from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents,
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused
+from handler.pulsar.errors import Refused, Unavailable
 
 # The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
 WRITER_PREFIX: Final = "kafka-sidecar-"
@@ -18,7 +18,7 @@ KAFKA_FORMAT: Final = b"kafka"
 # What the writer knew when it sent the entry (`producers.Basis`).
 BASIS_PROPERTY: Final = b"basis"
 # Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
-# before looking further is no use. The next message ends it.
+# before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.
 MARKERS_AT_MOST: Final = 1_000
 
 
@@ -42,17 +42,17 @@ class PulsarLog(EntryLog):
     async def stats(self) -> LogStats:
         return await self._admin.log_stats(self.topic)
 
-    async def last_readable(self, last: Position) -> Position | None:
+    async def last_readable(self, last: Position, behind: Position) -> Position | None:
         """`last` itself, unless that is a marker of Pulsar's own: brokers keep those to themselves."""
         if not await self._admin.is_marker(self.topic, last):
             return last
         stats = await self.stats()
         position = stats.entry_before(last)
         for _ in range(MARKERS_AT_MOST):
-            if position is None or not await self._admin.is_marker(self.topic, position):
-                break
+            if position is None or position <= behind or not await self._admin.is_marker(self.topic, position):
+                return position
             position = stats.entry_before(position)
-        return position
+        raise Unavailable(f"the last {MARKERS_AT_MOST} entries of {self.topic} are markers")
 
     async def find_time(self, timestamp: int) -> Position | None:
         return await self._admin.find_time(self.topic, timestamp)

@@ -26,7 +26,7 @@ class PartitionTable:
         self._writer_name = writer_name
         self._limits = limits
         self._partitions: dict[str, Partition] = {}
-        self._ticker = every(TICK_SECONDS, "partitions' housekeeping", self._tick)
+        self._ticker = every(TICK_SECONDS, "partition_housekeeping", self._tick)
         self._failures = EntryFailures()
         self._opened = 0
         self.cache = FetchCache(cache_bytes)
@@ -63,7 +63,7 @@ class PartitionTable:
             try:
                 self._tick_one(name, partition, now)
             except Exception:  # the others go on
-                metrics.TASK_FAILURES.labels("partition's housekeeping").inc()
+                metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()
                 log.exception("partition %s: housekeeping failed", name)
         metrics.PARTITIONS.set(len(self._partitions))
         metrics.CACHE_BYTES.set(self.cache.used)

@@ -28,7 +28,7 @@ class TailReader:
         self._start = start
         self._deliver = on_entry
         self._reader: LogReader | None = None
-        self._task = KeptAlive("tail reader", name, self._read, on_final=on_failure)
+        self._task = KeptAlive("tail_reader", name, self._read, on_final=on_failure)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
         self._taken = 0

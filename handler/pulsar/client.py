@@ -47,7 +47,7 @@ class PulsarClient:
         self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
         self._opening: Shared[tuple[str, str | None, Purpose], Connection] = Shared()
         self._current = 0  # the service address that answered last
-        self._sweeper = every(IDLE_SECONDS / 4, "closing of idle connections", self._close_idle)
+        self._sweeper = every(IDLE_SECONDS / 4, "idle_connections", self._close_idle)
 
     # --- connections
 

@@ -278,7 +278,7 @@ class Connection(asyncio.Protocol):
 
     def _end_addressee(self, command: BaseCommand) -> None:
         """A producer or consumer has failed at a frame: it ends, and the others on the connection go on."""
-        metrics.TASK_FAILURES.labels("connection").inc()
+        metrics.INTERNAL_ERRORS.labels("connection").inc()
         log.exception("a frame of type %s from %s could not be handled", command.type, self.url)
         reason = Unavailable("the sidecar failed at a frame")
         match command.type:
@@ -356,5 +356,5 @@ def _tell_end(sink: ProducerSink | ConsumerSink, reason: PulsarError) -> None:
     try:
         sink.on_end(reason)
     except Exception:  # the others on the connection are told all the same
-        metrics.TASK_FAILURES.labels("connection").inc()
+        metrics.INTERNAL_ERRORS.labels("connection").inc()
         log.exception("the end of a producer or consumer could not be told")

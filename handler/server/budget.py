@@ -34,6 +34,13 @@ class ByteBudget:
         self._queue.append((size, granted))
         return False
 
+    def try_take(self, size: int) -> bool:
+        """Count bytes that are here already, if there is room and nobody waits for it."""
+        if self._queue or not self._fits(size):
+            return False
+        self._take(size)
+        return True
+
     def take(self, size: int) -> None:
         """Count bytes that are here already: a small request that came whole in one read."""
         self._take(size)

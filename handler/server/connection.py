@@ -26,8 +26,7 @@ from handler.telemetry.limits import RateLimitedLog
 from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)
-_refused = RateLimitedLog(log)
-_late = RateLimitedLog(log)
+limited = RateLimitedLog(log)
 
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
@@ -79,6 +78,7 @@ class KafkaConnection(asyncio.Protocol):
         self._budget = budget
         self._answers = answers
         self._unwritten = 0  # bytes of the answer that the transport has and the client has not taken
+        self._read_since = 0.0
         self._moved = (0, 0.0)  # what the transport held when it was last seen to move, and when that was
         self._on_lost = on_lost
         self._frames = FrameBuffer(max_request)
@@ -184,6 +184,7 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.pause_reading()
         elif not pause and self._paused:
             self._transport.resume_reading()
+            self._read_since = self._loop.time()
         self._paused = pause
 
     def _begin_backlog(self) -> None:
@@ -218,7 +219,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _refuse(self, cause: str, error: ProtocolError) -> None:
         metrics.REFUSED.labels(cause).inc()
-        _refused.warning("closing the connection of %s: %s", self.peer, error)
+        limited.warning("closing the connection of %s: %s", self.peer, error)
         self.abort()
 
     # --- answering
@@ -264,7 +265,7 @@ class KafkaConnection(asyncio.Protocol):
             slot = slots.popleft()
             slot.handled.took(now - slot.begun)
             if slot.ready_at and now - slot.ready_at > LATE_SECONDS and before is not None:
-                _late.warning(
+                limited.warning(
                     "an answer to %s of %s waited for %.1f s behind one to %s, which took %.1f s",
                     slot.handled.api, self.peer, now - slot.ready_at, before.handled.api, now - before.begun,
                 )  # fmt: skip
@@ -310,16 +311,23 @@ class KafkaConnection(asyncio.Protocol):
 
     def has_stalled(self, now: float) -> bool:
         """Whether it holds bytes that others wait for, and has not moved for a while."""
-        if self._reserved and not self._waiting_for_budget and self._budget.is_wanted:
-            return now - self.last_active > STALLED_SECONDS  # the rest of its request does not come
-        if self._unwritten and self._answers.is_wanted and self._transport is not None:
-            left = self._transport.get_write_buffer_size()
-            before, at = self._moved
-            if left != before:
-                self._moved = (left, now)
-                return False
-            return now - at > STALLED_SECONDS
-        return False
+        return self._sends_nothing(now) or self._takes_nothing(now)
+
+    def _sends_nothing(self, now: float) -> bool:
+        """The rest of its request does not come, although it is read."""
+        if not self._reserved or self._paused or not self._budget.is_wanted:
+            return False
+        return now - max(self.last_active, self._read_since) > STALLED_SECONDS
+
+    def _takes_nothing(self, now: float) -> bool:
+        if not self._unwritten or self._transport is None or not self._answers.is_wanted:
+            return False
+        left = self._transport.get_write_buffer_size()
+        before, at = self._moved
+        if left != before:
+            self._moved = (left, now)
+            return False
+        return now - at > STALLED_SECONDS
 
     # --- ending
 

@@ -11,6 +11,7 @@ from handler.apis import BY_KEY
 from handler.apis.a18_api_versions import KEY as API_VERSIONS
 from handler.apis.a18_api_versions import unsupported_version
 from handler.apis.api import Api, Call, Client, Result, Services
+from handler.apis.late import QUESTION_SECONDS
 from handler.errors import ProtocolError
 from handler.telemetry import metrics
 from handler.telemetry.latencies import Latency
@@ -84,7 +85,9 @@ class Dispatcher:
         if route is None:
             return self._refused(header)
         version = route.version
-        call = Call(route.api.key, version, route.read(frame[header.body_at :], version), header.client_id, client, frame, forwarded)
+        request = route.read(frame[header.body_at :], version)
+        late_at = self._services.clock() + QUESTION_SECONDS
+        call = Call(route.api.key, version, request, header.client_id, client, frame, forwarded, late_at)
         return Handled(route, header.correlation_id, route.api.handle(self._services, call))
 
     def _refused(self, header: RequestHeader) -> Handled:

@@ -15,7 +15,7 @@ from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
-_limited = RateLimitedLog(log)
+limited = RateLimitedLog(log)
 
 BACKLOG: Final = 1_024
 SWEEP_SECONDS: Final = 1.0
@@ -35,7 +35,7 @@ class Listener:
         self._connections: set[KafkaConnection] = set()
         self._look_for_idle_at = 0.0
         self._server: asyncio.Server | None = None
-        self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "closing of idle clients", self._sweep)
+        self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)
         self._empty = asyncio.Event()
 
     async def start(self, host: str, port: int) -> int:
@@ -51,7 +51,7 @@ class Listener:
 
     def _accept(self) -> asyncio.Protocol:
         if len(self._connections) >= self._max_connections:
-            log.warning("refused a connection: max_connections (%d) are open", self._max_connections)
+            limited.warning("refused a connection: max_connections (%d) are open", self._max_connections)
             return _Refusal()
         connection = KafkaConnection(self._dispatch, self._budget, self._answers, self._max_request, self._lost)
         self._connections.add(connection)
@@ -72,7 +72,7 @@ class Listener:
             stalled = wanted and connection.has_stalled(now)
             if stalled:
                 metrics.STALLED.inc()
-                _limited.warning("closing the connection of %s: it holds bytes that others wait for, and does not move", connection.peer)
+                limited.warning("closing the connection of %s: it holds bytes that others wait for, and does not move", connection.peer)
             if stalled or now - connection.last_active > self._idle_seconds:
                 connection.abort()  # a close would wait for a client that takes nothing any more
 

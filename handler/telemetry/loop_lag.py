@@ -24,12 +24,13 @@ class LoopLag:
         self._samples: deque[float] = deque(maxlen=SAMPLES)
         metrics.LOOP_LAG.set_function(lambda: max(self._samples, default=0.0))
 
-    async def sample(self) -> None:
-        """Once; to be called again and again."""
+    async def watch(self) -> None:
+        """For as long as the process runs."""
         loop = asyncio.get_running_loop()
-        due = loop.time() + SAMPLE_SECONDS
-        await asyncio.sleep(SAMPLE_SECONDS)
-        self.observe(max(0.0, loop.time() - due))
+        while True:
+            due = loop.time() + SAMPLE_SECONDS
+            await asyncio.sleep(SAMPLE_SECONDS)
+            self.observe(max(0.0, loop.time() - due))
 
     def observe(self, lag: float) -> None:
         self._samples.append(lag)

@@ -29,7 +29,9 @@ COMMITS = Counter("kafka_sidecar_commits_total", "Offsets committed.")
 TERMS_LOST = Counter("kafka_sidecar_group_terms_lost_total", "Times a partition of __consumer_offsets was lost while it was led.")
 MIRROR_BEHIND = Gauge("kafka_sidecar_mirror_behind", "Mirrored subscriptions that could not be moved to where their group has committed.")
 FORWARDED = Counter("kafka_sidecar_forwarded_total", "Requests passed on to other sidecars, by outcome.", ["outcome"])
-TASK_FAILURES = Counter("kafka_sidecar_task_failures_total", "Times a task ended in an error of the sidecar and was begun again.", ["task"])
+INTERNAL_ERRORS = Counter(
+    "kafka_sidecar_internal_errors_total", "Errors of the sidecar itself that it has survived, by where they happened.", ["where"]
+)
 LOOP_LAG = Gauge("kafka_sidecar_loop_lag_seconds", "How late the event loop was at worst in the last minute.")
 INDEX_ALARMS = Counter("kafka_sidecar_index_alarms_total", "Times a log contradicted itself. Any is a reason to call someone.")
 UNREADABLE_ENTRIES = Counter("kafka_sidecar_unreadable_entries_total", "Entries that could not be read.")

@@ -53,6 +53,7 @@ class Catalog:
         self._clock = clock
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
+        self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._finding: Shared[TopicName, Topic] = Shared()
         self._listing: Shared[None, list[TopicName]] = Shared()
@@ -81,6 +82,10 @@ class Catalog:
         """The topic as it was at most so many seconds ago, if that is remembered."""
         topic = self._topics.get(name)
         return topic if topic is not None and self._clock() - topic.learnt_at < within else None
+
+    def remembered(self, name: TopicName) -> Topic | None:
+        """The topic as it was when it was looked at last, however long ago."""
+        return self._topics.get(name)
 
     def is_missing(self, name: TopicName) -> bool:
         """Whether Pulsar said a moment ago that it is not there."""
@@ -130,11 +135,25 @@ class Catalog:
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
         """As `name_of`, but looks through the namespace when the id is new here."""
         name = self.name_of(topic_id)
+        if name is not None or self._clock() < self._unknown_ids.get(topic_id, 0.0):
+            return name
+        names = await self.list_names()
+        found = await asyncio.gather(*(self.find(one) for one in names), return_exceptions=True)
+        name = self.name_of(topic_id)
         if name is None:
-            names = await self.list_names()
-            await asyncio.gather(*(self.find(one) for one in names), return_exceptions=True)
-            name = self.name_of(topic_id)
+            away = next((failure for failure in found if isinstance(failure, Unavailable)), None)
+            if away is not None:
+                raise away  # it may be that one
+            self._unknown_ids[topic_id] = self._clock() + FRESH_SECONDS
+            self._unknown_ids.move_to_end(topic_id)
+            if len(self._unknown_ids) > MAX_GONE:
+                self._unknown_ids.popitem(last=False)
         return name
+
+    async def describe_id(self, topic_id: uuid.UUID) -> Topic | None:
+        """The topic with this id, None where there is none."""
+        name = await self.find_by_id(topic_id)
+        return None if name is None else await self.find(name)
 
     async def list_names(self) -> list[TopicName]:
         """Every topic of the default namespace and Kafka's internal ones, in the order of names."""
@@ -226,6 +245,7 @@ class Catalog:
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)
         self._by_id[topic.topic_id] = topic.name
+        self._unknown_ids.pop(topic.topic_id, None)
         if len(self._topics) > MAX_TOPICS:
             _, oldest = self._topics.popitem(last=False)
             self._by_id.pop(oldest.topic_id, None)

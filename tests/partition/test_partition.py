@@ -16,7 +16,7 @@ from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats, Position
 from handler.wire.records import read_produced
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog, MemoryWriter
 from tests.support.partitions import append, fetch, open_partition, read_all
 
 
@@ -305,6 +305,24 @@ async def test_the_tail_stays_open_for_who_waits_for_the_end() -> None:
     theirs.close()
 
 
+async def test_an_entry_that_is_known_by_its_receipt_is_not_waited_for() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"0"))
+    log.read_delay = 60
+    log.swallow_receipts = True
+    appending = asyncio.create_task(append(partition, batch(b"1"), 10))
+    await asyncio.sleep(0.01)
+    asked = asyncio.create_task(partition.confirmed_end())
+    await asyncio.sleep(0.01)
+    assert not asked.done()
+    last = log.entries[-1].position
+    log.writers[-1]._events.on_receipt(1, last.ledger, last.entry)
+    assert await asyncio.wait_for(asked, 0.5) == 2
+    assert (await appending).base_offset == 1
+    partition.close()
+
+
 async def test_who_gives_up_waiting_for_an_entry_leaves_no_waiter() -> None:
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
@@ -559,4 +577,40 @@ async def test_appends_that_wait_for_the_end_of_the_log_have_a_deadline() -> Non
     await asyncio.sleep(0.15)
     partition.tick(asyncio.get_running_loop().time())
     assert [verdict.error for verdict in await asyncio.gather(held, behind)] == [ErrorCode.request_timed_out] * 2
+    partition.close()
+
+
+async def test_a_send_that_fails_in_the_sidecar_is_sent_again_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"0", producer_id=7, epoch=0, sequence=0))
+    works = MemoryWriter.send
+    failures = 1
+
+    def send(self: MemoryWriter, *arguments: Any) -> None:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise ZeroDivisionError
+        works(self, *arguments)
+
+    monkeypatch.setattr(MemoryWriter, "send", send)
+    failed, other = await asyncio.gather(append(partition, batch(b"1", producer_id=7, epoch=0, sequence=1)), append(partition, batch(b"x")))
+    assert (failed.error, other.error) == (ErrorCode.none, ErrorCode.none)
+    assert [value for _, value in await read_all(partition)] == [b"0", b"1", b"x"]
+    partition.close()
+
+
+async def test_an_append_at_whose_check_the_sidecar_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = open_partition(MemoryLog())
+    await append(partition, batch(b"0"))
+
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr("handler.partition.append.Appender._precheck", fails)
+        refused = await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))
+    assert refused.error is ErrorCode.not_leader_or_follower
+    assert (await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))).base_offset == 1
     partition.close()

@@ -113,7 +113,7 @@ class MemoryLog:
         )
         return LogStats(listed, self.index)
 
-    async def last_readable(self, last: Position) -> Position | None:
+    async def last_readable(self, last: Position, behind: Position) -> Position | None:
         readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
         return readable[-1] if readable else None
 
@@ -140,8 +140,8 @@ class _View:
     async def stats(self) -> LogStats:
         return await self.log.stats()
 
-    async def last_readable(self, last: Position) -> Position | None:
-        return await self.log.last_readable(last)
+    async def last_readable(self, last: Position, behind: Position) -> Position | None:
+        return await self.log.last_readable(last, behind)
 
     async def find_index(self, index: int) -> Position | None:
         return await self.log.find_index(index)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from kio.schema.errors import ErrorCode
 
-from handler.apis import BY_KEY
+from handler.apis import BY_KEY, late
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_sessions import FetchSessions
@@ -27,7 +27,7 @@ from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.topics.catalog import Catalog
 from handler.topics.names import TopicNames
 from tests.support.memory_log import MemoryLog
@@ -164,7 +164,8 @@ class Sidecar:
             await asyncio.sleep(0.001)
 
     def begin(self, key: int, version: int, **request: Any) -> Awaitable[Any]:
-        call = Call(key, version, SimpleNamespace(**request), "test", self.client, memoryview(b""))
+        late_at = asyncio.get_running_loop().time() + late.QUESTION_SECONDS
+        call = Call(key, version, SimpleNamespace(**request), "test", self.client, memoryview(b""), late_at=late_at)
         return settled(BY_KEY[key].handle(self.services, call))
 
     async def ask(self, key: int, version: int, **request: Any) -> Any:
@@ -180,4 +181,4 @@ def errors(found: list[dict[str, Any]]) -> list[ErrorCode]:
     return [ErrorCode(one["error_code"]) for one in found]
 
 
-__all__ = ["NAMESPACE", "Client", "MemoryAdmin", "PulsarError", "Sidecar", "errors"]
+__all__ = ["NAMESPACE", "Client", "MemoryAdmin", "Sidecar", "errors"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -24,10 +25,10 @@ async def test_the_worst_is_told_until_it_is_a_minute_old(caplog: pytest.LogCapt
     assert worst() == LATE_SECONDS + 1
     lag.observe(0.01)
     assert worst() == 0.01
-    monkeypatch.setattr("handler.telemetry.loop_lag.SAMPLE_SECONDS", 0.0)
-    sampling = lag.sample()
-    sampling.send(None)  # it sleeps
-    time.sleep(0.05)  # noqa: ASYNC251 - something holds the loop
-    with pytest.raises(StopIteration):
-        sampling.send(None)
+    monkeypatch.setattr("handler.telemetry.loop_lag.SAMPLE_SECONDS", 0.01)
+    watching = asyncio.create_task(lag.watch())
+    await asyncio.sleep(0.005)
+    time.sleep(0.1)  # noqa: ASYNC251 - something holds the loop
+    await asyncio.sleep(0.02)
+    watching.cancel()
     assert worst() >= 0.05
