@@ -114,12 +114,19 @@ class KeptAlive:
                         self._on_final(error)
                         return
                     log.info(f"the {self._kind} of %s is tried again: %s", self._subject, error)
-                except Exception:
+                except (Exception, asyncio.CancelledError) as error:
+                    if isinstance(error, asyncio.CancelledError) and self._is_stopped():
+                        raise
                     metrics.INTERNAL_ERRORS.labels(self._where).inc()
                     log.exception(f"the {self._kind} of %s failed and is begun again", self._subject)
                 await self.backoff.pause()
         finally:
             self._forget()
+
+    def _is_stopped(self) -> bool:
+        """Whether this task was cancelled itself, and not only something that it waited for."""
+        task = asyncio.current_task()
+        return self._task is not task or task is None or task.cancelling() > 0
 
     def _forget(self) -> None:
         """The task is no more: `start` begins another."""
@@ -164,7 +171,7 @@ class Shared(Generic[K, T]):
         finally:
             call.waiting -= 1
             if not call.waiting and self._linger is not None and not call.task.done():
-                asyncio.get_running_loop().call_later(self._linger, _end_if_unwanted, call)
+                asyncio.get_running_loop().call_later(self._linger, self._end_if_unwanted, key, call)
 
     def _done(self, key: K, task: asyncio.Task[T]) -> None:
         if (call := self._calls.get(key)) is not None and call.task is task:
@@ -176,16 +183,16 @@ class Shared(Generic[K, T]):
             metrics.INTERNAL_ERRORS.labels("shared_call").inc()
             log.warning("a shared call failed: %r", failure)
 
+    def _end_if_unwanted(self, key: K, call: _Call[T]) -> None:
+        if not call.waiting and self._calls.get(key) is call:
+            del self._calls[key]  # whoever asks from now on begins anew
+            call.task.cancel()
+
     async def close(self) -> None:
         tasks = [call.task for call in self._calls.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _end_if_unwanted(call: _Call[Any]) -> None:
-    if not call.waiting:
-        call.task.cancel()
 
 
 def every(seconds: float, kind: str, work: Callable[[], object]) -> KeptAlive:

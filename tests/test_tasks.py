@@ -192,3 +192,39 @@ async def test_a_call_that_nobody_has_wanted_for_a_while_is_ended() -> None:
     assert not ended.is_set()
     second.cancel()
     await asyncio.wait_for(ended.wait(), 1)
+
+
+async def test_who_asks_while_an_unwanted_call_ends_begins_anew() -> None:
+    shared: Shared[str, int] = Shared(linger=0.01)
+    calls = 0
+
+    async def work() -> int:
+        nonlocal calls
+        calls += 1
+        await asyncio.sleep(60 if calls == 1 else 0)
+        return calls
+
+    first = asyncio.create_task(shared.call("k", work))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    (call,) = shared._calls.values()
+    shared._end_if_unwanted("k", call)
+    assert await shared.call("k", work) == 2
+
+
+async def test_a_cancellation_of_something_that_was_waited_for_does_not_end_a_task() -> None:
+    begun = 0
+
+    async def work() -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            other = asyncio.get_running_loop().create_future()
+            other.cancel()
+            await other
+
+    task = KeptAlive("test", "t", work, backoff=Backoff(0.001, 0.002))
+    task.start()
+    await ended(task)
+    assert begun == 2

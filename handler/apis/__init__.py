@@ -61,6 +61,9 @@ APIS: Final[tuple[Api, ...]] = (
     a75_describe_topic_partitions.API,
 )
 
+# What sidecars pass on to each other: requests about groups.
+COORDINATED: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69})
+
 BY_KEY: Final[dict[int, Api]] = {api.key: api for api in APIS}
 assert len(BY_KEY) == len(APIS), "two APIs have one key"
 

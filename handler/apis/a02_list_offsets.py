@@ -72,13 +72,14 @@ async def _answer_one(services: Services, call: Call, name: TopicName | ErrorCod
     }
 
 
+async def _topic(services: Services, call: Call, topic: Any) -> dict[str, Any]:
+    name = resolve(services, topic)
+    partitions = await asyncio.gather(*(_answer_one(services, call, name, partition) for partition in topic.partitions))
+    return {"name": topic.name, "partitions": partitions}
+
+
 async def _handle(services: Services, call: Call) -> Answer:
-    topics = []
-    for topic in call.request.topics:
-        name = resolve(services, topic)
-        asked = [_answer_one(services, call, name, partition) for partition in topic.partitions]
-        topics.append({"name": topic.name, "partitions": await asyncio.gather(*asked)})
-    return {"throttle_time": 0, "topics": topics}
+    return {"throttle_time": 0, "topics": await asyncio.gather(*(_topic(services, call, topic) for topic in call.request.topics))}
 
 
 API: Final = Api(2, "ListOffsets", 1, 11, _handle, ends_with_client=True)

@@ -24,7 +24,7 @@ from handler.groups.errors import NotLeading
 from handler.groups.records import OffsetValue
 from handler.groups.shard import Offsets
 from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topics.catalog import Topic
+from handler.topics.catalog import Topic, Undescribed
 
 log = logging.getLogger(__name__)
 
@@ -103,13 +103,18 @@ UNKNOWN: Final = uuid.UUID(int=0)
 
 
 async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
-    """The id of the topic that has this name now; None where there is none, or none that may be looked at. UNKNOWN while
-    Pulsar can't say.
+    """The id of the topic that has this name now; None where there is none, or Pulsar will not say. UNKNOWN while it can't
+    say, and it is not remembered.
     """
+    name = services.catalog.names.parse(topic)
     try:
-        return (await services.catalog.find(services.catalog.names.parse(topic))).topic_id
+        return (await services.catalog.find(name)).topic_id
     except PulsarError as error:
-        return UNKNOWN if error.retriable else None
+        remembered = services.catalog.remembered(name)
+        if remembered is not None:
+            return remembered.topic_id
+        # One topic that has lost a partition is not to hold up all others of its group.
+        return UNKNOWN if error.retriable and not isinstance(error, Undescribed) else None
 
 
 def _counts(value: OffsetValue, topic_id: uuid.UUID | None) -> bool:

@@ -45,13 +45,14 @@ async def _one(services: Services, call: Call, name: TopicName | ErrorCode, aske
     return answer | {"error_code": ErrorCode.none, "leader_epoch": EPOCH, "end_offset": end}
 
 
+async def _topic(services: Services, call: Call, topic: Any) -> dict[str, Any]:
+    name = resolve(services, topic)
+    partitions = await asyncio.gather(*(_one(services, call, name, asked) for asked in topic.partitions))
+    return {"topic": topic.topic, "partitions": partitions}
+
+
 async def _handle(services: Services, call: Call) -> Answer:
-    topics = []
-    for topic in call.request.topics:
-        name = resolve(services, topic)
-        partitions = await asyncio.gather(*(_one(services, call, name, asked) for asked in topic.partitions))
-        topics.append({"topic": topic.topic, "partitions": partitions})
-    return {"throttle_time": 0, "topics": topics}
+    return {"throttle_time": 0, "topics": await asyncio.gather(*(_topic(services, call, topic) for topic in call.request.topics))}
 
 
 API: Final = Api(23, "OffsetForLeaderEpoch", 2, 4, _handle, ends_with_client=True)

@@ -117,6 +117,9 @@ class FetchSessions:
         self._sessions.move_to_end(session_id)
         found.used_at = now
         found.epoch = 1 if found.epoch == MAX_EPOCH else found.epoch + 1
+        if not self._may_grow(found, wanted):
+            self._remove(session_id)  # its consumer sends a whole request, and may get another
+            return FetchPlan([], None, incremental=False, error=ErrorCode.fetch_session_id_not_found)
         self._partitions -= len(found.partitions)
         _update(found, wanted, getattr(request, "forgotten_topics_data", ()))
         self._partitions += len(found.partitions)
@@ -134,6 +137,10 @@ class FetchSessions:
         self._sessions[session_id] = session
         self._partitions += len(session.partitions)
         return session
+
+    def _may_grow(self, session: Session, wanted: list[FetchedPartition]) -> bool:
+        new = sum((partition.topic, partition.index) not in session.partitions for partition in wanted)
+        return not new or (len(session.partitions) + new <= MAX_PARTITIONS and self._partitions + new <= MAX_ALL_PARTITIONS)
 
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
@@ -166,7 +173,7 @@ def _update(session: Session, wanted: list[FetchedPartition], forgotten: Any) ->
         known = session.partitions.get((partition.topic, partition.index))
         if known is not None:
             known.update(partition)
-        elif len(session.partitions) < MAX_PARTITIONS:
+        else:
             session.partitions[partition.topic, partition.index] = partition
     for topic in forgotten:
         named = topic.topic_id if hasattr(topic, "topic_id") else topic.topic

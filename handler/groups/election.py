@@ -37,7 +37,6 @@ class Election:
         self._shard = shard
         self._wall_clock = wall_clock  # milliseconds
         self._ended: asyncio.Future[PulsarError] | None = None
-        self._leave: Callable[[], None] = lambda: None
         self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._task.start()
 
@@ -46,9 +45,11 @@ class Election:
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
             candidate = await self._client.candidate(self._topic, SUBSCRIPTION, self._name, self._priority, self, self._metadata)
-            self._leave = candidate.close
-            self._task.backoff.reset()
-            raise await ended
+            try:
+                self._task.backoff.reset()
+                raise await ended
+            finally:
+                candidate.close()
         except Exception as error:
             self._shard.depose(str(error))
             raise
@@ -56,14 +57,12 @@ class Election:
     def claim(self) -> None:
         """Stand again, before all others: this sidecar is to lead the shard from now on."""
         self._priority = claim_priority(self._wall_clock())
-        self._leave()
         self.on_end(Unavailable("the shard is claimed"))
 
     def close(self) -> None:
         """Stand no more: another is elected at once."""
         self._task.stop()
         self._shard.depose("this sidecar stops")
-        self._leave()
 
     # --- from the subscription
 

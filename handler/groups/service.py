@@ -86,6 +86,7 @@ class GroupService:
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._standing = KeptAlive("candidacy", "consumer groups", self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
         self._stood = asyncio.Event()
+        self._has_left = False
         self._balance: Balance | None = None
         self._balance_at = 0.0
         self._beating = [
@@ -105,6 +106,8 @@ class GroupService:
 
     def leave(self) -> None:
         """Stand in no election any more: others take over at once, and whoever waits here is told to look for them."""
+        self._has_left = True
+        self._standing.stop()
         for election in self._elections:
             election.close()
         self._elections.clear()
@@ -189,7 +192,7 @@ class GroupService:
 
     def asked(self) -> Coordinator:
         """The coordinator, for a request that has to do with groups."""
-        if not self._stood.is_set():
+        if not self._stood.is_set() and not self._has_left:
             self._standing.start()
         return self.coordinator
 

@@ -96,6 +96,11 @@ class CatchUpReader:
         return self.wanted <= offset <= self.next_offset
 
     @property
+    def has_brought(self) -> bool:
+        """Whether what its consumer came for is here, or was."""
+        return self.done or self.next_offset > self.wanted
+
+    @property
     def drained(self) -> bool:
         """Ended, and everything it brought was taken."""
         return self.done and not self._ahead
@@ -169,7 +174,8 @@ class CatchUpReader:
             self.done = True
             self.error = error
             self._let_go()
-            self._on_data()
+            # A moment later: whoever waits may ask for another reader, in the middle of which this one is closed.
+            asyncio.get_running_loop().call_soon(self._on_data)
 
     def _let_go(self) -> None:
         if self._reader is not None:

@@ -54,7 +54,10 @@ class CatchUps:
             elif reader.will_bring(offset):
                 return None
         if len(self._readers) >= MAX_READERS:
-            self._close(min(self._readers, key=lambda reader: reader.touched_at))
+            free = [reader for reader in self._readers if reader.has_brought]
+            if not free:
+                return None  # the next that has brought what its consumer waits for gives up its place
+            self._close(min(free, key=lambda reader: reader.touched_at))
         self._log_start.refresh_soon()
         self._readers.append(
             CatchUpReader(

@@ -7,6 +7,7 @@ nobody is told so before the log has been read to its end. Later appends of the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -16,7 +17,10 @@ from handler.partition.errors import error_code
 from handler.partition.producers import Verdict
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
+from handler.telemetry import metrics
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
+
+log = logging.getLogger(__name__)
 
 
 class Append(NamedTuple):
@@ -26,7 +30,11 @@ class Append(NamedTuple):
     done: Callable[[Verdict], None]
 
     def refuse(self, error: ErrorCode) -> None:
-        self.done(Verdict(error, -1))
+        try:
+            self.done(Verdict(error, -1))
+        except Exception:  # the others are told all the same
+            metrics.INTERNAL_ERRORS.labels("append").inc()
+            log.exception("an append's answer could not be told")
 
 
 def expire(appends: list[Append], now: float) -> list[Append]:

@@ -278,8 +278,8 @@ class Partition:
                 raise Unavailable(f"the end of {self.name} was not read within {CONFIRM_SECONDS:.0f} s") from error
 
     async def _read_up_to(self, last: Position | None, if_unknown: Position | None) -> None:
-        if last is None:
-            last = if_unknown  # after a reload some brokers name the open ledger's entry −1
+        if last is None:  # after a reload some brokers name the open ledger's entry −1
+            last = if_unknown or (await self._log.stats()).last
         if last is None or (self._fold.last is not None and self._fold.last >= last):
             return
         if if_unknown is None and self._fold.last is None and self._fold.started and (await self._log.stats()).last is None:

@@ -32,6 +32,8 @@ MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
 # A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
 STALLED_SECONDS: Final = 10.0
+# Bytes: so many a second of a request, and of answers within those seconds. Who is slower does not move, when others wait.
+LEAST_RATE: Final = 64 * 1024
 # A heartbeat that waits for longer behind other answers is on its way to miss a session.
 LATE_SECONDS: Final = 3.0
 
@@ -77,9 +79,9 @@ class KafkaConnection(asyncio.Protocol):
         self._dispatch = dispatch
         self._budget = budget
         self._answers = answers
-        self._unwritten = 0  # bytes of the answer that the transport has and the client has not taken
+        self._answer_bytes = 0  # of answers that are made and that the client has not taken
         self._read_since = 0.0
-        self._moved = (0, 0.0)  # what the transport held when it was last seen to move, and when that was
+        self._moved = (0, 0.0)  # what the transport held when answers were last seen to leave, and when that was
         self._on_lost = on_lost
         self._frames = FrameBuffer(max_request)
         self._loop = asyncio.get_running_loop()
@@ -87,6 +89,7 @@ class KafkaConnection(asyncio.Protocol):
         self._slots: deque[_Slot] = deque()
         self._backlog: deque[memoryview] = deque()  # frames of one read that wait for earlier requests
         self._reserved = 0  # for the frame that is still arriving
+        self._reserved_at = 0.0
         self._waiting_for_budget = False
         self._client_is_slow = False
         self._orphans = 0
@@ -115,11 +118,9 @@ class KafkaConnection(asyncio.Protocol):
             self._reserved = 0
         self._release(self._reserved)
         self._reserved = 0
-        self._answers.release(self._unwritten)
-        self._unwritten = 0
+        self._give_back(self._answer_bytes)
         slots, self._slots = self._slots, deque()
         for slot in slots:
-            self._answers.release(slot.answer_size)
             if slot.ready or slot.handled.ends_with_client:
                 slot.abandoned = True
                 if slot.task is not None:
@@ -150,18 +151,17 @@ class KafkaConnection(asyncio.Protocol):
         announced = self._frames.announced
         if announced and not self._reserved and not self._waiting_for_budget and self._transport is not None:
             self._reserved = announced
+            self._reserved_at = self.last_active
             self._waiting_for_budget = not self._budget.reserve(announced, self._budget_granted)
         self._regulate()
 
     def pause_writing(self) -> None:
         self._client_is_slow = True
-        self._moved = (0, self._loop.time())
         self._regulate()
 
     def resume_writing(self) -> None:
         self._client_is_slow = False
-        self._answers.release(self._unwritten)
-        self._unwritten = 0
+        self._give_back(self._answer_bytes - sum(slot.answer_size for slot in self._slots))
         self._flush()
         self._begin_backlog()
         self._regulate()
@@ -233,6 +233,8 @@ class KafkaConnection(asyncio.Protocol):
             self._finish(slot, task.result())
         elif slot.orphaned:
             self._finish(slot, None)
+        elif not slot.abandoned:
+            self.abort()  # what is behind it would wait for ever
 
     def _finish(self, slot: _Slot, answer: Mapping[str, Any] | bytes | None) -> None:
         if slot.orphaned:
@@ -248,6 +250,11 @@ class KafkaConnection(asyncio.Protocol):
             return
         slot.ready = True
         slot.answer = answer
+        self._release(slot.size)
+        slot.size = 0
+        if slot.answer_size and not self._answer_bytes:
+            self._moved = (0, self._loop.time())
+        self._answer_bytes += slot.answer_size
         if self._slots[0] is not slot:
             slot.ready_at = self._loop.time()
         self._flush()
@@ -271,14 +278,11 @@ class KafkaConnection(asyncio.Protocol):
                 )  # fmt: skip
             else:
                 before = slot
-            self._release(slot.size)
+            self._moved = (0, now)
             if slot.answer is not None and self._transport is not None and not self._send(slot):
-                self._answers.release(slot.answer_size)
                 return
-            if self._client_is_slow:
-                self._unwritten += slot.answer_size
-            else:
-                self._answers.release(slot.answer_size)
+            if slot.answer_size and not self._client_is_slow:
+                self._give_back(slot.answer_size)
         if self._draining and not slots:
             self.close()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
@@ -317,17 +321,24 @@ class KafkaConnection(asyncio.Protocol):
         """The rest of its request does not come, although it is read."""
         if not self._reserved or self._paused or not self._budget.is_wanted:
             return False
+        if now - max(self._reserved_at, self._read_since) > STALLED_SECONDS + self._reserved / LEAST_RATE:
+            return True  # it comes in drops
         return now - max(self.last_active, self._read_since) > STALLED_SECONDS
 
     def _takes_nothing(self, now: float) -> bool:
-        if not self._unwritten or self._transport is None or not self._answers.is_wanted:
+        """Its answers do not leave: it takes none, or waits for one that stands before them."""
+        if not self._answer_bytes or self._transport is None or not self._answers.is_wanted:
             return False
         left = self._transport.get_write_buffer_size()
         before, at = self._moved
-        if left != before:
-            self._moved = (left, now)
-            return False
-        return now - at > STALLED_SECONDS
+        if not before < left and before - left < LEAST_RATE:
+            return now - at > STALLED_SECONDS
+        self._moved = (left, now)
+        return False
+
+    def _give_back(self, size: int) -> None:
+        self._answer_bytes -= size
+        self._answers.release(size)
 
     # --- ending
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from handler.apis import BY_KEY
+from handler.apis import BY_KEY, COORDINATED
 from handler.apis.a18_api_versions import KEY as API_VERSIONS
 from handler.apis.a18_api_versions import unsupported_version
 from handler.apis.api import Api, Call, Client, Result, Services
@@ -82,6 +82,8 @@ class Dispatcher:
     def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> Handled:
         header = read_header(frame)
         route = _route(header.api_key, header.api_version)
+        if forwarded and header.api_key not in COORDINATED:
+            raise ProtocolError(f"API {header.api_key} is not passed on")
         if route is None:
             return self._refused(header)
         version = route.version

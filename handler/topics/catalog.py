@@ -41,6 +41,10 @@ class Topic:
     learnt_at: float
 
 
+class Undescribed(Unavailable):
+    """The topic is there, and nothing is known of its first partition."""
+
+
 class _Gone(NamedTuple):
     until: float  # for so long nothing is opened for it
     looked_for_at: float = -math.inf
@@ -124,7 +128,7 @@ class Catalog:
             raise partitions
         if isinstance(created, PulsarError):
             # One that was created a moment ago, or that has lost a partition.
-            raise type(created)(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
+            raise Undescribed(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
         if isinstance(created, BaseException):
             raise created
         return partitions, created

@@ -96,3 +96,15 @@ def test_sessions_are_bounded_by_their_partitions_too() -> None:
     sessions.plan(_request(made[0], -1, {}), 0.0)
     assert sessions.plan(_request(0, 0, many), 0.0).session_id
     assert not sessions.plan(_request(0, 0, {index: 0 for index in range(60_000)}), 0.0).session_id
+
+
+def test_a_session_does_not_grow_past_what_all_may_have() -> None:
+    sessions = FetchSessions()
+    small = sessions.plan(_request(0, 0, {0: 0}), 0.0).session_id
+    for _ in range(2):
+        assert sessions.plan(_request(0, 0, {index: 0 for index in range(MAX_ALL_PARTITIONS // 2 - 10)}), 0.0).session_id
+    grown = sessions.plan(_request(small, 1, {index: 0 for index in range(1, 15)}), 0.0)
+    assert not grown.error
+    refused = sessions.plan(_request(small, 2, {index: 0 for index in range(15, 40)}), 0.0)
+    assert refused.error is ErrorCode.fetch_session_id_not_found
+    assert sessions.partitions == MAX_ALL_PARTITIONS - 20

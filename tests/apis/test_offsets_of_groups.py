@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from handler.apis import BY_KEY
 from handler.apis.a08_offset_commit import KNOWN_SECONDS
+from handler.apis.api import Call
+from handler.apis.groups import settled
 from handler.topics.names import TopicName
 from tests.support.services import NAMESPACE, Sidecar
 
@@ -77,7 +80,18 @@ async def test_offsets_are_not_told_before_it_is_known_of_which_topic_they_are(s
     await committed(sidecar, 7)
     sidecar.skew += KNOWN_SECONDS
     sidecar.admin.away = True
+    assert await fetched(sidecar) == (ErrorCode.none, {"t": 7}), "it is remembered"
+    sidecar.catalog.forget(NAME)  # as after a restart
     assert (await fetched(sidecar))[0] is ErrorCode.coordinator_load_in_progress
+
+
+async def test_a_topic_that_has_lost_a_partition_does_not_hold_up_the_offsets_of_others(sidecar: Sidecar) -> None:
+    for name in ("t", "half"):
+        sidecar.admin.make(name)
+        await committed(sidecar, 7, topic=name)
+        sidecar.catalog.forget(TopicName("public", "default", name))
+    sidecar.admin.lost_partition.add(NAMESPACE + "half")
+    assert await fetched(sidecar, topics=None) == (ErrorCode.none, {"t": 7, "half": 7})
 
 
 async def test_a_commit_that_waits_for_its_topic_is_not_overtaken_by_a_later_one(sidecar: Sidecar) -> None:
@@ -95,6 +109,32 @@ async def test_a_commit_that_waits_for_its_topic_is_not_overtaken_by_a_later_one
     sidecar.admin.hold.set()
     await asyncio.gather(first, *later, leaving)
     assert await fetched(sidecar, topics=None) == (ErrorCode.none, {"t": 2, "u": 5})
+
+
+async def test_a_commit_that_needs_no_look_does_not_overtake_one_of_the_same_read_that_does(sidecar: Sidecar) -> None:
+    for name in ("a", "b"):
+        sidecar.admin.make(name)
+    await sidecar.catalog.find(TopicName("public", "default", "b"))
+
+    def both(offset: int, *names: str) -> Any:
+        wanted = [
+            Some(name=name, partitions=[Some(partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata="")])
+            for name in names
+        ]
+        return BY_KEY[8].handle(
+            sidecar.services,
+            Call(
+                8, 9,
+                Some(group_id="g", member_id="", group_instance_id=None, generation_id_or_member_epoch=-1, topics=wanted),
+                "test", sidecar.client, memoryview(b""),
+            ),
+        )  # fmt: skip
+
+    # As a connection does it: both are begun before either goes on.
+    answers = [both(10, "a", "b"), both(20, "b")]
+    for answer in answers:
+        await settled(answer)
+    assert await fetched(sidecar, topics=None) == (ErrorCode.none, {"a": 10, "b": 20})
 
 
 async def test_topics_that_are_known_cost_a_commit_no_question(sidecar: Sidecar) -> None:

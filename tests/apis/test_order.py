@@ -23,9 +23,8 @@ async def test_what_came_first_is_done_first_however_long_it_takes() -> None:
         await asyncio.sleep(0.02 / (number + 1))
         done.append(number)
 
-    waiting = [asyncio.create_task(order.run(client, "g", lambda number=number: work(number))) for number in range(5)]  # type: ignore[misc]
-    await asyncio.sleep(0)
-    assert order.is_waiting(client, "g")
+    waiting = [order.run(client, "g", lambda number=number: work(number)) for number in range(5)]  # type: ignore[misc]
+    assert order.is_waiting(client, "g"), "at once"
     assert not order.is_waiting(client, "other")
     assert not order.is_waiting(Somebody(), "g")
     await asyncio.gather(*waiting)
@@ -45,9 +44,9 @@ async def test_one_that_fails_or_is_cancelled_lets_the_next_go_on() -> None:
     async def work() -> str:
         return "done"
 
-    first = asyncio.create_task(order.run(client, "g", wait))
-    second = asyncio.create_task(order.run(client, "g", fail))
-    third = asyncio.create_task(order.run(client, "g", work))
+    first = order.run(client, "g", wait)
+    second = order.run(client, "g", fail)
+    third = order.run(client, "g", work)
     await asyncio.sleep(0)
     first.cancel()
     assert isinstance((await asyncio.gather(second, return_exceptions=True))[0], ValueError)
@@ -62,4 +61,4 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     await order.run(client, "g", work)
     del client
     gc.collect()
-    assert not len(order._queues)
+    assert not len(order._last)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, cast
+
+import pytest
 
 from handler.groups.directory import Leader, active_consumer
-from handler.groups.election import SUBSCRIPTION
+from handler.groups.election import SUBSCRIPTION, Election
 
 
 def _stats(active: str, *consumers: dict[str, Any]) -> dict[str, Any]:
@@ -23,3 +26,54 @@ def test_stats_without_a_leader_name_none() -> None:
     assert active_consumer({"subscriptions": {}}) is None
     assert active_consumer(_stats("gone", {"consumerName": "a"})) is None
     assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None})) == Leader("a", 0, "", "")
+
+
+class _Candidate:
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self.open = True
+
+    def close(self) -> None:
+        self.open = False
+
+
+class _Broker:
+    """Lets candidates in one by one."""
+
+    def __init__(self) -> None:
+        self.candidates: list[_Candidate] = []
+        self.let_in = asyncio.Event()
+
+    async def candidate(self, topic: str, subscription: str, name: str, priority: int, events: Election, metadata: Any) -> _Candidate:
+        await self.let_in.wait()
+        self.candidates.append(_Candidate(priority))
+        return self.candidates[-1]
+
+
+class _Shard:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def elect(self) -> None:
+        self.said.append("elect")
+
+    def depose(self, reason: str) -> None:
+        self.said.append("depose")
+
+
+@pytest.mark.parametrize("while_it_joins", [False, True])
+async def test_who_claims_a_shard_has_one_candidate_for_it(while_it_joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.groups.election.FIRST_DELAY", 0.001)
+    broker, shard = _Broker(), _Shard()
+    election = Election(cast(Any, broker), "t", "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)
+    if not while_it_joins:
+        broker.let_in.set()
+    await asyncio.sleep(0.02)
+    election.claim()
+    broker.let_in.set()
+    await asyncio.sleep(0.05)
+    assert [candidate.open for candidate in broker.candidates] == [*[False] * (len(broker.candidates) - 1), True]
+    assert broker.candidates[-1].priority < 2**30
+    election.close()
+    await asyncio.sleep(0.01)
+    assert not any(candidate.open for candidate in broker.candidates)

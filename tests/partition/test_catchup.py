@@ -9,10 +9,11 @@ from kio.schema.errors import ErrorCode
 
 from handler.partition.entries import read_entry
 from handler.partition.partition import TAIL_IDLE_SECONDS
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import NOT_ALLOWED
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, open_partition, read_all
+from tests.support.partitions import append, fetch, open_partition, read_all
 
 
 def numbered(sequence: int) -> bytes:
@@ -75,3 +76,25 @@ async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch
     assert basis.at == log.entries[-2].position
     for partition in (ours, theirs):
         partition.close()
+
+
+async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_other_s_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.partition.catchup.SHARED_DISTANCE", 0)
+    log = MemoryLog()
+    for number in range(400):
+        log.write(batch(b"%d" % number))
+    partition = open_partition(log, replay_entries=1)
+    assert await partition.opened() is ErrorCode.none
+    readers = 0
+    opened = MemoryLog.find_index
+
+    async def counted(self: MemoryLog, index: int) -> Position | None:
+        nonlocal readers
+        readers += 1
+        return await opened(self, index)
+
+    monkeypatch.setattr(MemoryLog, "find_index", counted)
+    runs = await asyncio.wait_for(asyncio.gather(*(fetch(partition, 10 * number, 20) for number in range(30))), 20)
+    assert [run.next_offset > 10 * number for number, run in enumerate(runs)] == [True] * 30
+    assert readers <= 60
+    partition.close()

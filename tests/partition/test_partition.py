@@ -16,7 +16,7 @@ from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats, Position
 from handler.wire.records import read_produced
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryWriter
+from tests.support.memory_log import MemoryLog, MemoryReader, MemoryWriter
 from tests.support.partitions import append, fetch, open_partition, read_all
 
 
@@ -286,6 +286,25 @@ async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothin
     theirs.close()
 
 
+async def test_the_end_is_found_also_where_the_broker_does_not_name_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a reload some brokers name entry −1 of the ledger that is open."""
+
+    async def nothing(_: MemoryReader) -> None:
+        await asyncio.sleep(0)
+
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    assert await theirs.confirmed_end() == 1
+    theirs._tail.stop()
+    for number in range(1, 6):
+        await append(ours, batch(b"%d" % number))
+    monkeypatch.setattr(MemoryReader, "last_position", nothing)
+    assert await theirs.confirmed_end() == 6
+    ours.close()
+    theirs.close()
+
+
 async def test_the_tail_stays_open_for_who_waits_for_the_end() -> None:
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
@@ -402,10 +421,13 @@ async def test_a_record_that_comes_while_an_empty_log_is_looked_at_is_its_first(
     partition = open_partition(log)
     await partition.opened()
     ask = log.stats
+    looked = 0
 
     async def stats_then_a_record() -> LogStats:
+        nonlocal looked
+        looked += 1
         found = await ask()
-        if not log.entries:
+        if looked == 1:
             assert (await append(partition, batch(b"first"))).base_offset == 0
         return found
 

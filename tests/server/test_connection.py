@@ -363,7 +363,7 @@ async def test_who_announces_a_request_and_sends_nothing_is_put_out_when_others_
 
 async def test_who_takes_no_answer_is_put_out_when_others_wait_and_who_takes_it_slowly_is_not() -> None:
     client = Client()
-    left = 1_000
+    left = 10_000_000
     client.transport.get_write_buffer_size = lambda: left  # type: ignore[attr-defined]
     client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
     client.send(b"fetch")
@@ -373,7 +373,7 @@ async def test_who_takes_no_answer_is_put_out_when_others_wait_and_who_takes_it_
     assert not client.connection.has_stalled(now + 1_000), "nobody waits"
     client.answers_share.wait(lambda: None)
     for second in range(60):
-        left -= 10
+        left -= 10_000
         assert not client.connection.has_stalled(now + second)
     assert not client.connection.has_stalled(now + 60)
     assert client.connection.has_stalled(now + 61 + STALLED_SECONDS)
@@ -390,3 +390,52 @@ async def test_an_answer_that_waited_long_behind_another_names_it(
     client.resolve(0, b"A")
     assert client.transport.sent == [b"A", b"B"]
     assert "behind one to Test" in caplog.text
+
+
+async def test_a_connection_that_is_not_read_here_is_not_one_that_sends_nothing() -> None:
+    budget = ByteBudget(100_000)
+    client, other = Client(budget=budget, max_request=100_000), Client(budget=budget, max_request=100_000)
+    client.send(*[b"x"] * MAX_IN_WORK)
+    client.connection.data_received(struct.pack(">i", 90_000) + b"begins")
+    other.connection.data_received(struct.pack(">i", 90_000) + b"begins")
+    assert not client.transport.reading
+    late = asyncio.get_running_loop().time() + STALLED_SECONDS + 1
+    assert not client.connection.has_stalled(late)
+    for number in range(MAX_IN_WORK):
+        client.resolve(number, b"")
+    await asyncio.sleep(0)
+    assert client.transport.reading
+    assert client.connection.has_stalled(late + 1)
+
+
+async def test_a_request_that_comes_in_drops_does_not_hold_its_bytes_for_ever() -> None:
+    budget = ByteBudget(100)
+    dripping, other = Client(budget=budget), Client(budget=budget)
+    dripping.connection.data_received(struct.pack(">i", 90) + b"b")
+    other.connection.data_received(struct.pack(">i", 90) + b"b")
+    now = asyncio.get_running_loop().time()
+    dripping.connection.last_active = now + 15
+    assert dripping.connection.has_stalled(now + 20)
+
+
+async def test_answers_that_wait_behind_one_that_does_not_come_are_given_up_when_others_wait() -> None:
+    client = Client()
+    client.send(b"long poll", b"fetch")
+    client.answers_share.take(1_000)
+    client.transport.get_write_buffer_size = lambda: 0  # type: ignore[attr-defined]
+    client.works[1].resolve(slow_answer(1_000))
+    now = asyncio.get_running_loop().time()
+    assert client.budget.used == len(b"long poll"), "a request is done with when its answer is ready"
+    assert not client.connection.has_stalled(now + 60), "nobody waits"
+    client.answers_share.wait(lambda: None)
+    assert not client.connection.has_stalled(now + 5)
+    assert client.connection.has_stalled(now + 60)
+
+
+async def test_a_handler_whose_work_was_cancelled_by_others_does_not_hold_up_its_connection() -> None:
+    work = asyncio.get_running_loop().create_future()
+    client = Client({b"x": work})
+    client.send(b"x")
+    work.cancel()
+    await asyncio.sleep(0)
+    assert client.transport.aborted
