@@ -33,7 +33,7 @@ READ_COMMITTED: Final = 1
 CATCH_UP_SECONDS: Final = 10.0
 # For so long data of other partitions waits for the end of one that is read beyond it: else each fetch of a
 # consumer would be answered before it can be told that its offset is out of range.
-CONFIRM_SECONDS: Final = 0.5
+HOLD_BACK_SECONDS: Final = 0.5
 
 
 class _Fetch:
@@ -129,7 +129,7 @@ class _Fetch:
             return
         runs, underway = self._read()
         has_data = any(run is not None and run.size for run in runs)
-        patience = (CONFIRM_SECONDS if self._awaits_an_end else 0) if has_data else CATCH_UP_SECONDS
+        patience = (HOLD_BACK_SECONDS if self._awaits_an_end else 0) if has_data else CATCH_UP_SECONDS
         if underway and self._services.clock() - self._waiting_since <= patience:
             self._timer = asyncio.get_running_loop().call_later(0.25, self._time_is_up)
             return

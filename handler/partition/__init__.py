@@ -4,7 +4,7 @@ port        what the partition needs of a log (the real one is in `store`, the t
 entries     a stored entry → Kafka batches        native           Pulsar's own messages
 producers   idempotence by Kafka's rules          fold             entries in log order → offsets
 append      receipts, resends, verdicts           held_appends     those that wait until the end is known
-tail        the shared reader at the end     log_end          the end as the broker has it
+tail        the shared reader at the end     log_end, read_to_end  the end as the broker has it
 cache       recent batches, one byte budget       catchup, catchups  readers over old data
 logstart    where it begins, after retention      offsets          earliest, by time, by index
 failures    entries at which the sidecar itself failed

@@ -22,13 +22,14 @@ from handler.partition.catchups import CatchUps
 from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
+from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
 from handler.partition.held_appends import Append, expire
 from handler.partition.log_end import LogEnd
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
 from handler.partition.producers import Verdict
+from handler.partition.read_to_end import ReadToEnd
 from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -41,9 +42,6 @@ log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
 OPEN_SECONDS: Final = 30.0
-CONFIRM_SECONDS: Final = 15.0
-# An entry that has not arrived by then is looked at by itself.
-MARKER_SECONDS: Final = 1.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
 # Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
@@ -74,22 +72,21 @@ class Partition:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
         self._watchers: set[Callable[[], None]] = set()
-        self._at_position: list[tuple[Position, asyncio.Future[None]]] = []
         self._start = LogStart(log_, self.confirmed_end, self._changed)
         self._catch_ups = CatchUps(
             name, log_, self._cache, limits.read_ahead,
             reached_tail=self._is_folded, on_data=self._changed, log_start=self._start, read=self._read_entry, on_failure=self._fail_at,
         )  # fmt: skip
         self._foreign_at = -1.0
-        self._last_marker: Position | None = None  # behind all that is folded
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, Found] = Shared(linger=SEARCH_LINGER_SECONDS)
-        self._log_end = LogEnd(self._read_to_last, self._changed)
         self._older_greatest = NOT_FOUND
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._start_at: Position | None = None
         self._tail = TailReader(name, log_, self._tail_start, self._on_tail_entry, self._end_for)
+        self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
+        self._log_end = LogEnd(self._to_end.run, self._changed)
         self._appender = Appender(name, log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._log_end.confirmed)
         self._opening = asyncio.create_task(self._open())
 
@@ -107,7 +104,7 @@ class Partition:
                 else:
                     start = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
                     self._start_at = self._fold.begins = None if start == stats.first else start
-                await self._read_to_last(if_unknown=last)
+                await self._to_end.run(if_unknown=last)
                 await self._start.refresh()
         except TimeoutError:
             self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
@@ -156,10 +153,7 @@ class Partition:
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
-        for _, waiter in self._at_position:
-            if not waiter.done():
-                waiter.set_exception(Unavailable(why))
-        self._at_position.clear()
+        self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self._changed()
 
@@ -242,7 +236,7 @@ class Partition:
             folded = fold.unreadable(position, entry.last_index)
             self._foreign_at = self._loop.time()
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
-            self._reached(position)
+            self._to_end.reached(position)
             return
         folded = fold.by_reading(position, entry.last_index, content)
         self._keep(folded, content)
@@ -258,56 +252,8 @@ class Partition:
         if folded.sure:
             served = content if folded.verdict.accepted else None
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
-        self._reached(folded.position)
+        self._to_end.reached(folded.position)
         self._changed()
-
-    def _reached(self, position: Position) -> None:
-        if self._at_position:
-            for place, waiter in self._at_position:
-                if place <= position and not waiter.done():
-                    waiter.set_result(None)
-            self._at_position = [item for item in self._at_position if not item[1].done()]
-
-    async def _read_to_last(self, if_unknown: Position | None = None) -> None:
-        """Read up to what the broker holds now."""
-        with self._tail.held_open():
-            try:
-                async with asyncio.timeout(CONFIRM_SECONDS):
-                    await self._read_up_to(await self._tail.last_position(), if_unknown)
-            except TimeoutError as error:
-                raise Unavailable(f"the end of {self.name} was not read within {CONFIRM_SECONDS:.0f} s") from error
-
-    async def _read_up_to(self, last: Position | None, if_unknown: Position | None) -> None:
-        if last is None:  # after a reload some brokers name the open ledger's entry −1
-            last = if_unknown or (await self._log.stats()).last
-        if last is None or (self._fold.last is not None and self._fold.last >= last):
-            return
-        if if_unknown is None and self._fold.last is None and self._fold.started and (await self._log.stats()).last is None:
-            return  # an emptied log may still name its last entry, which nobody can read any more
-        if last == self._last_marker or await self._arrived(last, MARKER_SECONDS):
-            return
-        # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
-        behind = max(self._last_marker or BEFORE_ALL, self._fold.last or BEFORE_ALL)
-        readable = await self._log.last_readable(last, behind)
-        if readable is not None and readable > behind:
-            await self._arrived(readable, None)
-        if readable != last:
-            self._last_marker = last
-
-    async def _arrived(self, position: Position, seconds: float | None) -> bool:
-        """Wait until an entry is folded; False when it was not in time."""
-        if self._fold.last is not None and self._fold.last >= position:
-            return True
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._at_position.append((position, waiter))
-        try:
-            async with asyncio.timeout(seconds):
-                await waiter
-        except TimeoutError:
-            return False
-        finally:
-            self._at_position = [item for item in self._at_position if item[1] is not waiter]
-        return True
 
     # --- reading
 

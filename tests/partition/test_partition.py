@@ -350,8 +350,8 @@ async def test_who_gives_up_waiting_for_an_entry_leaves_no_waiter() -> None:
     log.read_delay = 60
     await append(ours, batch(b"1"))
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(theirs._read_to_last(), 0.05)
-    assert not theirs._at_position
+        await asyncio.wait_for(theirs._to_end.run(), 0.05)
+    assert not theirs._to_end._waiting
     ours.close()
     theirs.close()
 
@@ -462,7 +462,7 @@ async def test_a_retry_through_a_sidecar_that_has_not_looked_lately_is_recognise
 @pytest.mark.parametrize("roll", [False, True])
 async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers before 3.3 say that the last entry is one that no reader is given."""
-    monkeypatch.setattr("handler.partition.partition.MARKER_SECONDS", 0.05)
+    monkeypatch.setattr("handler.partition.read_to_end.MARKER_SECONDS", 0.05)
     log = MemoryLog()
     log.write(batch(b"0"))
     for _ in range(3):

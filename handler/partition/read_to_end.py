@@ -1,0 +1,84 @@
+"""Reading up to the last entry that the broker holds now, by the tail reader."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from handler.partition.fold import BEFORE_ALL, Fold
+from handler.partition.port import EntryLog
+from handler.partition.tail import TailReader
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import PulsarError, Unavailable
+
+# Half of a client's request time-out (30 s), so that it hears of it.
+READ_SECONDS: Final = 15.0
+# An entry that has not arrived by then is looked at by itself. A broker hands one out within 10 ms, a slow one within a second.
+MARKER_SECONDS: Final = 1.0
+
+
+class ReadToEnd:
+    def __init__(self, name: str, log_: EntryLog, tail: TailReader, fold: Fold) -> None:
+        self._name = name
+        self._log = log_
+        self._tail = tail
+        self._fold = fold
+        self._waiting: list[tuple[Position, asyncio.Future[None]]] = []
+        self._last_marker: Position | None = None  # a last entry that no reader is given; all before it is folded
+
+    async def run(self, if_unknown: Position | None = None) -> None:
+        """Return when everything is folded that the broker holds now. `if_unknown`: what was its last entry a moment ago."""
+        with self._tail.held_open():
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    await self._read_up_to(await self._tail.last_position(), if_unknown)
+            except TimeoutError as error:
+                raise Unavailable(f"the end of {self._name} was not read within {READ_SECONDS:.0f} s") from error
+
+    def reached(self, position: Position) -> None:
+        """The fold has come to `position`, by reading or by a receipt."""
+        if self._waiting:
+            for wanted, waiter in self._waiting:
+                if wanted <= position and not waiter.done():
+                    waiter.set_result(None)
+
+    def fail(self, reason: PulsarError) -> None:
+        """The partition serves no more."""
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(reason)
+
+    async def _read_up_to(self, last: Position | None, if_unknown: Position | None) -> None:
+        fold = self._fold
+        if last is None:  # after a reload some brokers name the open ledger's entry −1
+            last = if_unknown or (await self._log.stats()).last
+        if last is None or (fold.last is not None and fold.last >= last):
+            return
+        if if_unknown is None and fold.last is None and fold.started and (await self._log.stats()).last is None:
+            return  # an emptied log may still name its last entry, which nobody can read any more
+        if last == self._last_marker or await self._arrived(last, MARKER_SECONDS):
+            return
+        # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
+        behind = max(self._last_marker or BEFORE_ALL, fold.last or BEFORE_ALL)
+        readable = await self._log.last_readable(last, behind)
+        if readable is not None and readable > behind:
+            await self._arrived(readable, None)
+        if readable != last:
+            self._last_marker = last
+
+    async def _arrived(self, position: Position, seconds: float | None) -> bool:
+        """Wait until an entry is folded; False when it was not in time."""
+        if self._fold.last is not None and self._fold.last >= position:
+            return True
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((position, waiter))
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await waiter
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return False
+        finally:
+            self._waiting = [item for item in self._waiting if item[1] is not waiter]
+        return True
