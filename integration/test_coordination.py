@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicParti
 from confluent_kafka.admin import AdminClient
 
 from handler.config import GroupsConfig, KafkaConfig
-from handler.groups import balance
+from handler.coordination import balance
 from handler.groups.service import GroupService
 from handler.groups.shard import Phase
 from handler.pulsar.admin import PulsarAdmin

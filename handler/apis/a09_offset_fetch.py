@@ -20,7 +20,7 @@ from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place,
 from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.spread import Parts, spread
 from handler.apis.topics import find
-from handler.groups.errors import NotLeading
+from handler.coordination.errors import NotLeading
 from handler.groups.records import OffsetValue
 from handler.groups.shard import Offsets
 from handler.pulsar.errors import PulsarError, TopicMissing

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.late import LATE_COORDINATOR, in_time
-from handler.groups.errors import NotLeading
+from handler.coordination.errors import NotLeading
 from handler.groups.service import Node
 
 GROUP: Final = 0

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.groups import coordinated
-from handler.groups.errors import NotLeading
+from handler.coordination.errors import NotLeading
 
 
 def _handle(services: Services, call: Call) -> Answer:

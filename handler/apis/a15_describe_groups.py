@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.spread import Parts, spread
+from handler.coordination.errors import NotLeading
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import State
-from handler.groups.errors import NotLeading
 
 NOT_FOUND_SINCE: Final = 6
 

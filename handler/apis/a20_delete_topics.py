@@ -15,8 +15,8 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.coordination.directory import Leader
 from handler.fleet.peers import PeerUnavailable
-from handler.groups.directory import Leader
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import InvalidTopicName, TopicName

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.groups import pulsar_partitions
 from handler.apis.spread import Parts, spread
-from handler.groups.errors import NotLeading
+from handler.coordination.errors import NotLeading
 
 
 async def _delete(services: Services, group_id: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from kio.schema.errors import ErrorCode
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
 from handler.apis.spread import Parts, spread
+from handler.coordination.errors import NotLeading
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import NOTHING, ConsumerMember
-from handler.groups.errors import NotLeading
 from handler.groups.records.consumer import Assignment
 
 CLASSIC_MEMBER: Final = 0

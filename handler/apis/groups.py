@@ -19,10 +19,10 @@ from kio.schema.errors import ErrorCode
 from handler.apis.api import Answer, Call, Handler, Result, Services, Told
 from handler.apis.promise import Promise
 from handler.apis.topics import learn, resolve
+from handler.coordination.directory import Leader
+from handler.coordination.errors import NotLeading
 from handler.fleet.peers import PeerUnavailable
 from handler.groups.coordinator import Coordinator
-from handler.groups.directory import Leader
-from handler.groups.errors import NotLeading
 from handler.groups.shard import TopicPartition
 from handler.telemetry import metrics
 from handler.topics.names import TopicName

@@ -16,8 +16,8 @@ from kio.serial import entity_reader, entity_writer
 from handler.apis.api import Answer, Call, Services
 from handler.apis.groups import forward
 from handler.apis.late import LATE_GROUP, in_time
-from handler.groups.directory import Leader
-from handler.groups.errors import NotLeading
+from handler.coordination.directory import Leader
+from handler.coordination.errors import NotLeading
 from handler.wire.headers import read_header, response_header
 
 log = logging.getLogger(__name__)

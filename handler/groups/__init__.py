@@ -1,12 +1,11 @@
-"""Consumer groups: Kafka's coordinator, with its log in a Pulsar topic and Pulsar's election.
+"""Consumer groups: Kafka's coordinator, with its log in a Pulsar topic and Pulsar's election (see `coordination`).
 
 records/    Kafka's records of `__consumer_offsets`    adopted    what Kafka-on-Pulsar wrote there
 classic/    the classic protocol, pure                 consumer/  the consumer protocol (KIP-848), pure
 machine     what a group's machine is to its shard     deadlines  what is due when
 expiry      offsets that outlived their group          restored   groups made of their records
 conversion  which kind a joining member finds          topics     what is known of the topics groups consume
-log         one partition of the topic, for a term     shard      its groups and offsets while we lead it
-election    who leads a shard                          directory  who leads the others
+shard       groups and offsets of one partition of the topic, while we lead it
 coordinator what clients ask                           consumers  what members of consumer groups ask
 service     all of it together
 """

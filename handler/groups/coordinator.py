@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
+from handler.coordination.errors import NotLeading
+from handler.coordination.term_log import TermLog
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.checks import KEY_BYTES
@@ -24,10 +26,8 @@ from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumers import Consumers
 from handler.groups.conversion import classic_group
 from handler.groups.effects import Group
-from handler.groups.errors import NotLeading
 from handler.groups.expiry import expired
 from handler.groups.informed import Informed
-from handler.groups.log import TermLog
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
 from handler.groups.shard import Offsets, Phase, Shard, Surroundings, TopicPartition
@@ -104,7 +104,7 @@ class Coordinator:
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumers = Consumers(self.leading, self.informed, now)
 
-    def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog]]]) -> None:
+    def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
         self.shards = [Shard(name, open_log, self._around) for name, open_log in logs]
         self._beat_at = self._awake_clock()

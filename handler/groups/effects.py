@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
+from handler.coordination.errors import NotLeading
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
 from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, Write
 from handler.groups.consumer.migration import CannotMigrate, to_classic
-from handler.groups.errors import NotLeading
 from handler.groups.machine import Reply
 from handler.groups.records import GroupKey, Record
 from handler.groups.records.consumer import TargetEpochKey

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from handler.coordination.errors import NotLeading
 from handler.groups.consumer.members import Needs
-from handler.groups.errors import NotLeading
 from handler.groups.topics import TopicBook
 from handler.pulsar.errors import PulsarError
 

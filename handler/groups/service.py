@@ -17,14 +17,15 @@ from typing import Final, NamedTuple, Protocol
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
-from handler.groups.balance import Balance
+from handler.coordination.balance import Balance
+from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
+from handler.coordination.election import Election
+from handler.coordination.errors import NotLeading
+from handler.coordination.term_log import PulsarTermLog
 from handler.groups.coordinator import Coordinator, OnCommitted
-from handler.groups.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
-from handler.groups.election import Election
-from handler.groups.errors import NotLeading
-from handler.groups.log import PulsarTermLog
 from handler.groups.machine import Now
-from handler.groups.records import partition_of
+from handler.groups.records import Record, partition_of
+from handler.groups.records.codec import GroupRecords
 from handler.groups.shard import Phase, Shard
 from handler.groups.topics import TopicBook, TopicSource
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
@@ -37,6 +38,9 @@ log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
 TOPIC: Final = "__consumer_offsets"
+# Seen by Pulsar's operators, and the same in every sidecar.
+SUBSCRIPTION: Final = "kafka-sidecar-groups"
+PRODUCER: Final = "kafka-groups"
 BEAT_SECONDS: Final = 1.0
 READY_SECONDS: Final = 10.0
 ELECTION_SECONDS: Final = 5.0
@@ -81,7 +85,7 @@ class GroupService:
         self._topic = f"persistent://{config.namespace}/{TOPIC}"
         self.name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
         self.control_address = ""  # where others reach this one, known once it listens
-        self._directory = Directory(admin, self._topic, self.name, self._loop.time)
+        self._directory = Directory(admin, self._topic, SUBSCRIPTION, self.name, self._loop.time)
         self._elections: list[Election] = []
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._standing = KeptAlive("candidacy", "consumer groups", self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
@@ -217,16 +221,17 @@ class GroupService:
             CONTROL.encode(): self.control_address.encode(),
         }  # fmt: skip
         topics = [f"{self._topic}-partition-{index}" for index in range(partitions)]
-        self.coordinator.begin(
-            [(f"{TOPIC}-{index}", partial(PulsarTermLog, self._client, self._admin, topic)) for index, topic in enumerate(topics)]
-        )
+        self.coordinator.begin([(f"{TOPIC}-{index}", partial(self._open_log, topic)) for index, topic in enumerate(topics)])
         for topic, shard in zip(topics, self.coordinator.shards, strict=True):
-            self._elections.append(Election(self._client, topic, self.name, metadata, shard, lambda: self._now().wall))
+            self._elections.append(Election(self._client, topic, SUBSCRIPTION, self.name, metadata, shard, lambda: self._now().wall))
         self._balance = Balance(self.name, partitions)
         for task in self._beating:
             task.start()
         self._stood.set()
         log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic)
+
+    def _open_log(self, topic: str) -> PulsarTermLog[Record]:
+        return PulsarTermLog(self._client, self._admin, topic, GroupRecords(), PRODUCER)
 
     async def _partitions(self) -> int:
         """The partitions of the topic, which is made if it isn't there; what is there keeps its count."""

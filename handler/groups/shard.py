@@ -21,12 +21,12 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
+from handler.coordination.errors import NotLeading
+from handler.coordination.term_log import TermLog
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup, Times
 from handler.groups.consumer.members import Topics
 from handler.groups.effects import Effects, Group
-from handler.groups.errors import NotLeading
-from handler.groups.log import TermLog
 from handler.groups.machine import Now
 from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
 from handler.groups.restored import restored
@@ -70,7 +70,7 @@ def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
 
 
 class Shard:
-    def __init__(self, name: str, open_log: Callable[[], TermLog], around: Surroundings) -> None:
+    def __init__(self, name: str, open_log: Callable[[], TermLog[Record]], around: Surroundings) -> None:
         self.name = name
         self.phase = Phase.WAITING
         self.groups: dict[str, Group] = {}
@@ -82,7 +82,7 @@ class Shard:
         self._around = around
         self.now = around.now
         self._loop = asyncio.get_running_loop()
-        self._log: TermLog | None = None
+        self._log: TermLog[Record] | None = None
         self._elected = False
         self._term = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         # By group: when it wants to be woken, and the timer. uvloop's handle of a time that is past has no `when`.
@@ -183,7 +183,7 @@ class Shard:
                 self.groups[group_id] = self.new_group(group_id)
         return leftovers
 
-    async def _write_again(self, taken: TermLog) -> None:
+    async def _write_again(self, taken: TermLog[Record]) -> None:
         """Before anything else is written: what Kafka-on-Pulsar left, in the form that compaction keeps."""
         adopted, self._adopted = self._adopted, {}
         records = []
@@ -201,7 +201,7 @@ class Shard:
                 raise Unavailable("the producer was lost")
         taken.forget_adopted()
 
-    def _lost(self, lost: TermLog, reason: PulsarError) -> None:
+    def _lost(self, lost: TermLog[Record], reason: PulsarError) -> None:
         """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
         if self._log is not lost:
             return

@@ -12,10 +12,10 @@ import uvloop
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
+from handler.coordination.errors import NotLeading
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
-from handler.groups.errors import NotLeading
 from handler.groups.machine import Now
 from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from kio.schema.errors import ErrorCode
 
+from handler.coordination.errors import NotLeading
 from handler.groups import informed as module
 from handler.groups.consumer.members import Needs
-from handler.groups.errors import NotLeading
 from handler.groups.informed import QUEUE_LENGTH, Informed
 from handler.groups.topics import TopicBook
 from tests.support.memory_topics import MemoryTopics

@@ -11,11 +11,11 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
+from handler.coordination.errors import NotLeading
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer, sync_refused
 from handler.groups.consumer.members import JOINING, LEAVING, Beat, BeatAnswer
 from handler.groups.coordinator import Coordinator
 from handler.groups.effects import Group
-from handler.groups.errors import NotLeading
 from handler.groups.machine import Now
 from handler.groups.records import read_record
 from handler.groups.records.subscription import read_parts, write_parts

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from handler.groups.log import OnRecord, TermLog
+from handler.coordination.term_log import OnRecord, TermLog
 from handler.groups.records import Record, read_record, write_key, write_value
 from handler.pulsar.errors import Fenced, PulsarError, Unavailable
 
@@ -36,11 +36,11 @@ class MemoryOffsets:
         cut, self.cut_next = self.cut_next, None
         return cut
 
-    def open(self) -> TermLog:
+    def open(self) -> TermLog[Record]:
         return MemoryTermLog(self)
 
 
-class MemoryTermLog(TermLog):
+class MemoryTermLog(TermLog[Record]):
     def __init__(self, offsets: MemoryOffsets) -> None:
         self._offsets = offsets
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
@@ -54,7 +54,7 @@ class MemoryTermLog(TermLog):
         if before is not None:
             before.lose(Fenced("another has taken it"))
 
-    async def read(self, on_record: OnRecord) -> None:
+    async def read(self, on_record: OnRecord[Record]) -> None:
         await asyncio.sleep(0)
         for key, value in list(self._offsets.stored):
             record = read_record(key, value)

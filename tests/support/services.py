@@ -18,8 +18,8 @@ from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.groups import settled
 from handler.apis.order import Order
 from handler.config import GroupsConfig, KafkaConfig
+from handler.coordination.directory import Leader
 from handler.groups.coordinator import Coordinator
-from handler.groups.directory import Leader
 from handler.groups.machine import Now
 from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook

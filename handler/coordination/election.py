@@ -8,29 +8,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from handler.groups.balance import claim_priority, newcomer_priority
-from handler.groups.shard import Shard
+from handler.coordination.balance import claim_priority, newcomer_priority
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
 
-SUBSCRIPTION: Final = "kafka-sidecar-groups"
 FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
+
+
+class Elected(Protocol):
+    """A shard, as it hears of its elections."""
+
+    def elect(self) -> None: ...
+    def depose(self, reason: str) -> None: ...
 
 
 class Election:
     """A candidate for one shard, for as long as it runs."""
 
     def __init__(
-        self, client: PulsarClient, topic: str, name: str, metadata: dict[bytes, bytes], shard: Shard,
+        self, client: PulsarClient, topic: str, subscription: str, name: str, metadata: dict[bytes, bytes], shard: Elected,
         wall_clock: Callable[[], int],
     ) -> None:  # fmt: skip
         self._client = client
         self._topic = topic
+        self._subscription = subscription
         self._name = name
         self._priority = newcomer_priority(wall_clock())
         self._metadata = metadata
@@ -44,7 +50,7 @@ class Election:
         """Until the broker ends it: whoever stands no more leads no more."""
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
-            candidate = await self._client.candidate(self._topic, SUBSCRIPTION, self._name, self._priority, self, self._metadata)
+            candidate = await self._client.candidate(self._topic, self._subscription, self._name, self._priority, self, self._metadata)
             try:
                 self._task.backoff.reset()
                 raise await ended

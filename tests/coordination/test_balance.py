@@ -8,7 +8,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.groups.balance import CLAIM_AGAIN_SECONDS, CLAIM_SECONDS, STABLE_SECONDS, Balance, claim_priority, leaders, newcomer_priority
+from handler.coordination.balance import (
+    CLAIM_AGAIN_SECONDS,
+    CLAIM_SECONDS,
+    STABLE_SECONDS,
+    Balance,
+    claim_priority,
+    leaders,
+    newcomer_priority,
+)
 
 NAMES = st.lists(st.text("abcdef0123456789", min_size=8, max_size=8), min_size=1, max_size=12, unique=True)
 NOW = 1_800_000_000_000  # milliseconds

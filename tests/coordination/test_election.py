@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from handler.groups.directory import Leader, active_consumer
-from handler.groups.election import SUBSCRIPTION, Election
+from handler.coordination.directory import Leader, active_consumer
+from handler.coordination.election import Election
+
+SUBSCRIPTION = "leaders"
 
 
 def _stats(active: str, *consumers: dict[str, Any]) -> dict[str, Any]:
@@ -18,14 +20,14 @@ def _stats(active: str, *consumers: dict[str, Any]) -> dict[str, Any]:
 def test_the_active_consumer_s_metadata_say_where_it_is() -> None:
     metadata = {"kafka.advertised": "host:9092", "kafka.node": "3", "kafka.control": "host:9094"}
     stats = _stats("b", {"consumerName": "a", "metadata": {}}, {"consumerName": "b", "metadata": metadata})
-    assert active_consumer(stats) == Leader("b", 3, "host:9092", "host:9094")
+    assert active_consumer(stats, SUBSCRIPTION) == Leader("b", 3, "host:9092", "host:9094")
 
 
 def test_stats_without_a_leader_name_none() -> None:
-    assert active_consumer({}) is None
-    assert active_consumer({"subscriptions": {}}) is None
-    assert active_consumer(_stats("gone", {"consumerName": "a"})) is None
-    assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None})) == Leader("a", 0, "", "")
+    assert active_consumer({}, SUBSCRIPTION) is None
+    assert active_consumer({"subscriptions": {}}, SUBSCRIPTION) is None
+    assert active_consumer(_stats("gone", {"consumerName": "a"}), SUBSCRIPTION) is None
+    assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None}), SUBSCRIPTION) == Leader("a", 0, "", "")
 
 
 class _Candidate:
@@ -63,9 +65,9 @@ class _Shard:
 
 @pytest.mark.parametrize("while_it_joins", [False, True])
 async def test_who_claims_a_shard_has_one_candidate_for_it(while_it_joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.groups.election.FIRST_DELAY", 0.001)
+    monkeypatch.setattr("handler.coordination.election.FIRST_DELAY", 0.001)
     broker, shard = _Broker(), _Shard()
-    election = Election(cast(Any, broker), "t", "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)
+    election = Election(cast(Any, broker), "t", SUBSCRIPTION, "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)
     if not while_it_joins:
         broker.let_in.set()
     await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""One partition of `__consumer_offsets` as a coordinator uses it: taken, read to its end, written.
+"""One shard of an internal topic as its leader uses it: taken, read to its end, written.
 
 `TermLog` is what a term needs; the tests have a twin of it. Whoever takes a log writes a marker as its
 first entry and reads up to it: producers before are gone by then, so nothing of theirs comes behind
@@ -13,10 +13,9 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
-from handler.groups.adopted import AdoptedBatches
-from handler.groups.records import Record, read_record, write_key, write_value
+from handler.coordination.codec import Codec, Pair
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
@@ -39,11 +38,12 @@ METADATA_ALLOWANCE: Final = 1_024
 NOWHERE: Final = Position(-1, -1)
 
 
-# A record, and whether it is in a form that compaction would lose (see `adopted`).
-OnRecord = Callable[[Record, bool], None]
+R = TypeVar("R")
+# A record, and whether it is in a form that compaction would lose (see `codec.Adoption`).
+OnRecord = Callable[[R, bool], None]
 
 
-class TermLog(Protocol):
+class TermLog(Protocol[R]):
     """A log for one term. Every call may raise PulsarError; once it is `lost` nothing is written any more."""
 
     lost: PulsarError | None
@@ -51,17 +51,18 @@ class TermLog(Protocol):
     def fail(self, reason: PulsarError) -> None: ...
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None: ...
-    async def read(self, on_record: OnRecord) -> None: ...
-    def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None: ...
+    async def read(self, on_record: OnRecord[R]) -> None: ...
+    def append(self, records: Sequence[R], stored: Callable[[], None]) -> None: ...
     def forget_adopted(self) -> None: ...
-    def fits(self, record: Record) -> bool: ...
+    def fits(self, record: R) -> bool: ...
     def oldest_write(self) -> float | None: ...
-    def after_writes(self, done: Callable[[], None]) -> None: ...
     def close(self) -> None: ...
 
 
-class PulsarTermLog(TermLog):
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str) -> None:
+class PulsarTermLog(TermLog[R]):
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, codec: Codec[R], producer: str) -> None:
+        self._codec = codec
+        self._producer_name = producer
         self._client = client
         self._admin = admin
         self._topic = topic
@@ -84,17 +85,19 @@ class PulsarTermLog(TermLog):
         not who is about to come. And brokers before 2.11 take that mode for no mode at all.
         """
         self._on_lost = on_lost
-        name = f"kafka-groups-{uuid.uuid4().hex[:16]}"  # a new one each time: a deduplicating broker must know none of its sequences
+        name = (
+            f"{self._producer_name}-{uuid.uuid4().hex[:16]}"  # a new one each time: a deduplicating broker must know none of its sequences
+        )
         self._producer = await self._client.producer(
             self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
         )
         self._send([(MARKER_KEY, name.encode())])
 
-    async def read(self, on_record: OnRecord) -> None:
+    async def read(self, on_record: OnRecord[R]) -> None:
         """Everything up to the marker, in order; of what was compacted only the last of each key."""
         before = await self._admin.compacted_ledger(self._topic)
         self._adopted_keys.clear()
-        reading = _Reading(on_record, self._marker_at, self._adopted_keys)
+        reading = _Reading(self._topic, self._codec, on_record, self._marker_at, self._adopted_keys)
         reader = await self._client.reader(self._topic, None, reading, compacted=True, purpose="load")
         try:
             await reading.to_marker(reader)
@@ -104,12 +107,12 @@ class PulsarTermLog(TermLog):
             # What was read of before it may since have been deleted, and the deletion be compacted away.
             raise Unavailable(f"{self._topic} was compacted while it was read")
 
-    def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
+    def append(self, records: Sequence[R], stored: Callable[[], None]) -> None:
         """Write records as one entry, if they fit into one; `stored` is called in the order of the appends."""
-        messages = [(write_key(key), None if value is None else write_value(value)) for key, value in records]
+        messages = [self._codec.write(record) for record in records]
         assert self._producer is not None
         room = self._producer.max_message_size - METADATA_ALLOWANCE
-        part: list[tuple[bytes, bytes | None]] = []
+        part: list[Pair] = []
         used = 0
         for key, value in messages:
             size = _size(key, value)
@@ -124,11 +127,10 @@ class PulsarTermLog(TermLog):
             self._send(part)
         self.after_writes(stored)
 
-    def fits(self, record: Record) -> bool:
+    def fits(self, record: R) -> bool:
         """Whether a record can be written at all."""
         assert self._producer is not None
-        value = None if record.value is None else write_value(record.value)
-        return _size(write_key(record.key), value) <= self._producer.max_message_size - METADATA_ALLOWANCE
+        return _size(*self._codec.write(record)) <= self._producer.max_message_size - METADATA_ALLOWANCE
 
     def oldest_write(self) -> float | None:
         """Since when a write has waited for its receipt."""
@@ -147,7 +149,7 @@ class PulsarTermLog(TermLog):
         for key in sorted(keys):
             self._send([(key, None)])
 
-    def _send(self, messages: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def _send(self, messages: Sequence[Pair]) -> None:
         if self._producer is None:
             raise Unavailable(f"{self._topic} is not taken")
         payload = write_batch(messages, time.time_ns() // 1_000_000)
@@ -199,13 +201,17 @@ def _size(key: bytes, value: bytes | None) -> int:
     return 2 * len(key) + len(value or b"") + 64
 
 
-class _Reading:
+class _Reading(Generic[R]):
     """A reader on its way to the marker."""
 
-    def __init__(self, on_record: OnRecord, marker_at: asyncio.Future[Position], adopted_keys: set[bytes]) -> None:
+    def __init__(
+        self, topic: str, codec: Codec[R], on_record: OnRecord[R], marker_at: asyncio.Future[Position], adopted_keys: set[bytes]
+    ) -> None:
+        self._topic = topic
+        self._codec = codec
         self._on_record = on_record
-        self._adopted = AdoptedBatches()
-        self._adopted_keys = adopted_keys  # under which its batches stand, and nothing of ours
+        self._adoption = codec.adoption()
+        self._adopted_keys = adopted_keys  # under which adopted messages stand, and nothing of ours
         self._marker_at = marker_at
         self._entries: deque[RawEntry] = deque()  # no more than was granted
         self._reached: Position | None = None
@@ -225,7 +231,7 @@ class _Reading:
             entry = self._entries.popleft()
             if self._reached is not None and entry.position <= self._reached:
                 continue  # the dispatcher began again
-            messages, count = _messages(entry)
+            messages, count = self._messages(entry)
             for message in messages:
                 self._tell(message, entry.position)
                 await pace.rest()
@@ -255,15 +261,24 @@ class _Reading:
         if message.key is None or message.key == MARKER_KEY:
             return
         try:
-            pairs = self._adopted.records(message.value) if message.value else None
+            pairs = self._adoption.records(message.value) if message.value else None
             (self._adopted_keys.discard if pairs is None else self._adopted_keys.add)(message.key)
             for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
-                record = read_record(key, value)
+                record = self._codec.read(key, value)
                 if record is not None:
                     self._on_record(record, pairs is not None)
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
-            log.error("a message in entry %s of __consumer_offsets is passed over: %s", position, error)
+            log.error("a message in entry %s of %s is passed over: %s", position, self._topic, error)
+
+    def _messages(self, entry: RawEntry) -> tuple[list[Message], int]:
+        """The messages of an entry, and how many permits it cost."""
+        try:
+            return read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.error("entry %s of %s can't be read and is passed over: %s", entry.position, self._topic, error)
+            return [], 1
 
     # --- from the reader
 
@@ -274,13 +289,3 @@ class _Reading:
     def on_end(self, reason: PulsarError) -> None:
         self._ended = reason
         self._news.set()
-
-
-def _messages(entry: RawEntry) -> tuple[list[Message], int]:
-    """The messages of an entry, and how many permits it cost."""
-    try:
-        return read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
-    except Exception as error:  # anybody may have written it
-        metrics.UNREADABLE_ENTRIES.inc()
-        log.error("entry %s of __consumer_offsets can't be read and is passed over: %s", entry.position, error)
-        return [], 1

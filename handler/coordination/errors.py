@@ -1,4 +1,4 @@
-"""What a request for a group may be told instead of an answer."""
+"""What a request may be told instead of an answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 
 class NotLeading(Exception):
-    """This process does not coordinate the group, or not yet."""
+    """This process does not lead the shard that the request is about, or not yet."""
 
     def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)

@@ -9,10 +9,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
-from handler.groups.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
-from handler.groups.election import SUBSCRIPTION
-from handler.groups.errors import NotLeading
-from handler.groups.service import GroupService
+from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
+from handler.coordination.errors import NotLeading
+from handler.groups.service import SUBSCRIPTION, GroupService
 from handler.pulsar.errors import PulsarError, Unavailable
 from tests.support.memory_topics import MemoryTopics
 
@@ -51,7 +50,7 @@ class Clock:
 
 async def test_those_who_ask_at_a_time_share_the_answer_for_a_moment() -> None:
     admin, clock = Admin(), Clock()
-    directory = Directory(cast(Any, admin), "t", "me", clock)
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
     found = await asyncio.gather(*(directory.leader(0) for _ in range(20)))
     assert {leader.name for leader in found if leader} == {"a"}
     assert admin.questions == 1
@@ -64,7 +63,7 @@ async def test_those_who_ask_at_a_time_share_the_answer_for_a_moment() -> None:
 
 async def test_a_failure_is_told_to_all_who_ask_in_the_same_moment() -> None:
     admin, clock = Admin(), Clock()
-    directory = Directory(cast(Any, admin), "t", "me", clock)
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
     admin.answer = Unavailable("no broker")
     for _ in range(50):  # as one who waits for an election asks
         with pytest.raises(Unavailable):
@@ -77,7 +76,7 @@ async def test_a_failure_is_told_to_all_who_ask_in_the_same_moment() -> None:
 
 async def test_a_quiet_look_that_failed_does_not_make_old_news_fresh() -> None:
     admin, clock = Admin(), Clock()
-    directory = Directory(cast(Any, admin), "t", "me", clock)
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
     assert await directory.leader(0) is not None
     clock.now += STALE_SECONDS
     admin.answer = Unavailable("no broker")

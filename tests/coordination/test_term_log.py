@@ -10,8 +10,9 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from crc32c import crc32c
 
-from handler.groups.log import MARKER_KEY, _Reading
+from handler.coordination.term_log import MARKER_KEY, _Reading
 from handler.groups.records import OffsetKey, OffsetValue, Record, write_key, write_value
+from handler.groups.records.codec import GroupRecords
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.messages import read_messages, write_batch
@@ -39,7 +40,7 @@ class Log:
         self.marker: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         self.records: list[tuple[Record, bool]] = []
         self.keys: set[bytes] = set()
-        self.reading = _Reading(lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys)
+        self.reading = _Reading("t", GroupRecords(), lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys)
         self.granted = 0
         self.task = asyncio.create_task(self.reading.to_marker(cast(Any, self)))
 
@@ -84,7 +85,7 @@ async def test_a_reader_that_is_lost_ends_the_reading() -> None:
 
 
 async def test_silence_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.groups.log.SILENCE_SECONDS", 0.02)
+    monkeypatch.setattr("handler.coordination.term_log.SILENCE_SECONDS", 0.02)
     with pytest.raises(Unavailable, match="nothing came"):
         await asyncio.wait_for(Log().task, 1)
 

@@ -1,4 +1,4 @@
-"""Who coordinates which shard, from the stats of `__consumer_offsets`."""
+"""Who leads which shard of an internal topic, from its stats."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from handler.groups.election import SUBSCRIPTION
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.errors import PulsarError
 from handler.tasks import Shared
@@ -32,7 +31,8 @@ class Leader(NamedTuple):
 
 
 class Directory:
-    def __init__(self, admin: PulsarAdmin, topic: str, own_name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, admin: PulsarAdmin, topic: str, subscription: str, own_name: str, clock: Callable[[], float]) -> None:
+        self._subscription = subscription
         self._admin = admin
         self._topic = topic
         self._own_name = own_name
@@ -100,16 +100,18 @@ class Directory:
             self._failure, self._failed_at = error, self._clock()
             raise
         self._failure = None
-        self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one)) is not None}
-        self._others = {one.name: one for stats_ in stats.values() for one in candidates(stats_) if one.name != self._own_name}
+        self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
+        self._others = {
+            one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription) if one.name != self._own_name
+        }
         self._learnt_at = self._clock()
         self._known_since = {name: self._known_since.get(name, self._learnt_at) for name in self._others}
 
 
-def candidates(stats: Mapping[str, Any]) -> list[Leader]:
+def candidates(stats: Mapping[str, Any], subscription: str) -> list[Leader]:
     """The candidates in the stats of one partition."""
     found = []
-    for consumer in _subscription(stats).get("consumers") or ():
+    for consumer in _subscription(stats, subscription).get("consumers") or ():
         metadata = consumer.get("metadata") or {}
         node = metadata.get(NODE, "0")
         place = metadata.get(ADVERTISED, ""), metadata.get(CONTROL, "")
@@ -117,11 +119,11 @@ def candidates(stats: Mapping[str, Any]) -> list[Leader]:
     return found
 
 
-def active_consumer(stats: Mapping[str, Any]) -> Leader | None:
+def active_consumer(stats: Mapping[str, Any], subscription: str) -> Leader | None:
     """The one of them that is elected."""
-    active = _subscription(stats).get("activeConsumerName")
-    return next((one for one in candidates(stats) if one.name == active), None)
+    active = _subscription(stats, subscription).get("activeConsumerName")
+    return next((one for one in candidates(stats, subscription) if one.name == active), None)
 
 
-def _subscription(stats: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (stats.get("subscriptions") or {}).get(SUBSCRIPTION) or {}
+def _subscription(stats: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return (stats.get("subscriptions") or {}).get(name) or {}

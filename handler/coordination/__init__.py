@@ -1,0 +1,8 @@
+"""An elected term over an internal topic: who leads a shard of it, the log that only the leader writes, where leaders are.
+
+It knows neither groups nor what their records mean: they bring a codec and are told of elections.
+
+election    one candidate for one shard     balance    who is to lead which, and who moves when
+directory   who leads what, from stats      term_log   one shard's log, for one term
+codec       what a user's records are to the log
+"""

@@ -1,0 +1,30 @@
+"""What the records of an internal topic are to its log: messages with a key, of which compaction keeps the last."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+R = TypeVar("R")
+
+# A key and its value; without one the key is deleted.
+Pair = tuple[bytes, bytes | None]
+
+
+class Adoption(Protocol):
+    """Messages that another program has left in the topic, in a form of its own, in the order of the log."""
+
+    def records(self, value: bytes) -> list[Pair] | None:
+        """The records that a message holds; None where it is one of ours."""
+        ...
+
+
+class Codec(Protocol[R]):
+    def write(self, record: R) -> Pair: ...
+
+    def read(self, key: bytes, value: bytes | None) -> R | None:
+        """None for a kind of record that is not known. May raise ProtocolError."""
+        ...
+
+    def adoption(self) -> Adoption:
+        """A new one for each reading of the log."""
+        ...

@@ -1,0 +1,18 @@
+"""The records of `__consumer_offsets` as the log has them: ours, and what Kafka-on-Pulsar has left."""
+
+from __future__ import annotations
+
+from handler.coordination.codec import Adoption, Codec, Pair
+from handler.groups.adopted import AdoptedBatches
+from handler.groups.records import Record, read_record, write_key, write_value
+
+
+class GroupRecords(Codec[Record]):
+    def write(self, record: Record) -> Pair:
+        return write_key(record.key), None if record.value is None else write_value(record.value)
+
+    def read(self, key: bytes, value: bytes | None) -> Record | None:
+        return read_record(key, value)
+
+    def adoption(self) -> Adoption:
+        return AdoptedBatches()
