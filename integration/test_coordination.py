@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination import balance
+from handler.coordination.term import Phase
 from handler.groups.service import GroupService
-from handler.groups.shard import Phase
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.telemetry import metrics
@@ -275,7 +275,7 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
         return GroupService(client, admin, config, kafka, catalog, lambda key, value: None)
 
     def leads(service: GroupService) -> int:
-        return sum(shard.phase is Phase.LEADING for shard in service.coordinator.shards)
+        return sum(shard.term.phase is Phase.LEADING for shard in service.coordinator.shards)
 
     async def until(shares: list[int]) -> None:
         async with asyncio.timeout(60):

@@ -2,6 +2,7 @@
 
 It knows neither groups nor what their records mean: they bring a codec and are told of elections.
 
+term        loading, leading, writing; what it is about is told what is replayed, stored and over
 election    one candidate for one shard     balance    who is to lead which, and who moves when
 directory   who leads what, from stats      term_log   one shard's log, for one term
 codec       what a user's records are to the log

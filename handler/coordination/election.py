@@ -21,7 +21,7 @@ MAX_DELAY: Final = 5.0
 
 
 class Elected(Protocol):
-    """A shard, as it hears of its elections."""
+    """Who hears of the election: the shard's term."""
 
     def elect(self) -> None: ...
     def depose(self, reason: str) -> None: ...
@@ -31,7 +31,7 @@ class Election:
     """A candidate for one shard, for as long as it runs."""
 
     def __init__(
-        self, client: PulsarClient, topic: str, subscription: str, name: str, metadata: dict[bytes, bytes], shard: Elected,
+        self, client: PulsarClient, topic: str, subscription: str, name: str, metadata: dict[bytes, bytes], elected: Elected,
         wall_clock: Callable[[], int],
     ) -> None:  # fmt: skip
         self._client = client
@@ -40,7 +40,7 @@ class Election:
         self._name = name
         self._priority = newcomer_priority(wall_clock())
         self._metadata = metadata
-        self._shard = shard
+        self._elected = elected
         self._wall_clock = wall_clock  # milliseconds
         self._ended: asyncio.Future[PulsarError] | None = None
         self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
@@ -57,7 +57,7 @@ class Election:
             finally:
                 candidate.close()
         except Exception as error:
-            self._shard.depose(str(error))
+            self._elected.depose(str(error))
             raise
 
     def claim(self) -> None:
@@ -68,7 +68,7 @@ class Election:
     def close(self) -> None:
         """Stand no more: another is elected at once."""
         self._task.stop()
-        self._shard.depose("this sidecar stops")
+        self._elected.depose("this sidecar stops")
 
     # --- from the subscription
 
@@ -77,9 +77,9 @@ class Election:
 
     def on_active(self, active: bool) -> None:
         if active:
-            self._shard.elect()
+            self._elected.elect()
         else:
-            self._shard.depose("the election chose another")
+            self._elected.depose("the election chose another")
 
     def on_end(self, reason: PulsarError) -> None:
         if self._ended is not None and not self._ended.done():

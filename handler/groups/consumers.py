@@ -9,6 +9,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from handler.coordination.term import Phase
 from handler.errors import ProtocolError
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer, sync_refused
@@ -20,7 +21,7 @@ from handler.groups.conversion import consumer_group
 from handler.groups.informed import Informed
 from handler.groups.machine import Now
 from handler.groups.records import subscribed_topics
-from handler.groups.shard import Phase, Shard
+from handler.groups.shard import Shard
 from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
@@ -181,6 +182,6 @@ def _answered(group_id: str, member_id: str, told: Callable[[BeatAnswer], None],
 
 
 def _consumer_groups(shard: Shard) -> list[ConsumerGroup]:
-    if shard.phase is not Phase.LEADING:
+    if shard.term.phase is not Phase.LEADING:
         return []
     return [group for group in shard.groups.values() if isinstance(group, ConsumerGroup) and group.group_id not in shard.oversized]

@@ -18,6 +18,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
+from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.consumer import classic_members
@@ -30,7 +31,7 @@ from handler.groups.expiry import expired
 from handler.groups.informed import Informed
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
-from handler.groups.shard import Offsets, Phase, Shard, Surroundings, TopicPartition
+from handler.groups.shard import Offsets, Shard, Surroundings, TopicPartition
 from handler.groups.topics import TopicBook
 from handler.telemetry import metrics
 
@@ -121,7 +122,7 @@ class Coordinator:
             raise NotLeading(ErrorCode.invalid_group_id)
         self._is_awake()
         shard = self.shard_of(group_id)
-        shard.check_leading()
+        shard.term.check_leading()
         return shard
 
     def _is_awake(self) -> bool:
@@ -132,7 +133,7 @@ class Coordinator:
         log.warning("this process stood still for %.0f s: all groups are loaded again", stood)
         self._beat_at = self._awake_clock()
         for shard in self.shards:
-            shard.restart("the process stood still")
+            shard.term.restart("the process stood still")
         return False
 
     def beat(self) -> None:
@@ -141,11 +142,11 @@ class Coordinator:
         now = self._now()
         self._beat_at = self._awake_clock()
         for shard in self.shards:
-            shard.give_up_on_silence(now.clock)
+            shard.term.give_up_on_silence(now.clock)
         while self._committing and self._committing[0].deadline <= now.clock:
             # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
             self._committing.popleft().tell(ErrorCode.coordinator_not_available)
-        leading = [shard for shard in self.shards if shard.phase is Phase.LEADING]
+        leading = [shard for shard in self.shards if shard.term.phase is Phase.LEADING]
         metrics.GROUP_SHARDS.set(len(leading))
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
         metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
@@ -205,7 +206,7 @@ class Coordinator:
         errors: list[ErrorCode] = []
         leave = partial(classic_members.leave, group) if isinstance(group, ConsumerGroup) else partial(group.leave, self._now())
         shard.handle(group, lambda: errors.extend(leave(leaving)))
-        shard.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
+        shard.term.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
 
     # --- offsets
 
@@ -228,7 +229,7 @@ class Coordinator:
         if records:
             committing = _Committing(errors, told, self._now().clock + self._config.offset_commit_timeout_ms / 1000)
             self._committing.append(committing)
-            shard.store(records, committing.tell)
+            shard.term.store(records, committing.tell)
         else:
             told(errors)
 
@@ -252,7 +253,7 @@ class Coordinator:
         if error is not ErrorCode.none:
             told(error)
             return
-        shard.after_writes(lambda error: told(shard.offsets.get(group_id, {}) if error is ErrorCode.none else error))
+        shard.term.after_writes(lambda error: told(shard.offsets.get(group_id, {}) if error is ErrorCode.none else error))
 
     def places(self, group_id: str) -> list[TopicPartition]:
         return list(self.leading(group_id).offsets.get(group_id, {}))
@@ -281,9 +282,9 @@ class Coordinator:
                 return
             known = shard.offsets.get(group_id, {})
             gone = [Record(OffsetKey(group_id, *place), None) for place in places if errors[place] is ErrorCode.none and place in known]
-            shard.store(gone, lambda error: told(error, errors if error is ErrorCode.none else {}))
+            shard.term.store(gone, lambda error: told(error, errors if error is ErrorCode.none else {}))
 
-        shard.after_writes(forget)
+        shard.term.after_writes(forget)
 
     def _subscribed(self, group: Group) -> frozenset[str] | None:
         """What a group's members are subscribed to, under the names that offsets are kept by."""
@@ -297,11 +298,11 @@ class Coordinator:
 
     def after_writes(self, group_id: str, told: Told) -> None:
         """When all that has changed in a group up to now is stored."""
-        self.leading(group_id).after_writes(told)
+        self.leading(group_id).term.after_writes(told)
 
     def all_groups(self) -> list[Group]:
         """The groups that are coordinated here. Raises where one of the shards is still loading."""
-        if any(shard.phase is Phase.LOADING for shard in self.shards):
+        if any(shard.term.phase is Phase.LOADING for shard in self.shards):
             raise NotLeading(ErrorCode.coordinator_load_in_progress)
         return [group for shard in self.shards for group in shard.groups.values()]
 
@@ -321,24 +322,24 @@ class Coordinator:
             else:
                 self._delete(shard, group, told)
 
-        shard.after_writes(delete)
+        shard.term.after_writes(delete)
 
     def _delete(self, shard: Shard, group: Group, told: Told) -> None:
         records = [Record(OffsetKey(group.group_id, *place), None) for place in shard.offsets.get(group.group_id, {})]
         records += group.deletion()
         shard.remove(group)
-        shard.store(records, told)
+        shard.term.store(records, told)
 
     def expire_offsets(self) -> None:
         for shard in self.shards:
             self._expire(shard)
 
     def _expire(self, shard: Shard) -> None:
-        if shard.phase is not Phase.LEADING:
+        if shard.term.phase is not Phase.LEADING:
             return
         now = self._now().wall
         retention = self._config.offsets_retention_minutes * 60_000
-        being_committed = {key.group for key in shard.under_way}  # it must not be deleted behind that
+        being_committed = {record.key.group for record in shard.term.under_way}  # it must not be deleted behind that
         for group in list(shard.groups.values()):
             if group.group_id in being_committed:
                 continue
@@ -349,7 +350,7 @@ class Coordinator:
             if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
                 self._delete(shard, group, lambda _: None)
             elif gone:
-                shard.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
+                shard.term.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
@@ -359,7 +360,7 @@ class Coordinator:
         self.topics.gone(lambda name: self._topic_name(name) in ids)
         self.consumers.refresh(self.shards)
         for shard in self.shards:
-            if shard.phase is Phase.LEADING:
+            if shard.term.phase is Phase.LEADING:
                 gone = [
                     OffsetKey(group, *place)
                     for group, offsets in shard.offsets.items()
@@ -368,7 +369,7 @@ class Coordinator:
                 ]
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
-                    shard.store([Record(key, None) for key in gone], lambda _: None)
+                    shard.term.store([Record(key, None) for key in gone], lambda _: None)
 
 
 def new_member_id(stem: str) -> str:

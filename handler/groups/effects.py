@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
 from handler.coordination.errors import NotLeading
+from handler.coordination.term import Term
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
 from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, Write
 from handler.groups.consumer.migration import CannotMigrate, to_classic
-from handler.groups.machine import Reply
+from handler.groups.machine import Now, Reply
 from handler.groups.records import GroupKey, Record
 from handler.groups.records.consumer import TargetEpochKey
 from handler.telemetry import metrics
-
-if TYPE_CHECKING:
-    from handler.groups.shard import Shard
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +30,22 @@ OVERSIZED: Final = 1_000  # so many are remembered; each may end a term once
 Group = ClassicGroup | ConsumerGroup
 
 
+class Home(Protocol):
+    """The shard that groups live in, as far as their effects need it."""
+
+    groups: dict[str, Group]
+    oversized: set[str]
+    term: Term[Record]
+    now: Callable[[], Now]
+
+    def run(self, group: Group) -> None: ...
+    def replace(self, group: Group, records: Sequence[Record]) -> None: ...
+    def new_group(self, group_id: str) -> ClassicGroup: ...
+    def allows(self, direction: str) -> bool: ...
+
+
 class Effects:
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: Home) -> None:
         self._shard = shard
 
     def carry_out(self, group: Group) -> None:
@@ -57,12 +70,12 @@ class Effects:
 
     def _store(self, group: ClassicGroup, effect: Store) -> None:
         record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
-        if not self._shard.fits(record):
+        if not self._shard.term.fits(record):
             log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
             group.too_large(self._shard.now(), effect.then)
             self._shard.run(group)
         else:
-            self._shard.store([record], partial(self._stored, group, effect.then))
+            self._shard.term.store([record], partial(self._stored, group, effect.then))
 
     def _stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
         if error is ErrorCode.none and group.state is not State.DEAD:
@@ -76,18 +89,18 @@ class Effects:
     # --- consumer groups
 
     def _write(self, group: Group, effect: Write) -> None:
-        if not all(map(self._shard.fits, effect.records)):
+        if not all(map(self._shard.term.fits, effect.records)):
             # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
             log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
             _answer(effect, ErrorCode.unknown_server_error)
             if len(self._shard.oversized) >= OVERSIZED:
                 self._shard.oversized.clear()
             self._shard.oversized.add(group.group_id)
-            self._shard.restart("a group could not be stored")
+            self._shard.term.restart("a group could not be stored")
             return
         if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
             metrics.REBALANCES.inc()
-        self._shard.store(effect.records, partial(_answer, effect))
+        self._shard.term.store(effect.records, partial(_answer, effect))
 
     def _downgrade(self, group: ConsumerGroup, rebalance: bool) -> None:
         """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
@@ -119,7 +132,7 @@ class Effects:
         classic = to_classic(group, shard.new_group(group.group_id), shard.now())
         parts = {member.member_id: member.assignment for member in classic.members.values()}
         record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
-        if not shard.fits(record):
+        if not shard.term.fits(record):
             raise CannotMigrate("all its members are more than one entry holds")
         return classic, record
 

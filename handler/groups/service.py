@@ -21,12 +21,13 @@ from handler.coordination.balance import Balance
 from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
 from handler.coordination.election import Election
 from handler.coordination.errors import NotLeading
+from handler.coordination.term import Phase
 from handler.coordination.term_log import PulsarTermLog
 from handler.groups.coordinator import Coordinator, OnCommitted
 from handler.groups.machine import Now
 from handler.groups.records import Record, partition_of
 from handler.groups.records.codec import GroupRecords
-from handler.groups.shard import Phase, Shard
+from handler.groups.shard import Shard
 from handler.groups.topics import TopicBook, TopicSource
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -151,7 +152,7 @@ class GroupService:
     def leads(self, group_id: str) -> bool:
         """Whether the group is coordinated here, as far as this sidecar knows."""
         shards = self.asked().shards
-        return bool(shards) and shards[partition_of(group_id, len(shards))].phase is not Phase.WAITING
+        return bool(shards) and shards[partition_of(group_id, len(shards))].term.phase is not Phase.WAITING
 
     async def leader(self, group_id: str) -> Leader | None:
         """The other sidecar that coordinates a group, None when it is this one; NotLeading while there is none."""
@@ -163,14 +164,14 @@ class GroupService:
         await self.stand()
         found = await asyncio.gather(*(self._decided(index) for index in range(len(self.coordinator.shards))))
         for _ in range(round(ELECTION_SECONDS / POLL_SECONDS)):
-            if all(shard.phase is not Phase.LOADING for shard in self.coordinator.shards):
+            if all(shard.term.phase is not Phase.LOADING for shard in self.coordinator.shards):
                 break
             await asyncio.sleep(POLL_SECONDS)
         return list({leader.name: leader for leader in found if leader is not None}.values())
 
     async def _decided(self, index: int) -> Leader | None:
         """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for, by all who ask together."""
-        if self.coordinator.shards[index].phase is not Phase.WAITING:
+        if self.coordinator.shards[index].term.phase is not Phase.WAITING:
             return None
         decided = await self._deciding.call(index, lambda: self._decide(index))
         if isinstance(decided, ErrorCode):
@@ -180,7 +181,7 @@ class GroupService:
     async def _decide(self, index: int) -> Leader | ErrorCode | None:
         until = self._loop.time() + ELECTION_SECONDS
         while True:
-            if self.coordinator.shards[index].phase is not Phase.WAITING:
+            if self.coordinator.shards[index].term.phase is not Phase.WAITING:
                 return None
             leader = None
             try:
@@ -223,7 +224,7 @@ class GroupService:
         topics = [f"{self._topic}-partition-{index}" for index in range(partitions)]
         self.coordinator.begin([(f"{TOPIC}-{index}", partial(self._open_log, topic)) for index, topic in enumerate(topics)])
         for topic, shard in zip(topics, self.coordinator.shards, strict=True):
-            self._elections.append(Election(self._client, topic, SUBSCRIPTION, self.name, metadata, shard, lambda: self._now().wall))
+            self._elections.append(Election(self._client, topic, SUBSCRIPTION, self.name, metadata, shard.term, lambda: self._now().wall))
         self._balance = Balance(self.name, partitions)
         for task in self._beating:
             task.start()
@@ -285,7 +286,7 @@ class GroupService:
         Also those that never were: until then no cursor keeps what retention would take.
         """
         for index, shard in enumerate(self.coordinator.shards):
-            if shard.phase is not Phase.LEADING:
+            if shard.term.phase is not Phase.LEADING:
                 self._compacted.pop(shard, None)
                 continue
             topic = f"{self._topic}-partition-{index}"
@@ -296,9 +297,9 @@ class GroupService:
                     self._compacted[shard] = 0
                     due = not await self._admin.is_compacted(topic)
                 else:
-                    due = shard.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * live)
+                    due = shard.term.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * live)
                 if due:
                     await self._admin.compact(topic)
-                    self._compacted[shard] = shard.records
+                    self._compacted[shard] = shard.term.records
             except PulsarError as error:
                 limited.info("%s can't be compacted now: %s", shard.name, error)

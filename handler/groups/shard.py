@@ -1,27 +1,19 @@
-"""A shard: the groups of one partition of `__consumer_offsets`, while this process coordinates them.
+"""A shard: the groups of one partition of `__consumer_offsets`, while this process leads it (see `coordination.term`).
 
-    waiting ──elected──▶ loading ──marker read──▶ leading ──election or producer lost──▶ waiting
-
-Offsets are applied when their receipt comes, in order; groups change at once, and their answers wait
-for it. Whatever goes wrong with a write ends the term: all that wait are told NOT_COORDINATOR,
-everything is forgotten, and the next term reads the log.
+Offsets are applied when their receipt comes, in order; groups change at once, and their answers wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
-from functools import partial
-from typing import Final
 
 from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
-from handler.coordination.errors import NotLeading
+from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup, Times
@@ -30,17 +22,10 @@ from handler.groups.effects import Effects, Group
 from handler.groups.machine import Now
 from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
 from handler.groups.restored import restored
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.tasks import Backoff, KeptAlive, Pace
+from handler.tasks import Pace
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
-
-FIRST_DELAY: Final = 0.1
-MAX_DELAY: Final = 5.0
-# Some brokers say nothing to a producer they have fenced. A broker under load took 18 s for a write that was stored.
-RECEIPT_SECONDS: Final = 25.0
-RECORDS_AT_ONCE: Final = 10_000
 
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, OffsetValue]
@@ -58,83 +43,58 @@ class Surroundings:
     on_committed: Callable[[OffsetKey, OffsetValue], None]
 
 
-class Phase(Enum):
-    WAITING = auto()
-    LOADING = auto()
-    LEADING = auto()
-
-
-def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
-    if not written.done():
-        written.set_result(error)
-
-
-class Shard:
+class Shard(TermState[Record]):
     def __init__(self, name: str, open_log: Callable[[], TermLog[Record]], around: Surroundings) -> None:
         self.name = name
-        self.phase = Phase.WAITING
+        self.term = Term(name, open_log, self)
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.effects = Effects(self)
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
-        self.records = 0  # in the log, as far as this term has read and written it
-        self._open_log = open_log
         self._around = around
         self.now = around.now
         self._loop = asyncio.get_running_loop()
-        self._log: TermLog[Record] | None = None
-        self._elected = False
-        self._term = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         # By group: when it wants to be woken, and the timer. uvloop's handle of a time that is past has no `when`.
         self._alarms: dict[str, tuple[float, asyncio.Handle]] = {}
-        self._writes: dict[int, Callable[[ErrorCode], None]] = {}
-        self.under_way: Counter[Key] = Counter()  # keys of records that are written and not stored yet
-        self._write_number = 0
         self._loaded: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
         self._adopted: dict[Key, Value] = {}
 
-    # --- the term
+    # --- from the term
 
-    def elect(self) -> None:
-        """The election has made this process the coordinator."""
-        self._elected = True
-        if self.phase is Phase.WAITING:
-            self._term.start()
-
-    def depose(self, reason: str) -> None:
-        self._elected = False
-        self._term.stop()
-        if self.phase is not Phase.WAITING:
-            log.info("%s: the term ends: %s", self.name, reason)
-        self._end()
-
-    async def _lead(self) -> None:
-        if not self._elected:
-            return
-        try:
-            await self._begin()
-        except Exception:  # the task says what, and begins again
-            self._end()
-            raise
-
-    async def _begin(self) -> None:
-        self.phase = Phase.LOADING
-        begun = self._loop.time()
-        self._log = taken = self._open_log()
-        await taken.take(partial(self._lost, taken))
-        await taken.read(self._load)
+    async def loaded(self) -> None:
         leftovers = await self._take_over()
-        await self._write_again(taken)
+        await self._write_again()
         if leftovers:
-            self.store(leftovers, lambda _: None)
+            self.term.store(leftovers, lambda _: None)
         for group in list(self.groups.values()):
             self.run(group)
-        if taken.lost is not None:
-            raise taken.lost
-        self.phase = Phase.LEADING
+
+    async def leading(self, seconds: float) -> None:
         await self._tell_committed()
         count = sum(map(len, self.offsets.values()))
-        log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, self._loop.time() - begun)
+        log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, seconds)
+
+    def stored(self, record: Record) -> None:
+        key, value = record
+        if not isinstance(key, OffsetKey):
+            return
+        self._apply_offset(key, value)
+        if isinstance(value, OffsetValue):
+            metrics.COMMITS.inc()
+            self._around.on_committed(key, value)
+        if value is not None and key.group not in self.groups:
+            self.groups[key.group] = self.new_group(key.group)
+
+    def ended(self) -> None:
+        for _, timer in self._alarms.values():
+            timer.cancel()
+        self._alarms.clear()
+        groups, self.groups = self.groups, {}
+        self.offsets, self._loaded, self._adopted = {}, {}, {}
+        for group in groups.values():
+            group.die(ErrorCode.not_coordinator)
+            if isinstance(group, ClassicGroup):
+                self.effects.tell(group)
 
     async def _tell_committed(self) -> None:
         """Of what was committed in terms before: they may not have come to telling it."""
@@ -144,9 +104,8 @@ class Shard:
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
                 self._around.on_committed(OffsetKey(group_id, topic, partition), value)
 
-    def _load(self, record: Record, adopted: bool) -> None:
+    def replay(self, record: Record, adopted: bool) -> None:
         key, value = record
-        self.records += 1
         if adopted and isinstance(key, OffsetKey):
             key = key._replace(topic=self._around.topic_name(key.topic))
             if isinstance(value, OffsetValue):
@@ -183,130 +142,18 @@ class Shard:
                 self.groups[group_id] = self.new_group(group_id)
         return leftovers
 
-    async def _write_again(self, taken: TermLog[Record]) -> None:
-        """Before anything else is written: what Kafka-on-Pulsar left, in the form that compaction keeps."""
+    async def _write_again(self) -> None:
+        """What Kafka-on-Pulsar left, in the form that compaction keeps."""
         adopted, self._adopted = self._adopted, {}
         records = []
         for record in (Record(key, value) for key, value in adopted.items()):
-            if taken.fits(record):
+            if self.term.fits(record):
                 records.append(record)
             else:
                 log.error("%s: what Kafka-on-Pulsar stored of group %s is too large for an entry and is lost", self.name, record.key.group)
         if adopted:
             log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
-        for begin in range(0, len(records), RECORDS_AT_ONCE):
-            written: asyncio.Future[ErrorCode] = self._loop.create_future()
-            self.store(records[begin : begin + RECORDS_AT_ONCE], partial(_tell, written))
-            if await written is not ErrorCode.none:
-                raise Unavailable("the producer was lost")
-        taken.forget_adopted()
-
-    def _lost(self, lost: TermLog[Record], reason: PulsarError) -> None:
-        """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
-        if self._log is not lost:
-            return
-        if self.phase is not Phase.LEADING:
-            self._fail_writes()  # whoever loads looks whether the log is lost, and tries again
-            return
-        log.info("%s: the term ends: %s", self.name, reason)
-        metrics.TERMS_LOST.inc()
-        self._end()
-        # A moment later: the connection that has lost the producer may be about to say that the election is lost too.
-        self._loop.call_soon(self._lead_again)
-
-    def _lead_again(self) -> None:
-        if self._elected:
-            self.elect()
-
-    def restart(self, reason: str) -> None:
-        """End the term and begin another, if the election still stands then."""
-        elected = self._elected
-        self.depose(reason)
-        if elected:
-            self.elect()
-
-    def _end(self) -> None:
-        """Forget everything. Whoever waits asks again, where the next coordinator is."""
-        self.phase = Phase.WAITING
-        if self._log is not None:
-            self._log.close()
-            self._log = None
-        for _, timer in self._alarms.values():
-            timer.cancel()
-        self._alarms.clear()
-        groups, self.groups = self.groups, {}
-        self.offsets, self._loaded, self._adopted = {}, {}, {}
-        self.records = 0
-        self._fail_writes()
-        self.under_way.clear()
-        for group in groups.values():
-            group.die(ErrorCode.not_coordinator)
-            if isinstance(group, ClassicGroup):
-                self.effects.tell(group)
-
-    def _fail_writes(self) -> None:
-        writes, self._writes = self._writes, {}
-        for done in writes.values():
-            done(ErrorCode.not_coordinator)
-
-    def give_up_on_silence(self, now: float) -> None:
-        """A write that has had no receipt for so long will not get one."""
-        since = self._log.oldest_write() if self._log is not None else None
-        if self._log is not None and since is not None and now - since > RECEIPT_SECONDS:
-            self._log.fail(Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
-
-    # --- writing
-
-    def fits(self, record: Record) -> bool:
-        """Whether a record can be written at all; of a term that is over nothing is."""
-        return self._log is None or self._log.fits(record)
-
-    def store(self, records: Sequence[Record], done: Callable[[ErrorCode], None]) -> None:
-        """Write records, apply them when they are stored, then tell; or tell that the term is over."""
-        if self._log is None:  # the term has ended while its caller was at work
-            done(ErrorCode.not_coordinator)
-            return
-        number = self._write_number
-        self._write_number += 1
-        self._writes[number] = done
-        self.under_way.update(record.key for record in records)
-        taken = self._log
-        try:
-            taken.append(records, partial(self._stored, number, records))
-        except PulsarError as error:
-            taken.fail(error)
-            self._lost(taken, error)
-        except BaseException:
-            self._writes.pop(number, None)
-            self._landed(records)
-            raise
-
-    def _stored(self, number: int, records: Sequence[Record]) -> None:
-        done = self._writes.pop(number, None)
-        if done is None:
-            return
-        self.records += len(records)
-        self._landed(records)
-        for key, value in records:
-            if isinstance(key, OffsetKey):
-                self._apply_offset(key, value)
-                if isinstance(value, OffsetValue):
-                    metrics.COMMITS.inc()
-                    self._around.on_committed(key, value)
-                if value is not None and key.group not in self.groups:
-                    self.groups[key.group] = self.new_group(key.group)
-        done(ErrorCode.none)
-
-    def _landed(self, records: Sequence[Record]) -> None:
-        """These are no longer under way."""
-        for record in records:
-            self.under_way[record.key] -= 1
-            if self.under_way[record.key] <= 0:
-                del self.under_way[record.key]
-
-    def after_writes(self, done: Callable[[ErrorCode], None]) -> None:
-        """Call `done` when all that is under way is stored; now, if nothing is."""
-        self.store([], done)
+        await self.term.adopt(records)
 
     def _apply_offset(self, key: OffsetKey, value: Value | None) -> None:
         place = (key.topic, key.partition)
@@ -319,14 +166,8 @@ class Shard:
 
     # --- groups
 
-    def check_leading(self) -> None:
-        if self.phase is Phase.LOADING:
-            raise NotLeading(ErrorCode.coordinator_load_in_progress)
-        if self.phase is Phase.WAITING:
-            raise NotLeading(ErrorCode.not_coordinator)
-
     def group(self, group_id: str) -> Group | None:
-        self.check_leading()
+        self.term.check_leading()
         return self.groups.get(group_id)
 
     def remove(self, group: Group) -> None:
@@ -338,8 +179,8 @@ class Shard:
         """Another group of this id takes the place of the one there is, if any; these records say so."""
         self.groups[group.group_id] = group
         if records:
-            self.store(records, lambda _: None)
-            self.check_leading()  # the write may have ended the term
+            self.term.store(records, lambda _: None)
+            self.term.check_leading()  # the write may have ended the term
 
     def new_group(self, group_id: str) -> ClassicGroup:
         config = self._around.config
@@ -357,7 +198,7 @@ class Shard:
             self.run(group)
         except Exception:
             # What the group is in memory may not be what it is in the log: it is read again.
-            self.restart(f"group {group.group_id} failed")
+            self.term.restart(f"group {group.group_id} failed")
             raise
 
     def run(self, group: Group) -> None:

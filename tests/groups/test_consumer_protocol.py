@@ -139,7 +139,7 @@ class Members(RuleBasedStateMachine):
             book = self.bench.coordinator.topics
             book._topics, book._names, book._matching = {}, {}, {}
             book._version += 1
-            self.bench.shard.restart("because")
+            self.bench.shard.term.restart("because")
             await self.bench._calm()
 
         self.bench.run(ended())

@@ -62,7 +62,7 @@ def forget_topics(bench: Bench) -> None:
 
 def new_term(bench: Bench) -> None:
     async def ended() -> None:
-        bench.shard.restart("because")
+        bench.shard.term.restart("because")
         await bench._calm()
 
     bench.run(ended())

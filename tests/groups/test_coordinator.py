@@ -13,11 +13,11 @@ from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
+from handler.coordination.term import Phase
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
 from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
 from handler.groups.machine import Now
-from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
@@ -45,9 +45,9 @@ class Sidecar:
         return Now(asyncio.get_running_loop().time() + self.skew, self.wall)
 
     async def lead(self) -> Sidecar:
-        self.shard.elect()
+        self.shard.term.elect()
         for _ in range(1_000):
-            if self.shard.phase is Phase.LEADING:
+            if self.shard.term.phase is Phase.LEADING:
                 return self
             await asyncio.sleep(0.002)
         raise AssertionError("it does not lead")
@@ -81,7 +81,7 @@ class Sidecar:
 
 async def successor(before: Sidecar) -> Sidecar:
     """Another sidecar that takes the log; the one before has not heard of the election yet, and does not come back."""
-    before.shard._elected = False
+    before.shard.term._elected = False
     return await Sidecar(before.offsets).lead()
 
 
@@ -89,7 +89,7 @@ async def successor(before: Sidecar) -> Sidecar:
 async def sidecar() -> AsyncIterator[Sidecar]:
     one = await Sidecar().lead()
     yield one
-    one.shard.depose("end")
+    one.shard.term.depose("end")
 
 
 async def test_a_commit_is_told_when_it_is_stored_and_not_before(sidecar: Sidecar) -> None:
@@ -130,7 +130,7 @@ async def test_the_next_term_knows_what_was_stored(sidecar: Sidecar) -> None:
     group = other.shard.groups["g"]
     assert isinstance(group, ClassicGroup)
     assert group.members[answer.member_id].assignment == b"part"
-    other.shard.depose("end")
+    other.shard.term.depose("end")
 
 
 def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
@@ -144,7 +144,7 @@ def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
         sidecar.skew = -1_000.0  # the loop is far behind what is due
         for _ in range(2):  # in one turn of the loop
             assert sidecar.coordinator.heartbeat("g", answer.member_id, None, answer.generation) is NONE
-        sidecar.shard.depose("end")
+        sidecar.shard.term.depose("end")
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(late())
@@ -156,7 +156,7 @@ async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
     with pytest.raises(NotLeading):
         sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(8, -1, "")}), lambda _: None)
     assert other.kept() == 7
-    other.shard.depose("end")
+    other.shard.term.depose("end")
 
 
 async def test_a_write_of_unknown_fate_is_not_acknowledged_and_the_log_says_what_became_of_it(sidecar: Sidecar) -> None:
@@ -175,7 +175,7 @@ async def test_all_that_wait_are_told_when_the_term_ends(sidecar: Sidecar) -> No
     joins = asyncio.create_task(sidecar.joined("other"))
     commit = sidecar.commit(1, group="third")
     await asyncio.sleep(0)
-    sidecar.shard.depose("the election chose another")
+    sidecar.shard.term.depose("the election chose another")
     assert (await sync).error is ErrorCode.not_coordinator
     assert (await joins).error is ErrorCode.not_coordinator
     assert await commit == {T0: ErrorCode.not_coordinator}
@@ -208,7 +208,7 @@ async def test_a_deleted_group_is_gone_with_what_was_committed_before(sidecar: S
     other = await successor(sidecar)
     assert other.kept() is None
     assert "g" not in other.shard.groups
-    other.shard.depose("end")
+    other.shard.term.depose("end")
 
 
 async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not(sidecar: Sidecar) -> None:
@@ -270,7 +270,7 @@ async def test_a_commit_under_way_does_not_expire(sidecar: Sidecar) -> None:
     assert await commit == {T0: NONE}
     other = await successor(sidecar)
     assert other.kept() == 8
-    other.shard.depose("end")
+    other.shard.term.depose("end")
 
 
 async def test_a_producer_that_is_lost_while_the_log_is_read_is_not_led_with() -> None:
@@ -279,29 +279,29 @@ async def test_a_producer_that_is_lost_while_the_log_is_read_is_not_led_with() -
     await one.lead()
     assert one.offsets.terms == 2, "the first was lost as it was read"
     assert await one.commit(3) == {T0: NONE}
-    one.shard.depose("end")
+    one.shard.term.depose("end")
 
 
 async def test_an_unexpected_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.groups.shard.FIRST_DELAY", 0.0)
+    monkeypatch.setattr("handler.coordination.term.FIRST_DELAY", 0.0)
     one = Sidecar()
     one.offsets.fail_reads = 2
     await one.lead()
     assert one.offsets.terms == 3
-    one.shard.depose("end")
+    one.shard.term.depose("end")
 
 
 async def test_to_be_deposed_at_any_moment_is_no_error_and_the_next_election_counts() -> None:
     for turns in range(8):
         one = Sidecar()
-        one.shard.elect()
+        one.shard.term.elect()
         for _ in range(turns):
             await asyncio.sleep(0)
-        one.shard.depose("the election chose another")
-        assert one.shard.phase is Phase.WAITING
+        one.shard.term.depose("the election chose another")
+        assert one.shard.term.phase is Phase.WAITING
         await one.lead()
         assert await one.commit(1) == {T0: NONE}
-        one.shard.depose("end")
+        one.shard.term.depose("end")
 
 
 async def test_a_protocol_named_twice_counts_once(sidecar: Sidecar) -> None:

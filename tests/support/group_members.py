@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
+from handler.coordination.term import Phase
 from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer, sync_refused
 from handler.groups.consumer.members import JOINING, LEAVING, Beat, BeatAnswer
 from handler.groups.coordinator import Coordinator
@@ -19,7 +20,6 @@ from handler.groups.effects import Group
 from handler.groups.machine import Now
 from handler.groups.records import read_record
 from handler.groups.records.subscription import read_parts, write_parts
-from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook
 from handler.pulsar.errors import Unavailable
 from tests.support.memory_term_log import MemoryOffsets
@@ -51,7 +51,7 @@ class Bench:
         self.coordinator = Coordinator(config, self.now, lambda name: name, TopicBook(self.topics), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
         (self.shard,) = self.coordinator.shards
-        self.shard.elect()
+        self.shard.term.elect()
         await self._calm()
 
     def now(self) -> Now:
@@ -62,7 +62,7 @@ class Bench:
         """Until the shard leads and nobody waits for topics."""
         for turn in range(2_000):
             await asyncio.sleep(0 if turn < 100 else 0.001)
-            if self.shard.phase is Phase.LEADING and self.coordinator.informed.is_idle and turn > 3:
+            if self.shard.term.phase is Phase.LEADING and self.coordinator.informed.is_idle and turn > 3:
                 return
         raise AssertionError("the shard does not come to lead")
 
@@ -119,7 +119,7 @@ class Bench:
 
     def close(self) -> None:
         self.run(self.coordinator.informed.close())
-        self.shard.depose("end")
+        self.shard.term.depose("end")
         self.run(asyncio.sleep(0))
         self.loop.close()
 

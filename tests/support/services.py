@@ -19,9 +19,9 @@ from handler.apis.groups import settled
 from handler.apis.order import Order
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import Leader
+from handler.coordination.term import Phase
 from handler.groups.coordinator import Coordinator
 from handler.groups.machine import Now
-from handler.groups.shard import Phase
 from handler.groups.topics import TopicBook
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
@@ -105,7 +105,7 @@ class LocalGroups:
         return self.coordinator
 
     def leads(self, group_id: str) -> bool:
-        return self.coordinator.shards[0].phase is Phase.LEADING
+        return self.coordinator.shards[0].term.phase is Phase.LEADING
 
     async def leader(self, group_id: str) -> Leader | None:
         return None
@@ -159,8 +159,8 @@ class Sidecar:
         )  # fmt: skip
 
     async def lead(self) -> None:
-        self.shard.elect()
-        while self.shard.phase is not Phase.LEADING:  # noqa: ASYNC110 - it is told to nobody
+        self.shard.term.elect()
+        while self.shard.term.phase is not Phase.LEADING:  # noqa: ASYNC110 - it is told to nobody
             await asyncio.sleep(0.001)
 
     def begin(self, key: int, version: int, **request: Any) -> Awaitable[Any]:
@@ -173,7 +173,7 @@ class Sidecar:
             return await self.begin(key, version, **request)
 
     async def close(self) -> None:
-        self.shard.depose("end")
+        self.shard.term.depose("end")
         await self.table.close()
 
 

@@ -1,0 +1,232 @@
+"""One shard of an internal topic, for as long as this process leads it.
+
+    waiting ──elected──▶ loading ──marker read──▶ leading ──election or producer lost──▶ waiting
+
+What is written is told when its receipt comes, in order. Whatever goes wrong with a write ends the term: all
+that wait are told NOT_COORDINATOR, the state is forgotten, and the next term reads the log. So a write whose
+fate is unknown needs no case of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum, auto
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from handler.coordination.errors import NotLeading
+from handler.coordination.term_log import TermLog
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.tasks import Backoff, KeptAlive
+from handler.telemetry import metrics
+
+log = logging.getLogger(__name__)
+
+FIRST_DELAY: Final = 0.1
+MAX_DELAY: Final = 5.0
+# Some brokers say nothing to a producer they have fenced. A broker under load took 18 s for a write that was stored.
+RECEIPT_SECONDS: Final = 25.0
+RECORDS_AT_ONCE: Final = 10_000
+
+R = TypeVar("R")
+RecordOf = TypeVar("RecordOf", contravariant=True)
+
+
+class Phase(Enum):
+    WAITING = auto()
+    LOADING = auto()
+    LEADING = auto()
+
+
+class TermState(Protocol[RecordOf]):
+    """What a term is about: made of the log's records, forgotten with the term."""
+
+    def replay(self, record: RecordOf, adopted: bool) -> None:
+        """A record of the log, in its order; `adopted` if it is in a form that compaction would lose."""
+        ...
+
+    async def loaded(self) -> None:
+        """All is replayed. What has to be written before anything else is written here. May raise PulsarError."""
+        ...
+
+    async def leading(self, seconds: float) -> None:
+        """Requests are served from now on; loading took so long."""
+        ...
+
+    def stored(self, record: RecordOf) -> None:
+        """A record of this term is in the log."""
+        ...
+
+    def ended(self) -> None:
+        """Forget everything. Whoever waits asks again, where the next leader is."""
+        ...
+
+
+class Term(Generic[R]):
+    def __init__(self, name: str, open_log: Callable[[], TermLog[R]], state: TermState[R]) -> None:
+        self.name = name
+        self.phase = Phase.WAITING
+        self.records = 0  # in the log, as far as this term has read and written it
+        self._open_log = open_log
+        self._state = state
+        self._loop = asyncio.get_running_loop()
+        self._log: TermLog[R] | None = None
+        self._elected = False
+        self._task = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
+        self._writes: dict[int, tuple[Sequence[R], Callable[[ErrorCode], None]]] = {}
+        self._write_number = 0
+
+    # --- from the election
+
+    def elect(self) -> None:
+        """The election has made this process the leader."""
+        self._elected = True
+        if self.phase is Phase.WAITING:
+            self._task.start()
+
+    def depose(self, reason: str) -> None:
+        self._elected = False
+        self._task.stop()
+        if self.phase is not Phase.WAITING:
+            log.info("%s: the term ends: %s", self.name, reason)
+        self._end()
+
+    def restart(self, reason: str) -> None:
+        """End the term and begin another, if the election still stands then."""
+        elected = self._elected
+        self.depose(reason)
+        if elected:
+            self.elect()
+
+    # --- its life
+
+    async def _lead(self) -> None:
+        if not self._elected:
+            return
+        try:
+            await self._begin()
+        except Exception:  # the task says what, and begins again
+            self._end()
+            raise
+
+    async def _begin(self) -> None:
+        self.phase = Phase.LOADING
+        begun = self._loop.time()
+        self._log = taken = self._open_log()
+        await taken.take(partial(self._lost, taken))
+        await taken.read(self._replay)
+        await self._state.loaded()
+        if taken.lost is not None:
+            raise taken.lost
+        self.phase = Phase.LEADING
+        await self._state.leading(self._loop.time() - begun)
+
+    def _replay(self, record: R, adopted: bool) -> None:
+        self.records += 1
+        self._state.replay(record, adopted)
+
+    def _lost(self, lost: TermLog[R], reason: PulsarError) -> None:
+        """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
+        if self._log is not lost:
+            return
+        if self.phase is not Phase.LEADING:
+            self._fail_writes()  # whoever loads looks whether the log is lost, and tries again
+            return
+        log.info("%s: the term ends: %s", self.name, reason)
+        metrics.TERMS_LOST.inc()
+        self._end()
+        # A moment later: the connection that has lost the producer may be about to say that the election is lost too.
+        self._loop.call_soon(self._lead_again)
+
+    def _lead_again(self) -> None:
+        if self._elected:
+            self.elect()
+
+    def _end(self) -> None:
+        self.phase = Phase.WAITING
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        self.records = 0
+        self._fail_writes()
+        self._state.ended()
+
+    def _fail_writes(self) -> None:
+        writes, self._writes = self._writes, {}
+        for _, done in writes.values():
+            done(ErrorCode.not_coordinator)
+
+    def give_up_on_silence(self, now: float) -> None:
+        """A write that has had no receipt for so long will not get one."""
+        since = self._log.oldest_write() if self._log is not None else None
+        if self._log is not None and since is not None and now - since > RECEIPT_SECONDS:
+            self._log.fail(Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
+
+    # --- for who serves requests
+
+    def check_leading(self) -> None:
+        if self.phase is Phase.LOADING:
+            raise NotLeading(ErrorCode.coordinator_load_in_progress)
+        if self.phase is Phase.WAITING:
+            raise NotLeading(ErrorCode.not_coordinator)
+
+    @property
+    def under_way(self) -> Iterator[R]:
+        """The records that are written and not stored yet."""
+        for records, _ in self._writes.values():
+            yield from records
+
+    def fits(self, record: R) -> bool:
+        """Whether a record can be written at all; of a term that is over nothing is."""
+        return self._log is None or self._log.fits(record)
+
+    def store(self, records: Sequence[R], done: Callable[[ErrorCode], None]) -> None:
+        """Write records, apply them when they are stored, then tell; or tell that the term is over."""
+        taken = self._log
+        if taken is None:  # the term has ended while its caller was at work
+            done(ErrorCode.not_coordinator)
+            return
+        number = self._write_number
+        self._write_number += 1
+        self._writes[number] = records, done
+        try:
+            taken.append(records, partial(self._stored, number))
+        except PulsarError as error:
+            taken.fail(error)
+            self._lost(taken, error)
+        except BaseException:
+            self._writes.pop(number, None)
+            raise
+
+    def _stored(self, number: int) -> None:
+        written = self._writes.pop(number, None)
+        if written is None:
+            return
+        records, done = written
+        self.records += len(records)
+        for record in records:
+            self._state.stored(record)
+        done(ErrorCode.none)
+
+    def after_writes(self, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done` when all that is under way is stored; now, if nothing is."""
+        self.store([], done)
+
+    async def adopt(self, records: Sequence[R]) -> None:
+        """While loading: write again what another program has left, in the form that compaction keeps, then delete that."""
+        for begin in range(0, len(records), RECORDS_AT_ONCE):
+            written: asyncio.Future[ErrorCode] = self._loop.create_future()
+            self.store(records[begin : begin + RECORDS_AT_ONCE], partial(_tell, written))
+            if await written is not ErrorCode.none:
+                raise Unavailable("the producer was lost")
+        if self._log is not None:
+            self._log.forget_adopted()
+
+
+def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
+    if not written.done():
+        written.set_result(error)
