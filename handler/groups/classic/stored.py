@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from handler.groups.classic.members import Member
 from handler.groups.records import GroupValue, MemberValue
 
-if TYPE_CHECKING:
-    from handler.groups.classic.machine import ClassicGroup
+
+class Storable(Protocol):
+    """What is stored of a classic group."""
+
+    @property
+    def protocol_type(self) -> str | None: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def protocol(self) -> str | None: ...
+    @property
+    def leader(self) -> str | None: ...
+    @property
+    def state_since(self) -> int: ...
+    @property
+    def members(self) -> Mapping[str, Member]: ...
 
 
-def group_value(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupValue:
+def group_value(group: Storable, assignments: Mapping[str, bytes]) -> GroupValue:
     """The group as it is, with the parts that its members are about to get."""
     members = tuple(
         MemberValue(
