@@ -130,7 +130,7 @@ class Sidecar:
         """A pod may start before its cluster. What is set wrong ends the start, what is not there yet is waited for."""
         loop = asyncio.get_running_loop()
         config = self.config
-        start = doctor.Start(once)
+        start = doctor.StartGate(once)
         say_at = loop.time()
         while True:
             findings = await doctor.examine(self.client, self.admin, config.kafka.namespace, config.groups.namespace)

@@ -17,6 +17,7 @@ from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing
 
 INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
+# Between a broker that answers and the namespaces that an init job makes there lie seconds.
 NEW_CLUSTER_SECONDS: Final = 30.0
 TIMESTAMP: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
 
@@ -32,10 +33,10 @@ class Finding:
     severity: Severity
     check: str
     text: str
-    passing: bool = False  # a fault that may go by itself: Pulsar, or what leads to it, is not there yet
+    transient: bool = False  # it may go by itself: Pulsar, or what leads to it, is not there yet
 
 
-class Start:
+class StartGate:
     """Whether a sidecar that has found faults may look again: what is set wrong ends it, what is not there yet is waited for."""
 
     def __init__(self, once: bool) -> None:
@@ -46,7 +47,7 @@ class Start:
     def may_wait(self, faults: Sequence[Finding], now: float) -> bool:
         if self._once:
             return False
-        if all(fault.passing for fault in faults):
+        if all(fault.transient for fault in faults):
             self._has_waited = True
             self._reached_at = None
             return True
@@ -181,14 +182,14 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     try:
         findings.append(judge_protocol(*await client.protocol_version()))
     except PulsarError as error:
-        return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}", passing=error.retriable)]
+        return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}", transient=error.retriable)]
     try:
         await client.reach(f"persistent://{namespace}/kafka-sidecar-doctor")
     except TopicMissing:
         pass
     except PulsarError as error:
         text = "check pulsar.listener_name and what the brokers advertise: the broker that serves a topic can't be reached: "
-        findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}", passing=error.retriable))
+        findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}", transient=error.retriable))
     try:
         policies = await admin.namespace_policies(namespace)
     except TopicMissing:
@@ -200,7 +201,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         policies = {}
         findings.append(Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights"))
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", passing=error.retriable)]
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
     try:
         settings = await admin.broker_settings()
     except NotPermitted:
@@ -211,7 +212,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
             ),
         ]
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", passing=error.retriable)]
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
     findings += judge_settings(settings, policies, namespace)
     try:
         findings.append(judge_groups(await admin.namespace_policies(groups_namespace), settings, groups_namespace))

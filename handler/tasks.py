@@ -24,6 +24,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 FIRST_DELAY: Final = 0.05
 # Kafka clients' own retry.backoff.max.ms is 1 s: what they ask again for is tried as often.
 LONGEST_DELAY: Final = 2.0
+# Less than 5 ms, with the one piece of work that goes on when it is over.
 AT_A_TIME_SECONDS: Final = 0.003
 
 

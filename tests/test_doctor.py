@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.doctor import INDEX, NEW_CLUSTER_SECONDS, TIMESTAMP, Finding, Severity, Start, judge_groups, judge_protocol, judge_settings
+from handler.doctor import INDEX, NEW_CLUSTER_SECONDS, TIMESTAMP, Finding, Severity, StartGate, judge_groups, judge_protocol, judge_settings
 
 GOOD = {
     "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",
@@ -58,23 +58,23 @@ def test_committed_offsets_must_not_have_a_time_to_live() -> None:
     assert judge_groups({"message_ttl_in_seconds": 0}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.GOOD
 
 
-AWAY = [Finding(Severity.FAULT, "connection", "check pulsar.url", passing=True)]
+AWAY = [Finding(Severity.FAULT, "connection", "check pulsar.url", transient=True)]
 WRONG = [Finding(Severity.FAULT, "namespace", "create the namespace")]
 
 
 def test_what_is_not_there_yet_is_waited_for_as_long_as_it_takes() -> None:
-    start = Start(once=False)
+    start = StartGate(once=False)
     assert all(start.may_wait(AWAY, float(now)) for now in range(0, 100_000, 1_000))
 
 
 def test_what_is_set_wrong_ends_the_start_at_once() -> None:
-    assert not Start(once=False).may_wait(WRONG, 0.0)
-    assert not Start(once=False).may_wait([*WRONG, *AWAY], 0.0)
-    assert not Start(once=True).may_wait(AWAY, 0.0)
+    assert not StartGate(once=False).may_wait(WRONG, 0.0)
+    assert not StartGate(once=False).may_wait([*WRONG, *AWAY], 0.0)
+    assert not StartGate(once=True).may_wait(AWAY, 0.0)
 
 
 def test_a_cluster_that_has_just_come_up_has_some_time_to_be_made() -> None:
-    start = Start(once=False)
+    start = StartGate(once=False)
     assert start.may_wait(AWAY, 0.0)
     assert start.may_wait(WRONG, 100.0)
     assert start.may_wait(WRONG, 99.0 + NEW_CLUSTER_SECONDS)

@@ -18,6 +18,7 @@ from kio.schema.errors import ErrorCode
 MAX_SESSIONS: Final = 1_000
 # FetchSession's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS: Final = 120.0
+# How old the size of the smallest session may be: who has none asks twice a second, and all sessions would be looked at each time.
 SMALLEST_SECONDS: Final = 1.0
 # A consumer may read many partitions, not without bound; nor may all of them together: each takes about 300 bytes here.
 MAX_PARTITIONS: Final = 50_000

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final
 
+# A rolling restart takes each sidecar away for less than this: nothing moves for it.
 STABLE_SECONDS: Final = 30.0
 # A term is loaded in less than that, also on a busy machine; the next shard moves after it.
 CLAIM_SECONDS: Final = 5.0

@@ -13,7 +13,7 @@ from typing import Final
 from handler.pulsar.entry import Position
 
 ATTEMPTS: Final = 2
-# Each costs its partition two openings, so there are few.
+# More would mean that the sidecar fails everywhere; the oldest are then tried again.
 MAX_REMEMBERED: Final = 10_000
 
 

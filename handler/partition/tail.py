@@ -14,6 +14,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import KeptAlive
 
 PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
+# After a question that went down with its connection: the reader is opened again in about as much.
 ASK_AGAIN_SECONDS: Final = 0.05
 
 

@@ -278,7 +278,8 @@ class KafkaConnection(asyncio.Protocol):
                 )  # fmt: skip
             else:
                 before = slot
-            self._moved = (0, now)
+            if self._answer_bytes:
+                self._moved = (0, now)
             if slot.answer is not None and self._transport is not None and not self._send(slot):
                 return
             if slot.answer_size and not self._client_is_slow:

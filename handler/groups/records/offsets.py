@@ -19,6 +19,7 @@ VERSION_WITH_EXPIRY: Final = 1
 VERSION_WITH_TOPIC_ID: Final = 4
 FLEXIBLE_SINCE: Final = 4
 TOPIC_ID_TAG: Final = 0
+# As many topics as one partition of `__consumer_offsets` is likely to tell of.
 REMEMBERED_IDS: Final = 10_000
 
 
