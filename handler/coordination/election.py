@@ -14,6 +14,7 @@ from handler.coordination.balance import claim_priority, newcomer_priority
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.tasks import Backoff, KeptAlive
 
 FIRST_DELAY: Final = 0.2
@@ -27,7 +28,7 @@ class Elected(Protocol):
     def depose(self, reason: str) -> None: ...
 
 
-class Election:
+class Election(ConsumerEvents):
     """A candidate for one shard, for as long as it runs."""
 
     def __init__(

@@ -20,6 +20,7 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages, write_batch
 from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE, Producer
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -201,7 +202,7 @@ def _size(key: bytes, value: bytes | None) -> int:
     return 2 * len(key) + len(value or b"") + 64
 
 
-class _Reading(Generic[R]):
+class _Reading(ConsumerEvents, Generic[R]):
     """A reader on its way to the marker."""
 
     def __init__(

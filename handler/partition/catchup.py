@@ -23,6 +23,7 @@ from handler.partition.fold import BEFORE_ALL, Fold, IndexAlarm
 from handler.partition.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 
@@ -37,7 +38,7 @@ ENTRIES_AT_ONCE: Final = 256
 SHARED_DISTANCE: Final = 20_000
 
 
-class CatchUpReader:
+class CatchUpReader(ConsumerEvents):
     def __init__(
         self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, *,
         reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: Callable[[], Awaitable[int]],

@@ -12,6 +12,7 @@ from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.tasks import Pace
 
 ENTRY_SECONDS: Final = 10.0
@@ -25,7 +26,7 @@ class ReadEntry(NamedTuple):
     content: Content | None  # None where it can't be read
 
 
-class _Queue:
+class _Queue(ConsumerEvents):
     """Events of a reader as a queue; bounded by the permits granted."""
 
     def __init__(self) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents, WriterEvents
+from handler.partition.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, Unavailable
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
 # The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
 WRITER_PREFIX: Final = "kafka-sidecar-"
@@ -32,11 +33,11 @@ class PulsarLog(EntryLog):
         self._writer_name = writer_name
         self._broker_finds_index = True
 
-    async def writer(self, events: WriterEvents) -> LogWriter:
+    async def writer(self, events: ProducerEvents) -> LogWriter:
         properties = {FORMAT_PROPERTY: KAFKA_FORMAT}
         return await self._client.producer(self.topic, self._writer_name, events, properties=properties, varying=BASIS_PROPERTY)
 
-    async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self._client.reader(self.topic, start, events)
 
     async def stats(self) -> LogStats:

@@ -11,6 +11,7 @@ from handler.errors import SidecarError
 from handler.partition.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.tasks import KeptAlive
 
 PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
@@ -18,7 +19,7 @@ PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
 ASK_AGAIN_SECONDS: Final = 0.05
 
 
-class TailReader:
+class TailReader(ConsumerEvents):
     """Opened by `want`, closed by `stop`; in between it reads on from `start()` after every interruption."""
 
     def __init__(

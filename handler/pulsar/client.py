@@ -14,9 +14,10 @@ from typing import Final, Literal
 from handler.pulsar.connection import Connection, Keepalive
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable, from_code
-from handler.pulsar.producer import SHARED, Producer, ProducerEvents
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.producer import SHARED, Producer
 from handler.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
-from handler.pulsar.reader import Reader, ReaderEvents
+from handler.pulsar.reader import Reader
 from handler.tasks import Shared, every
 
 log = logging.getLogger(__name__)
@@ -159,12 +160,12 @@ class PulsarClient:
         )  # fmt: skip
 
     async def reader(
-        self, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False, purpose: Purpose = "read"
+        self, topic: str, start: Position | None, events: ConsumerEvents, *, compacted: bool = False, purpose: Purpose = "read"
     ) -> Reader:
         return await Reader.open(await self._owner(topic, purpose), topic, start, events, compacted=compacted)
 
     async def candidate(
-        self, topic: str, subscription: str, name: str, priority: int, events: ReaderEvents, metadata: dict[bytes, bytes]
+        self, topic: str, subscription: str, name: str, priority: int, events: ConsumerEvents, metadata: dict[bytes, bytes]
     ) -> Reader:
         """A Failover consumer; the one with the lowest priority number is the active one."""
         return await Reader.join(await self._owner(topic, "lead"), topic, subscription, name, priority, events, metadata)

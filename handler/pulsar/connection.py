@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from google.protobuf.message import DecodeError
 
 from handler import __version__
 from handler.errors import ProtocolError
-from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable, from_code
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.frames import decode_entry, encode_command, split_command
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from handler.telemetry import metrics
@@ -52,26 +52,14 @@ class Keepalive(NamedTuple):
     patience: float = 60.0
 
 
-class ProducerSink(Protocol):
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
-    def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
-    def on_end(self, reason: PulsarError) -> None: ...
-
-
-class ConsumerSink(Protocol):
-    def on_entry(self, entry: RawEntry) -> None: ...
-    def on_active(self, active: bool) -> None: ...
-    def on_end(self, reason: PulsarError) -> None: ...
-
-
 class Connection(asyncio.Protocol):
     def __init__(self, url: str, on_lost: Callable[[Connection], None], keepalive: Keepalive) -> None:
         self.url = url
         self.max_message_size = _DEFAULT_MAX_MESSAGE
         self.protocol_version = 0
         self.server_version = ""
-        self.producers: dict[int, ProducerSink] = {}
-        self.consumers: dict[int, ConsumerSink] = {}
+        self.producers: dict[int, ProducerEvents] = {}
+        self.consumers: dict[int, ConsumerEvents] = {}
         self.last_used = 0.0
         self._loop = asyncio.get_running_loop()
         self._on_lost = on_lost
@@ -152,7 +140,7 @@ class Connection(asyncio.Protocol):
             if not waiting.done():
                 waiting.set_exception(reason)
         self._requests.clear()
-        sinks: list[ProducerSink | ConsumerSink] = [*self.producers.values(), *self.consumers.values()]
+        sinks: list[ProducerEvents | ConsumerEvents] = [*self.producers.values(), *self.consumers.values()]
         self.producers.clear()
         self.consumers.clear()
         self._on_lost(self)
@@ -352,7 +340,7 @@ class Connection(asyncio.Protocol):
             self._connected.set_exception(failure)
 
 
-def _tell_end(sink: ProducerSink | ConsumerSink, reason: PulsarError) -> None:
+def _tell_end(sink: ProducerEvents | ConsumerEvents, reason: PulsarError) -> None:
     try:
         sink.on_end(reason)
     except Exception:  # the others on the connection are told all the same

@@ -7,10 +7,11 @@ knows what has landed.
 from __future__ import annotations
 
 import time
-from typing import Final, Protocol
+from typing import Final
 
 from handler.pulsar.connection import Connection
 from handler.pulsar.errors import Fenced, PulsarError, Unavailable
+from handler.pulsar.events import ProducerEvents
 from handler.pulsar.frames import encode_send
 from handler.pulsar.pulsar_api_pb2 import BaseCommand, MessageMetadata
 
@@ -20,12 +21,6 @@ Type = BaseCommand.Type
 SHARED: Final = 0
 EXCLUSIVE: Final = 1
 WAIT_FOR_EXCLUSIVE: Final = 2
-
-
-class ProducerEvents(Protocol):
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
-    def on_send_error(self, sequence: int, code: int, message: str) -> None: ...
-    def on_end(self, reason: PulsarError) -> None: ...
 
 
 class Producer:

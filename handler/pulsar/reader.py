@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Final, Protocol
+from typing import Final
 
 from handler.pulsar.connection import Connection
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 
 Type = BaseCommand.Type
@@ -19,11 +20,6 @@ _FAILOVER: Final = 2
 _EARLIEST: Final = 2**64 - 1
 
 
-class ReaderEvents(Protocol):
-    def on_entry(self, entry: RawEntry) -> None: ...
-    def on_end(self, reason: PulsarError) -> None: ...
-
-
 class Reader:
     """Entries from a position on, as many as were granted.
 
@@ -33,7 +29,7 @@ class Reader:
 
     __slots__ = ("_connection", "_events", "_id", "_open", "topic")
 
-    def __init__(self, connection: Connection, topic: str, events: ReaderEvents) -> None:
+    def __init__(self, connection: Connection, topic: str, events: ConsumerEvents) -> None:
         self.topic = topic
         self._connection = connection
         self._events = events
@@ -42,7 +38,7 @@ class Reader:
 
     @classmethod
     async def open(
-        cls, connection: Connection, topic: str, start: Position | None, events: ReaderEvents, *, compacted: bool = False
+        cls, connection: Connection, topic: str, start: Position | None, events: ConsumerEvents, *, compacted: bool = False
     ) -> Reader:
         """A reader from `start` on, or from the earliest entry there is. Nothing comes before `grant`.
 
@@ -62,10 +58,10 @@ class Reader:
 
     @classmethod
     async def join(
-        cls, connection: Connection, topic: str, subscription: str, name: str, priority: int, events: ReaderEvents,
+        cls, connection: Connection, topic: str, subscription: str, name: str, priority: int, events: ConsumerEvents,
         metadata: dict[bytes, bytes],
     ) -> Reader:  # fmt: skip
-        """A Failover consumer: its events may have `on_active(bool)`, told whenever the election changes."""
+        """A Failover consumer: `on_active` tells whenever the election changes."""
         reader = cls(connection, topic, events)
         command = reader._subscribe(subscription, _FAILOVER)
         command.subscribe.durable = False
@@ -128,9 +124,8 @@ class Reader:
             self._events.on_entry(entry)
 
     def on_active(self, active: bool) -> None:
-        told = getattr(self._events, "on_active", None)
-        if self._open and told is not None:
-            told(active)
+        if self._open:
+            self._events.on_active(active)
 
     def on_end(self, reason: PulsarError) -> None:
         if self._open:

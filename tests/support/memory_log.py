@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.partition.port import EntryLog, LogReader, LogWriter, ReaderEvents, WriterEvents
+from handler.partition.port import EntryLog, LogReader, LogWriter
 from handler.partition.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import read_produced
 
@@ -86,19 +87,19 @@ class MemoryLog:
 
     # --- EntryLog
 
-    async def writer(self, events: WriterEvents) -> LogWriter:
+    async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.writer_as(self.writer_name, events)
 
-    async def writer_as(self, name: str, events: WriterEvents) -> LogWriter:
+    async def writer_as(self, name: str, events: ProducerEvents) -> LogWriter:
         await asyncio.sleep(0)
         opened = MemoryWriter(self, events, name)
         self.writers.append(opened)
         return opened
 
-    async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self.reader_as("", start, events)
 
-    async def reader_as(self, _: str, start: Position | None, events: ReaderEvents) -> LogReader:
+    async def reader_as(self, _: str, start: Position | None, events: ConsumerEvents) -> LogReader:
         await asyncio.sleep(0)
         opened = MemoryReader(self, start, events)
         self.readers.append(opened)
@@ -131,10 +132,10 @@ class _View:
     log: MemoryLog
     name: str
 
-    async def writer(self, events: WriterEvents) -> LogWriter:
+    async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.log.writer_as(self.name, events)
 
-    async def reader(self, start: Position | None, events: ReaderEvents) -> LogReader:
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self.log.reader_as(self.name, start, events)
 
     async def stats(self) -> LogStats:
@@ -151,7 +152,7 @@ class _View:
 
 
 class MemoryWriter:
-    def __init__(self, log: MemoryLog, events: WriterEvents, name: str) -> None:
+    def __init__(self, log: MemoryLog, events: ProducerEvents, name: str) -> None:
         self._log = log
         self._events = events
         self._open = True
@@ -199,7 +200,7 @@ class MemoryWriter:
 
 
 class MemoryReader:
-    def __init__(self, log: MemoryLog, start: Position | None, events: ReaderEvents) -> None:
+    def __init__(self, log: MemoryLog, start: Position | None, events: ConsumerEvents) -> None:
         self._log = log
         self._next = start
         self._events = events

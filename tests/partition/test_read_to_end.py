@@ -1,0 +1,142 @@
+"""The end of a partition: what is waited for, and what an end that is known here may refuse."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.partitions import append, fetch, open_partition, read_all
+
+
+async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 0.05
+    for number in range(5):
+        await append(ours, batch(b"%d" % number))
+    changed = asyncio.Event()
+    came = asyncio.get_running_loop().time()
+    assert theirs.end_offset < 4
+    assert theirs.read(4, 1000, at_least_one=True, since=came) is None
+    while (run := theirs.read(4, 1000, at_least_one=True, since=came)) is None:
+        theirs.watch(changed.set)
+        await asyncio.wait_for(changed.wait(), 5)
+        changed.clear()
+    assert run.error is ErrorCode.none
+    assert run.size > 0
+    while (beyond := theirs.read(99, 1000, at_least_one=True, since=came)) is None:
+        theirs.watch(changed.set)
+        await asyncio.wait_for(changed.wait(), 5)
+        changed.clear()
+    assert beyond.error is ErrorCode.offset_out_of_range
+    ours.close()
+    theirs.close()
+
+
+async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothing() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    log.read_delay = 0.05
+    for number in range(1, 10):
+        assert await theirs.confirmed_end() == number  # fresh, and old news with the next append
+        told = (await append(ours, batch(b"%d" % number))).base_offset
+        run = await fetch(theirs, told)
+        assert (run.error, run.next_offset) == (ErrorCode.none, told + 1)
+    assert (await fetch(theirs, 99)).error is ErrorCode.offset_out_of_range
+    ours.close()
+    theirs.close()
+
+
+async def test_the_end_is_found_also_where_the_broker_does_not_name_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a reload some brokers name entry −1 of the ledger that is open."""
+
+    async def nothing(_: MemoryReader) -> None:
+        await asyncio.sleep(0)
+
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    assert await theirs.confirmed_end() == 1
+    theirs._tail.stop()
+    for number in range(1, 6):
+        await append(ours, batch(b"%d" % number))
+    monkeypatch.setattr(MemoryReader, "last_position", nothing)
+    assert await theirs.confirmed_end() == 6
+    ours.close()
+    theirs.close()
+
+
+async def test_the_tail_stays_open_for_who_waits_for_the_end() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 0.1
+    await append(ours, batch(b"1"))
+    asked = asyncio.create_task(theirs.confirmed_end())
+    for _ in range(10):
+        await asyncio.sleep(0.02)
+        theirs.tick(asyncio.get_running_loop().time() + 60)
+    assert await asyncio.wait_for(asked, 1) == 2
+    await asyncio.sleep(0)
+    theirs.tick(asyncio.get_running_loop().time() + 60)
+    assert not theirs._tail.running
+    ours.close()
+    theirs.close()
+
+
+async def test_an_entry_that_is_known_by_its_receipt_is_not_waited_for() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"0"))
+    log.read_delay = 60
+    log.swallow_receipts = True
+    appending = asyncio.create_task(append(partition, batch(b"1"), 10))
+    await asyncio.sleep(0.01)
+    asked = asyncio.create_task(partition.confirmed_end())
+    await asyncio.sleep(0.01)
+    assert not asked.done()
+    last = log.entries[-1].position
+    log.writers[-1]._events.on_receipt(1, last.ledger, last.entry)
+    assert await asyncio.wait_for(asked, 0.5) == 2
+    assert (await appending).base_offset == 1
+    partition.close()
+
+
+async def test_who_gives_up_waiting_for_an_entry_leaves_no_waiter() -> None:
+    log = MemoryLog()
+    ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(ours, batch(b"0"))
+    assert await theirs.opened() is ErrorCode.none
+    log.read_delay = 60
+    await append(ours, batch(b"1"))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(theirs._to_end.run(), 0.05)
+    assert not theirs._to_end._waiting
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("roll", [False, True])
+async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers before 3.3 say that the last entry is one that no reader is given."""
+    monkeypatch.setattr("handler.partition.read_to_end.MARKER_SECONDS", 0.05)
+    log = MemoryLog()
+    log.write(batch(b"0"))
+    for _ in range(3):
+        if roll:
+            log.roll()
+        log.mark()
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.none
+    assert await partition.confirmed_end() == 1
+    assert (await append(partition, batch(b"1"))).base_offset == 1
+    log.mark()
+    assert await read_all(partition) == [(0, b"0"), (1, b"1")]
+    partition.close()
