@@ -76,7 +76,7 @@ class RawMember:
         return bool(self.part)
 
     async def rebalance(self, session: int = 30_000) -> None:
-        """Join and sync until both succeed; the leader gives each member its own id as its part."""
+        """JoinGroupRequest and sync until both succeed; the leader gives each member its own id as its part."""
         from kio.schema.errors import ErrorCode
         from kio.schema.join_group.v5.request import JoinGroupRequestProtocol
         from kio.schema.sync_group.v3.request import SyncGroupRequestAssignment

@@ -116,7 +116,7 @@ async def test_aiokafka_and_kafka_python_and_librdkafka_share_a_group(cluster: C
                 break
             await asyncio.sleep(0.05)
         else:
-            pytest.fail(f"the partitions did not spread: {given}")
+            pytest.fail(f"the partitions did not fan_out: {given}")
         polling = False
         await running
         await first.stop()

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
+from handler.apis.fan_out import Parts, fan_out
 from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place, settled
 from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.spread import Parts, spread
 from handler.apis.topics import find
 from handler.coordination.errors import NotLeading
 from handler.groups.records import OffsetValue
@@ -194,7 +194,7 @@ async def _of_many(services: Services, call: Call) -> Answer:
     for group in call.request.groups:
         if not await in_time(call, services.order.wait(call.client, group.group_id), False):
             return {"throttle_time": 0, "groups": [refuse(one, LATE_GROUP) for one in call.request.groups]}
-    groups = await spread(services, call, Parts("groups", "groups", lambda group: group.group_id, here, refuse))
+    groups = await fan_out(services, call, Parts("groups", "groups", lambda group: group.group_id, here, refuse))
     return {"throttle_time": 0, "groups": groups}
 
 

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, client_host, coordinated, milliseconds
-from handler.groups.classic.members import Join, JoinAnswer
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse
 from handler.groups.coordinator import Coordinator, new_member_id
 
 MEMBER_ID_REQUIRED_SINCE: Final = 4
@@ -26,7 +26,7 @@ def _handle(services: Services, call: Call) -> Result:
     instance_id = getattr(request, "group_instance_id", None)
     session_timeout = milliseconds(request.session_timeout)
     rebalance_timeout = milliseconds(request.rebalance_timeout) if hasattr(request, "rebalance_timeout") else session_timeout
-    join = Join(
+    join = JoinGroupRequest(
         request.member_id, instance_id, call.client_id or "", client_host(call), session_timeout, rebalance_timeout,
         request.protocol_type, tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
         needs_member_id=call.version >= MEMBER_ID_REQUIRED_SINCE, may_skip_assignment=call.version >= SKIP_ASSIGNMENT_SINCE,
@@ -40,10 +40,10 @@ def _handle(services: Services, call: Call) -> Result:
 
 
 def _refuse(call: Call, error: ErrorCode) -> Answer:
-    return _answer(call.version, JoinAnswer(error, call.request.member_id))
+    return _answer(call.version, JoinGroupResponse(error, call.request.member_id))
 
 
-def _answer(version: int, answer: JoinAnswer) -> Answer:
+def _answer(version: int, answer: JoinGroupResponse) -> Answer:
     return {
         "throttle_time": 0,
         "error_code": answer.error,

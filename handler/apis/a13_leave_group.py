@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, coordinated_in_order
-from handler.groups.classic.members import Leaving
+from handler.groups.classic.members import MemberIdentity
 from handler.groups.coordinator import Coordinator
 
 MANY_SINCE: Final = 3
@@ -18,9 +18,9 @@ MANY_SINCE: Final = 3
 def _handle(services: Services, call: Call) -> Result:
     request = call.request
     if call.version >= MANY_SINCE:
-        leaving = [Leaving(member.member_id, member.group_instance_id) for member in request.members]
+        leaving = [MemberIdentity(member.member_id, member.group_instance_id) for member in request.members]
     else:
-        leaving = [Leaving(request.member_id, None)]
+        leaving = [MemberIdentity(request.member_id, None)]
 
     def answer(errors: list[ErrorCode]) -> Answer:
         if call.version < MANY_SINCE:

@@ -9,13 +9,13 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, coordinated
-from handler.groups.classic.members import Sync, SyncAnswer, sync_refused
+from handler.groups.classic.members import SyncGroupRequest, SyncGroupResponse, sync_refused
 from handler.groups.coordinator import Coordinator
 
 
 def _handle(services: Services, call: Call) -> Result:
     request = call.request
-    sync = Sync(
+    sync = SyncGroupRequest(
         request.member_id, getattr(request, "group_instance_id", None), request.generation_id,
         getattr(request, "protocol_type", None), getattr(request, "protocol_name", None),
         {item.member_id: item.assignment for item in request.assignments},
@@ -31,7 +31,7 @@ def _refuse(_: Call, error: ErrorCode) -> Answer:
     return _answer(sync_refused(error))
 
 
-def _answer(answer: SyncAnswer) -> Answer:
+def _answer(answer: SyncGroupResponse) -> Answer:
     return {
         "throttle_time": 0,
         "error_code": answer.error,

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.spread import Parts, spread
+from handler.apis.fan_out import Parts, fan_out
 from handler.coordination.errors import NotLeading
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import State
@@ -24,7 +24,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
         return _nothing(group_id, "", error, None)
 
-    return {"throttle_time": 0, "groups": await spread(services, call, Parts("groups", "groups", str, here, refuse))}
+    return {"throttle_time": 0, "groups": await fan_out(services, call, Parts("groups", "groups", str, here, refuse))}
 
 
 def _describe(services: Services, call: Call, group_id: str) -> dict[str, Any]:

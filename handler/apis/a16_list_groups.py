@@ -12,8 +12,8 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.fan_out import ask_peer
 from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.spread import ask_peer
 from handler.coordination.errors import NotLeading
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.effects import Group

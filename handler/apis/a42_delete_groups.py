@@ -9,8 +9,8 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.fan_out import Parts, fan_out
 from handler.apis.groups import pulsar_partitions
-from handler.apis.spread import Parts, spread
 from handler.coordination.errors import NotLeading
 
 
@@ -34,7 +34,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
         return {"group_id": group_id, "error_code": error}
 
-    results = await spread(services, call, Parts("groups_names", "results", str, here, refuse, is_question=False))
+    results = await fan_out(services, call, Parts("groups_names", "results", str, here, refuse, is_question=False))
     return {"throttle_time": 0, "results": results}
 
 

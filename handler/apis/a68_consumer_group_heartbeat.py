@@ -12,7 +12,13 @@ from kio.schema.errors import ErrorCode
 from handler.apis.api import Answer, Api, Call, Result, Services
 from handler.apis.groups import ask, client_host, coordinated_in_order, milliseconds
 from handler.groups.consumer.assignors import ASSIGNORS
-from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer
+from handler.groups.consumer.members import (
+    JOIN_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    HeartbeatRequest,
+    HeartbeatResponse,
+)
 from handler.groups.coordinator import Coordinator
 from handler.groups.records.consumer import Assignment
 from handler.telemetry.limits import RateLimitedLog
@@ -23,12 +29,19 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 def _handle(services: Services, call: Call) -> Result:
     request = call.request
-    beat = Beat(
-        request.member_id or (str(uuid.uuid4()) if request.member_epoch == JOINING else ""), request.member_epoch, request.instance_id,
-        request.rack_id, milliseconds(request.rebalance_timeout), request.subscribed_topic_names,
-        getattr(request, "subscribed_topic_regex", None), request.server_assignor, _owned(request.topic_partitions),
-        call.client_id or "", client_host(call),
-    )  # fmt: skip
+    beat = HeartbeatRequest(
+        request.member_id or (str(uuid.uuid4()) if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH else ""),
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        milliseconds(request.rebalance_timeout),
+        request.subscribed_topic_names,
+        getattr(request, "subscribed_topic_regex", None),
+        request.server_assignor,
+        _owned(request.topic_partitions),
+        call.client_id or "",
+        client_host(call),
+    )
     fault = _fault(call, beat)
     if fault is not None:
         limited.warning("group %s: member %s is refused: %s", request.group_id, beat.member_id, fault.message)
@@ -40,19 +53,21 @@ def _handle(services: Services, call: Call) -> Result:
     return ask(services, question, _answer, partial(_refuse, call))
 
 
-def _fault(call: Call, beat: Beat) -> BeatAnswer | None:
+def _fault(call: Call, beat: HeartbeatRequest) -> HeartbeatResponse | None:
     """What is wrong with the request alone, in the words of Kafka's GroupCoordinatorService."""
     if beat.assignor is not None and beat.assignor not in ASSIGNORS:
         supported = ", ".join(ASSIGNORS)
-        return BeatAnswer(
+        return HeartbeatResponse(
             ErrorCode.unsupported_assignor, f"ServerAssignor {beat.assignor} is not supported. Supported assignors: {supported}."
         )
     text = _invalid(call, beat)
-    return None if text is None else BeatAnswer(ErrorCode.invalid_request, text)
+    return None if text is None else HeartbeatResponse(ErrorCode.invalid_request, text)
 
 
-def _invalid(call: Call, beat: Beat) -> str | None:
-    if not call.request.member_id and (call.version >= MEMBER_MAKES_ITS_ID_SINCE or beat.epoch > 0 or beat.epoch == LEAVING):
+def _invalid(call: Call, beat: HeartbeatRequest) -> str | None:
+    if not call.request.member_id and (
+        call.version >= MEMBER_MAKES_ITS_ID_SINCE or beat.epoch > 0 or beat.epoch == LEAVE_GROUP_MEMBER_EPOCH
+    ):
         return "MemberId can't be empty."
     if not call.request.group_id:
         return "GroupId can't be empty."
@@ -60,14 +75,14 @@ def _invalid(call: Call, beat: Beat) -> str | None:
         return "InstanceId can't be empty."
     if beat.rack_id == "":
         return "RackId can't be empty."
-    if beat.epoch == JOINING:
+    if beat.epoch == JOIN_GROUP_MEMBER_EPOCH:
         return _invalid_joining(beat)
-    if beat.epoch == LEAVING_FOR_A_WHILE and beat.instance_id is None:
+    if beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and beat.instance_id is None:
         return "InstanceId can't be null."
-    return "MemberEpoch is invalid." if beat.epoch < LEAVING_FOR_A_WHILE else None
+    return "MemberEpoch is invalid." if beat.epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH else None
 
 
-def _invalid_joining(beat: Beat) -> str | None:
+def _invalid_joining(beat: HeartbeatRequest) -> str | None:
     if beat.rebalance_timeout < 0:
         return "RebalanceTimeoutMs must be provided in first request."
     if beat.owned is None or beat.owned:
@@ -87,10 +102,10 @@ def _owned(topics: Any) -> Assignment | None:
 
 
 def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return _answer(BeatAnswer(error))
+    return _answer(HeartbeatResponse(error))
 
 
-def _answer(answer: BeatAnswer) -> Answer:
+def _answer(answer: HeartbeatResponse) -> Answer:
     assignment = answer.assignment
     return {
         "throttle_time": 0,

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
 from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.spread import Parts, spread
+from handler.apis.fan_out import Parts, fan_out
 from handler.coordination.errors import NotLeading
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import NOTHING, ConsumerMember
@@ -24,7 +24,7 @@ async def _handle(services: Services, call: Call) -> Answer:
     async def here(groups: Sequence[str]) -> list[dict[str, Any]]:
         return await asyncio.gather(*(_describe(services, group_id) for group_id in groups))
 
-    return {"throttle_time": 0, "groups": await spread(services, call, Parts("group_ids", "groups", str, here, _nothing))}
+    return {"throttle_time": 0, "groups": await fan_out(services, call, Parts("group_ids", "groups", str, here, _nothing))}
 
 
 async def _describe(services: Services, group_id: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _told(group: ConsumerGroup) -> dict[str, Any]:
     return _nothing(group.group_id, ErrorCode.none) | {
         "group_state": group.state.value,
         "group_epoch": group.epoch,
-        "assignment_epoch": group.facts.target_epoch,
+        "assignment_epoch": group.group_state.target_epoch,
         "assignor_name": group.subscriptions.assignor,
         "members": [_member(group, member) for member in group.members.values()],
     }
@@ -71,7 +71,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember) -> dict[str, Any]:
         "subscribed_topic_names": told.topics,
         "subscribed_topic_regex": told.regex,
         "assignment": _partitions(group, member.current.assigned),
-        "target_assignment": _partitions(group, group.facts.targets.get(member.member_id, NOTHING)),
+        "target_assignment": _partitions(group, group.group_state.targets.get(member.member_id, NOTHING)),
         "member_type": CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
     }
 

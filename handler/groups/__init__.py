@@ -4,7 +4,8 @@ records/    Kafka's records of `__consumer_offsets`    adopted    what Kafka-on-
 classic/    the classic protocol, pure                 consumer/  the consumer protocol (KIP-848), pure
 machine     what a group's machine is to its shard     deadlines  what is due when
 expiry      offsets that outlived their group          restored   groups made of their records
-conversion  which kind a joining member finds          topics     what is known of the topics groups consume
+conversion  which kind a joining member finds          topics_image  what is known of the topics groups consume
+awaiting_topics  requests that wait until that is known
 shard       groups and offsets of one partition of the topic, while we lead it
 coordinator what clients ask                           consumers  what members of consumer groups ask
 service     all of it together

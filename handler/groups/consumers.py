@@ -11,14 +11,22 @@ from kio.schema.errors import ErrorCode
 
 from handler.coordination.term import Phase
 from handler.errors import ProtocolError
+from handler.groups.awaiting_topics import RequestsAwaitingTopics
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer, sync_refused
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse, sync_refused
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Beat, BeatAnswer, Needs, Refusal
+from handler.groups.consumer.members import (
+    JOIN_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    Needs,
+    Refusal,
+)
 from handler.groups.consumer.migration import CannotMigrate, topics_of
 from handler.groups.conversion import consumer_group
-from handler.groups.informed import Informed
 from handler.groups.machine import Now
 from handler.groups.records import subscribed_topics
 from handler.groups.shard import Shard
@@ -35,18 +43,20 @@ FATAL: Final = (
 
 
 class Consumers:
-    def __init__(self, leading: Callable[[str], Shard], informed: Informed, now: Callable[[], Now]) -> None:
+    def __init__(self, leading: Callable[[str], Shard], informed: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
         self._leading = leading
         self._informed = informed
         self._now = now
 
     # --- by the consumer protocol
 
-    def heartbeat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
+    def heartbeat(self, request: HeartbeatRequest, group_id: str, told: Callable[[HeartbeatResponse], None]) -> None:
         self._keep_alive(group_id, request.member_id)
-        needs = partial(self._needs, group_id, request.topics or (), request.regex) if request.epoch >= JOINING else _nothing
+        needs = (
+            partial(self._needs, group_id, request.topics or (), request.regex) if request.epoch >= JOIN_GROUP_MEMBER_EPOCH else _nothing
+        )
         go = partial(self._beat, request, group_id, told)
-        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(BeatAnswer(error)))
+        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(HeartbeatResponse(error)))
 
     def _keep_alive(self, group_id: str, member_id: str) -> None:
         """A member that has to wait for what it asks is alive. Whether it may ask is seen later: of a wrong one, the session
@@ -56,7 +66,7 @@ class Consumers:
         if isinstance(group, ConsumerGroup) and member_id in group.members:
             group.live(group.members[member_id], self._now())
 
-    def _beat(self, request: Beat, group_id: str, told: Callable[[BeatAnswer], None]) -> None:
+    def _beat(self, request: HeartbeatRequest, group_id: str, told: Callable[[HeartbeatResponse], None]) -> None:
         shard = self._leading(group_id)
         told = partial(_answered, group_id, request.member_id, told)
         try:
@@ -64,30 +74,30 @@ class Consumers:
             self._inform(shard, group_id)
             group = self._group(shard, group_id, request)
         except Refusal as refused:
-            told(BeatAnswer(refused.error, str(refused)))
+            told(HeartbeatResponse(refused.error, str(refused)))
             return
-        if request.epoch in (LEAVING, LEAVING_FOR_A_WHILE):
+        if request.epoch in (LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH):
             shard.handle(group, lambda: group.leave(request, told))
         else:
             shard.handle(group, lambda: group.heartbeat(self._now(), request, told))
 
     def _check_size(self, shard: Shard, group_id: str, epoch: int) -> None:
-        if group_id in shard.oversized and epoch >= JOINING:
+        if group_id in shard.oversized and epoch >= JOIN_GROUP_MEMBER_EPOCH:
             raise Refusal(ErrorCode.unknown_server_error, f"Group {group_id} is too large to be stored.")
 
-    def _group(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
+    def _group(self, shard: Shard, group_id: str, request: HeartbeatRequest) -> ConsumerGroup:
         try:
-            joins = request.epoch == JOINING
+            joins = request.epoch == JOIN_GROUP_MEMBER_EPOCH
             group = consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
         except CannotMigrate as reason:
             raise Refusal(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group: {reason}.") from reason
         return group
 
-    def _existing(self, shard: Shard, group_id: str, request: Beat) -> ConsumerGroup:
+    def _existing(self, shard: Shard, group_id: str, request: HeartbeatRequest) -> ConsumerGroup:
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        if request.epoch > JOINING:
+        if request.epoch > JOIN_GROUP_MEMBER_EPOCH:
             # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, of which clients die;
             # this makes them join again.
             raise Refusal(ErrorCode.unknown_member_id, f"Member {request.member_id} is not a member of group {group_id} any more.")
@@ -95,7 +105,7 @@ class Consumers:
 
     # --- by the classic protocol
 
-    def join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
+    def join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
         self._keep_alive(group_id, request.member_id)
         names: Iterable[str] = ()
         if request.protocols:
@@ -106,32 +116,32 @@ class Consumers:
         go = partial(self._join, request, group_id, told)
         needs = partial(self._needs, group_id, names, None)
         who = group_id, request.member_id or request.new_member_id
-        self._informed.when_known(who, needs, go, lambda error: told(JoinAnswer(error, request.member_id)))
+        self._informed.when_known(who, needs, go, lambda error: told(JoinGroupResponse(error, request.member_id)))
 
-    def _join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
+    def _join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
         shard = self._leading(group_id)
         if group_id in shard.oversized:
-            told(JoinAnswer(ErrorCode.unknown_server_error, request.member_id))
+            told(JoinGroupResponse(ErrorCode.unknown_server_error, request.member_id))
             return
         self._inform(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty:
-            told(JoinAnswer(ErrorCode.rebalance_in_progress, request.member_id))  # it has just become another; members join again
+            told(JoinGroupResponse(ErrorCode.rebalance_in_progress, request.member_id))  # it has just become another; members join again
             return
         shard.handle(group, lambda: classic_members.join(group, self._now(), request, told))
 
-    def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
+    def sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
         self._keep_alive(group_id, request.member_id)
         go = partial(self._sync, request, group_id, told)
         needs = partial(self._needs, group_id, (), None)
         self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(sync_refused(error)))
 
-    def _sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
+    def _sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
         shard = self._leading(group_id)
         self._inform(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup):
-            told(SyncAnswer(ErrorCode.rebalance_in_progress))
+            told(SyncGroupResponse(ErrorCode.rebalance_in_progress))
             return
         shard.handle(group, lambda: classic_members.sync(group, self._now(), request, told))
 
@@ -175,7 +185,7 @@ def _nothing() -> Needs:
     return Needs(frozenset())
 
 
-def _answered(group_id: str, member_id: str, told: Callable[[BeatAnswer], None], answer: BeatAnswer) -> None:
+def _answered(group_id: str, member_id: str, told: Callable[[HeartbeatResponse], None], answer: HeartbeatResponse) -> None:
     if answer.error in FATAL:
         limited.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name.upper(), answer.message)
     told(answer)

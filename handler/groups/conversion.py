@@ -6,7 +6,7 @@ import logging
 
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import Beat
+from handler.groups.consumer.members import HeartbeatRequest
 from handler.groups.consumer.migration import CannotMigrate, to_consumer
 from handler.groups.records import GroupKey, Record
 from handler.groups.shard import Shard
@@ -14,7 +14,7 @@ from handler.groups.shard import Shard
 log = logging.getLogger(__name__)
 
 
-def consumer_group(shard: Shard, group_id: str, newcomer: Beat) -> ConsumerGroup:
+def consumer_group(shard: Shard, group_id: str, newcomer: HeartbeatRequest) -> ConsumerGroup:
     """The group for a member that joins by the consumer protocol. Raises Refusal or CannotMigrate, and nothing has changed then."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -32,7 +32,7 @@ def consumer_group(shard: Shard, group_id: str, newcomer: Beat) -> ConsumerGroup
     group.migrate()
     shard.effects.tell(group)
     log.info("group %s becomes a consumer group", group_id)
-    shard.replace(fresh, [*fresh.facts.take_records(), Record(GroupKey(group_id), None)])
+    shard.replace(fresh, [*fresh.group_state.take_records(), Record(GroupKey(group_id), None)])
     return fresh
 
 

@@ -20,7 +20,8 @@ from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.awaiting_topics import RequestsAwaitingTopics
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.checks import KEY_BYTES
 from handler.groups.consumer.machine import ConsumerGroup
@@ -28,11 +29,10 @@ from handler.groups.consumers import Consumers
 from handler.groups.conversion import classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
-from handler.groups.informed import Informed
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
 from handler.groups.shard import Offsets, Shard, Surroundings, TopicPartition
-from handler.groups.topics import TopicBook
+from handler.groups.topics_image import TopicsImage
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -85,12 +85,17 @@ class Coordinator:
     """`shards` is empty until the partitions of `__consumer_offsets` are known."""
 
     def __init__(
-        self, config: GroupsConfig, now: Callable[[], Now], topic_name: Callable[[str], str], topics: TopicBook, on_committed: OnCommitted,
+        self,
+        config: GroupsConfig,
+        now: Callable[[], Now],
+        topic_name: Callable[[str], str],
+        topics: TopicsImage,
+        on_committed: OnCommitted,
         awake_clock: Callable[[], float] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.shards: list[Shard] = []
         self.topics = topics
-        self.informed = Informed(topics)
+        self.informed = RequestsAwaitingTopics(topics)
         self._around = Surroundings(
             config=config, now=now, topic_name=topic_name, topics=topics, may_act=self._is_awake, on_committed=on_committed
         )
@@ -158,26 +163,26 @@ class Coordinator:
 
     # --- members
 
-    def join(self, request: Join, group_id: str, told: Callable[[JoinAnswer], None]) -> None:
+    def join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
         shard = self.leading(group_id)
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
-            told(JoinAnswer(ErrorCode.invalid_session_timeout, request.member_id))
+            told(JoinGroupResponse(ErrorCode.invalid_session_timeout, request.member_id))
             return
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             self.consumers.join(request, group_id, told)
         elif group is None and request.member_id:
-            told(JoinAnswer(ErrorCode.unknown_member_id, request.member_id))
+            told(JoinGroupResponse(ErrorCode.unknown_member_id, request.member_id))
         else:
             classic = classic_group(shard, group_id)
             classic.join(self._now(), request, told)
             shard.run(classic)
 
-    def sync(self, request: Sync, group_id: str, told: Callable[[SyncAnswer], None]) -> None:
+    def sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
-            told(SyncAnswer(ErrorCode.unknown_member_id))
+            told(SyncGroupResponse(ErrorCode.unknown_member_id))
         elif isinstance(group, ConsumerGroup):
             self.consumers.sync(request, group_id, told)
         else:
@@ -197,7 +202,7 @@ class Coordinator:
         shard.run(group)
         return error
 
-    def leave(self, group_id: str, leaving: Sequence[Leaving], told: Callable[[list[ErrorCode]], None]) -> None:
+    def leave(self, group_id: str, leaving: Sequence[MemberIdentity], told: Callable[[list[ErrorCode]], None]) -> None:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:

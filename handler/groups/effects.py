@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Term
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Assigned, JoinAnswer, Replaced, State, Store
+from handler.groups.classic.members import Assigned, JoinGroupResponse, Replaced, State, Store
 from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, Write
@@ -84,7 +84,7 @@ class Effects:
                 metrics.REBALANCES.inc()
             self._shard.run(group)
         elif isinstance(then, Replaced):
-            then.to(JoinAnswer(ErrorCode.not_coordinator))
+            then.to(JoinGroupResponse(ErrorCode.not_coordinator))
 
     # --- consumer groups
 

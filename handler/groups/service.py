@@ -28,7 +28,7 @@ from handler.groups.machine import Now
 from handler.groups.records import Record, partition_of
 from handler.groups.records.codec import GroupRecords
 from handler.groups.shard import Shard
-from handler.groups.topics import TopicBook, TopicSource
+from handler.groups.topics_image import TopicsImage, TopicSource
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -102,7 +102,7 @@ class GroupService:
         ]
         self._compacted: dict[Shard, int] = {}
         self.coordinator = Coordinator(
-            config, self._now, topics.canonical, TopicBook(topics), on_committed,
+            config, self._now, topics.canonical, TopicsImage(topics), on_committed,
             partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)),
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.partition.partition import Partition
 from handler.partition.port import EntryLog
-from handler.partition.single import entries_from
+from handler.partition.read_entries import entries_from
 from handler.partition.store import WRITER_PREFIX
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
 from handler.pulsar.entry import Position

@@ -5,7 +5,8 @@ entries     a stored entry → Kafka batches        native           Pulsar's ow
 producers   idempotence by Kafka's rules          fold             entries in log order → offsets
 append      receipts, resends, verdicts           held_appends     those that wait until the end is known
 tail        the shared reader at the end     log_end, read_to_end  the end as the broker has it
-cache       recent batches, one byte budget       catchup, catchups  readers over old data
+cache       recent batches, one byte budget       catch_up_reader, catch_up_readers  over old data
+read_entries  short readers for one question
 logstart    where it begins, after retention      offsets          earliest, by time, by index
 failures    entries at which the sidecar itself failed
 partition, table   all of it together

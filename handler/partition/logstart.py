@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from handler.partition.port import EntryLog
-from handler.partition.single import first_entry
+from handler.partition.read_entries import first_entry
 from handler.pulsar.entry import Position
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from handler.errors import EntryUnreadable
 from handler.partition.found import NOT_FOUND, Found
 from handler.partition.partition import Partition
-from handler.partition.single import ReadEntry, entries_from
+from handler.partition.read_entries import ReadEntry, entries_from
 
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.

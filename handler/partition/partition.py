@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.append import Appender, Done
 from handler.partition.cache import CachedEntry, FetchCache, Run
-from handler.partition.catchups import CatchUps
+from handler.partition.catch_up_readers import CatchUpReaders
 from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
@@ -73,7 +73,7 @@ class Partition:
         self._waiting: list[Append] = []
         self._watchers: set[Callable[[], None]] = set()
         self._start = LogStart(log_, self.confirmed_end, self._changed)
-        self._catch_ups = CatchUps(
+        self._catch_ups = CatchUpReaders(
             name, log_, self._cache, limits.read_ahead,
             reached_tail=self._is_folded, on_data=self._changed, log_start=self._start, read=self._read_entry, on_failure=self._fail_at,
         )  # fmt: skip

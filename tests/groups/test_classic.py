@@ -12,7 +12,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kio.schema.errors import ErrorCode
 
 from handler.groups.classic.machine import NEW_MEMBER_SECONDS, ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Protocols, State, Store, Sync, SyncAnswer
+from handler.groups.classic.members import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MemberIdentity,
+    Protocols,
+    State,
+    Store,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from handler.groups.classic.stored import group_value
 from handler.groups.machine import Now, Reply
 
@@ -29,7 +38,7 @@ class Bench:
 
     group: ClassicGroup = field(init=False)
     clock: float = 1_000.0
-    answers: dict[str, JoinAnswer | SyncAnswer] = field(default_factory=dict)
+    answers: dict[str, JoinGroupResponse | SyncGroupResponse] = field(default_factory=dict)
     writes: list[Store] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     max_size: int = 100
@@ -63,7 +72,7 @@ class Bench:
     def join(self, to: str, member_id: str = "", *, instance: str | None = None, protocols: Protocols = RANGE, known: bool = False) -> None:
         """`known`: as clients do that have been given an id before they join."""
         new = f"{instance or 'm'}-{next(self._ids)}"
-        request = Join(
+        request = JoinGroupRequest(
             member_id, instance, "client", "/127.0.0.1", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", protocols, known, True, new
         )
         self.group.join(self.now, request, to)
@@ -71,17 +80,17 @@ class Bench:
 
     def sync(self, to: str, member_id: str, assignments: dict[str, bytes] | None = None, *, generation: int | None = None) -> None:
         generation = self.group.generation if generation is None else generation
-        self.group.sync(self.now, Sync(member_id, None, generation, None, None, assignments or {}), to)
+        self.group.sync(self.now, SyncGroupRequest(member_id, None, generation, None, None, assignments or {}), to)
         self.run()
 
-    def joined(self, to: str) -> JoinAnswer:
+    def joined(self, to: str) -> JoinGroupResponse:
         answer = self.answers[to]
-        assert isinstance(answer, JoinAnswer)
+        assert isinstance(answer, JoinGroupResponse)
         return answer
 
-    def synced(self, to: str) -> SyncAnswer:
+    def synced(self, to: str) -> SyncGroupResponse:
         answer = self.answers[to]
-        assert isinstance(answer, SyncAnswer)
+        assert isinstance(answer, SyncGroupResponse)
         return answer
 
     def heartbeat(self, member_id: str) -> ErrorCode:
@@ -108,8 +117,8 @@ def test_a_new_group_waits_for_more_members_and_then_gives_everyone_its_part(sta
     assert (first.generation, second.generation) == (1, 1)
     assert [member for member, _, _ in first.members] == [first.member_id, second.member_id]
     assert second.members == ()
-    assert stable.synced("sa") == SyncAnswer(NONE, "consumer", "range", b"A")
-    assert stable.synced("sb") == SyncAnswer(NONE, "consumer", "range", b"B")
+    assert stable.synced("sa") == SyncGroupResponse(NONE, "consumer", "range", b"A")
+    assert stable.synced("sb") == SyncGroupResponse(NONE, "consumer", "range", b"B")
 
 
 def test_the_initial_delay_grows_with_each_newcomer_but_not_beyond_the_rebalance_timeout() -> None:
@@ -146,7 +155,7 @@ def test_nobody_has_a_part_before_it_is_stored() -> None:
     bench.join("a")
     bench.pass_time(DELAY)
     member = bench.joined("a").member_id
-    bench.group.sync(bench.now, Sync(member, None, 1, None, None, {member: b"A"}), "s")
+    bench.group.sync(bench.now, SyncGroupRequest(member, None, 1, None, None, {member: b"A"}), "s")
     bench.run(store=False)
     assert "s" not in bench.answers
     assert bench.group.state is State.COMPLETING
@@ -160,7 +169,7 @@ def test_a_part_that_was_stored_for_an_older_generation_is_nobody_s() -> None:
     bench.join("a")
     bench.pass_time(DELAY)
     member = bench.joined("a").member_id
-    bench.group.sync(bench.now, Sync(member, None, 1, None, None, {member: b"A"}), "s")
+    bench.group.sync(bench.now, SyncGroupRequest(member, None, 1, None, None, {member: b"A"}), "s")
     bench.run(store=False)
     bench.join("b")  # while the write is under way
     assert bench.synced("s").error is ErrorCode.rebalance_in_progress
@@ -211,7 +220,7 @@ def test_a_leader_that_joins_again_wants_a_rebalance_and_others_are_told_what_th
 
 def test_when_all_have_left_the_group_is_empty_and_says_so_in_the_log(stable: Bench) -> None:
     members = [stable.joined(name).member_id for name in ("a", "b")]
-    assert stable.group.leave(stable.now, [Leaving(member, None) for member in members]) == [NONE, NONE]
+    assert stable.group.leave(stable.now, [MemberIdentity(member, None) for member in members]) == [NONE, NONE]
     stable.run()
     assert (stable.group.state, stable.group.generation) == (State.EMPTY, 2)
     assert stable.writes[-1] == Store({}, None)
@@ -288,7 +297,7 @@ def test_two_instances_of_one_name_fence_each_other() -> None:
 
 def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
     bench = static_group()
-    assert bench.group.leave(bench.now, [Leaving("", "j"), Leaving("", "nobody")]) == [NONE, ErrorCode.unknown_member_id]
+    assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [NONE, ErrorCode.unknown_member_id]
     assert len(bench.group.members) == 1
 
 
@@ -342,7 +351,7 @@ class Members(RuleBasedStateMachine):
     def _hear(self) -> None:
         for client, (token, _) in list(self.joining.items()):
             answer = self.bench.answers.get(token)
-            if isinstance(answer, JoinAnswer):
+            if isinstance(answer, JoinGroupResponse):
                 del self.joining[client]
                 if answer.error in (NONE, ErrorCode.member_id_required):
                     self.ids[client] = answer.member_id
@@ -350,7 +359,7 @@ class Members(RuleBasedStateMachine):
                     self.ids.pop(client, None)
         for client, (token, _) in list(self.syncing.items()):
             heard = self.bench.answers.get(token)
-            if isinstance(heard, SyncAnswer):
+            if isinstance(heard, SyncGroupResponse):
                 del self.syncing[client]
                 if heard.error is NONE:
                     key = (int(token.split("@")[1]), self.ids.get(client, ""))
@@ -368,7 +377,9 @@ class Members(RuleBasedStateMachine):
         instance = "static" if client == "d" and static else None
         new = f"{client}-{next(self.tokens)}"
         member_id = "" if instance else self.ids.get(client, "")
-        request = Join(member_id, instance, "c", "/h", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", RANGE, known, True, new)
+        request = JoinGroupRequest(
+            member_id, instance, "c", "/h", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", RANGE, known, True, new
+        )
         self.bench.group.join(self.bench.now, request, token)
         self._take()
 
@@ -381,7 +392,7 @@ class Members(RuleBasedStateMachine):
         token = f"sync-{next(self.tokens)}@{group.generation}"
         self.syncing[client] = (token, self.bench.clock)
         parts = {one: b"%d/%s" % (group.generation, one.encode()) for one in group.members}
-        group.sync(self.bench.now, Sync(member_id, None, group.generation, None, None, parts), token)
+        group.sync(self.bench.now, SyncGroupRequest(member_id, None, group.generation, None, None, parts), token)
         self._take()
 
     @rule()
@@ -399,7 +410,7 @@ class Members(RuleBasedStateMachine):
     @rule(client=clients)
     def leave(self, client: str) -> None:
         if client in self.ids:
-            self.bench.group.leave(self.bench.now, [Leaving(self.ids[client], None)])
+            self.bench.group.leave(self.bench.now, [MemberIdentity(self.ids[client], None)])
             self._take()
 
     @rule(client=clients)

@@ -9,10 +9,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Sync, SyncAnswer
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
-from handler.groups.consumer.members import Beat, BeatAnswer, Downgrade, InvalidRegex, Needs, Topic, Topics, Write
+from handler.groups.consumer.members import Downgrade, HeartbeatRequest, HeartbeatResponse, InvalidRegex, Needs, Topic, Topics, Write
 from handler.groups.consumer.migration import to_classic
 from handler.groups.machine import Now
 from handler.groups.records import Key, Record, Value
@@ -79,32 +79,36 @@ class Bench:
     def beat(
         self, member: str, epoch: int, owned: Assignment | None = None, *, instance: str | None = None,
         topics: tuple[str, ...] | None = None, regex: str | None = None, assignor: str | None = None,
-    ) -> BeatAnswer:  # fmt: skip
+    ) -> HeartbeatResponse:  # fmt: skip
         joins = epoch == 0
         topics = ("t",) if joins and topics is None and regex is None else topics
-        request = Beat(member, epoch, instance, None, 60_000 if joins else -1, topics, regex, assignor, {} if joins else owned, "c", "/h")
+        request = HeartbeatRequest(
+            member, epoch, instance, None, 60_000 if joins else -1, topics, regex, assignor, {} if joins else owned, "c", "/h"
+        )
         self.group.heartbeat(self.now, request, "to")
         answer = self.run()
-        assert isinstance(answer, BeatAnswer)
+        assert isinstance(answer, HeartbeatResponse)
         return answer
 
-    def leave(self, member: str, epoch: int = -1, instance: str | None = None) -> BeatAnswer:
-        self.group.leave(Beat(member, epoch, instance, None, -1, None, None, None, None, "c", "/h"), "to")
+    def leave(self, member: str, epoch: int = -1, instance: str | None = None) -> HeartbeatResponse:
+        self.group.leave(HeartbeatRequest(member, epoch, instance, None, -1, None, None, None, None, "c", "/h"), "to")
         answer = self.run()
-        assert isinstance(answer, BeatAnswer)
+        assert isinstance(answer, HeartbeatResponse)
         return answer
 
-    def join_classic(self, member: str, instance: str | None = None) -> JoinAnswer:
-        request = Join(member, instance, "c", "/h", 30_000, 60_000, "consumer", (("range", SUBSCRIPTION),), False, False, f"{member}-new")
+    def join_classic(self, member: str, instance: str | None = None) -> JoinGroupResponse:
+        request = JoinGroupRequest(
+            member, instance, "c", "/h", 30_000, 60_000, "consumer", (("range", SUBSCRIPTION),), False, False, f"{member}-new"
+        )
         classic_members.join(self.group, self.now, request, "to")
         answer = self.run()
-        assert isinstance(answer, JoinAnswer)
+        assert isinstance(answer, JoinGroupResponse)
         return answer
 
-    def sync_classic(self, member: str, generation: int) -> SyncAnswer:
-        classic_members.sync(self.group, self.now, Sync(member, None, generation, "consumer", "range", {}), "to")
+    def sync_classic(self, member: str, generation: int) -> SyncGroupResponse:
+        classic_members.sync(self.group, self.now, SyncGroupRequest(member, None, generation, "consumer", "range", {}), "to")
         answer = self.run()
-        assert isinstance(answer, SyncAnswer)
+        assert isinstance(answer, SyncGroupResponse)
         return answer
 
     def pass_time(self, seconds: float) -> list[str]:
@@ -248,7 +252,7 @@ def test_a_regular_expression_is_resolved_when_its_member_joins_and_again_when_t
     bench.run()
     assert bench.beat("m1", 1).assignment == {**parts(0, 1, 2, 3), **parts(0, topic=U)}
     bench.leave("m1")
-    assert not bench.group.facts.regexes
+    assert not bench.group.group_state.regexes
 
 
 def test_the_assignor_is_the_one_that_most_ask_for(bench: Bench) -> None:
@@ -319,10 +323,10 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_out(bench: Bench) 
 
 def test_protocols_that_are_not_those_of_consumers_are_refused(bench: Bench) -> None:
     bench.beat("m1", 0)
-    request = Join("", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new")
+    request = JoinGroupRequest("", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new")
     classic_members.join(bench.group, bench.now, request, "to")
     answer = bench.run()
-    assert isinstance(answer, JoinAnswer)
+    assert isinstance(answer, JoinGroupResponse)
     assert answer.error is ErrorCode.inconsistent_group_protocol
 
 
@@ -460,7 +464,7 @@ def test_what_is_left_as_a_classic_group_has_what_it_was_asked_to_revoke(bench: 
     bench.sync_classic("old", 1)
     bench.beat("m1", 0)
     owning = SUBSCRIPTION[:-4] + bytes.fromhex("00000001 0001 74 00000004 00000000 00000001 00000002 00000003")
-    request = Join("old", None, "c", "/h", 30_000, 60_000, "consumer", (("range", owning),), False, False, "")
+    request = JoinGroupRequest("old", None, "c", "/h", 30_000, 60_000, "consumer", (("range", owning),), False, False, "")
     classic_members.join(bench.group, bench.now, request, "to")
     bench.run()
     assert bench.group.members["old"].current.revoking == parts(2, 3)
@@ -475,15 +479,15 @@ def to_classic_of(bench: Bench) -> ClassicGroup:
 
 def test_the_hash_of_the_members_is_that_of_who_they_are_and_not_of_what_happened() -> None:
     first, second = Bench(), Bench()
-    empty = first.group.facts.members_hash
+    empty = first.group.group_state.members_hash
     for bench, members in ((first, ("a", "b")), (second, ("b", "x", "a"))):
         for member in members:
             bench.beat(member, 0)
-    assert first.group.facts.members_hash != second.group.facts.members_hash
+    assert first.group.group_state.members_hash != second.group.group_state.members_hash
     second.leave("x")
-    assert first.group.facts.members_hash == second.group.facts.members_hash != empty
-    first.beat("a", first.group.facts.members["a"].epoch, topics=("t", "u"))
-    assert first.group.facts.members_hash != second.group.facts.members_hash
+    assert first.group.group_state.members_hash == second.group.group_state.members_hash != empty
+    first.beat("a", first.group.group_state.members["a"].epoch, topics=("t", "u"))
+    assert first.group.group_state.members_hash != second.group.group_state.members_hash
     for member in ("a", "b"):
         first.leave(member)
-    assert first.group.facts.members_hash == empty
+    assert first.group.group_state.members_hash == empty

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import State
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import LEAVING_FOR_A_WHILE
+from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from handler.groups.restored import restored
 from tests.support.group_members import GROUP, NAMES, Bench, NewClient, OldClient, Place
 
@@ -95,7 +95,7 @@ class Members(RuleBasedStateMachine):
     def it_leaves_for_a_while_and_another_process_takes_its_place(self, choice: int) -> None:
         client = self.one(choice)
         if isinstance(client, NewClient) and client.instance is not None and client.epoch > 0:
-            client.leave(LEAVING_FOR_A_WHILE)
+            client.leave(LEAVE_GROUP_STATIC_MEMBER_EPOCH)
             self.clients.append(NewClient(self.bench, f"new-{next(self._ids)}", client.instance, client.topics, client.regex))
 
     @precondition(lambda self: self.clients)
@@ -167,13 +167,13 @@ class Members(RuleBasedStateMachine):
         assert not leftovers
         if isinstance(group, ConsumerGroup) and group.epoch:
             assert isinstance(found, ConsumerGroup)
-            assert found.facts.members == group.facts.members
-            assert found.facts.targets == group.facts.targets
+            assert found.group_state.members == group.group_state.members
+            assert found.group_state.targets == group.group_state.targets
             assert found.epoch == group.epoch
-            assert group.facts.epoch.basis in (found.facts.epoch.basis, 0)  # 0: it is to be assigned anew
-            assert found.facts.regexes == group.facts.regexes
-            assert found.facts.static == group.facts.static
-            assert found.facts.target_epoch == group.facts.target_epoch
+            assert group.group_state.epoch.basis in (found.group_state.epoch.basis, 0)  # 0: it is to be assigned anew
+            assert found.group_state.regexes == group.group_state.regexes
+            assert found.group_state.static == group.group_state.static
+            assert found.group_state.target_epoch == group.group_state.target_epoch
             assert not found.take_effects()
         elif isinstance(group, ClassicGroup) and group.state is State.STABLE:
             assert isinstance(found, ClassicGroup)

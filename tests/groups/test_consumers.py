@@ -8,9 +8,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import LEAVING_FOR_A_WHILE, Beat, BeatAnswer
+from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatRequest, HeartbeatResponse
 from handler.groups.coordinator import Commit, CommittedOffset
 from handler.groups.records import GroupKey
 from handler.groups.records.consumer import EpochKey
@@ -118,14 +118,18 @@ def test_a_group_is_not_made_classic_before_it_is_known_what_its_members_have(be
 def test_a_group_that_is_too_large_fails_alone(bench: Bench) -> None:
     bench.offsets.max_size = 300
     new(bench, "m1", topics=("a",))
-    told: list[BeatAnswer] = []
+    told: list[HeartbeatResponse] = []
     many = tuple(f"{number:050}" for number in range(20))
-    request = Beat("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
-    bench.ask(lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(BeatAnswer(error)))
+    request = HeartbeatRequest("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
+    bench.ask(
+        lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(HeartbeatResponse(error))
+    )
     assert told[-1].error is ErrorCode.unknown_server_error
     before = terms(bench)
     for _ in range(3):
-        bench.ask(lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(BeatAnswer(error)))
+        bench.ask(
+            lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(HeartbeatResponse(error))
+        )
         bench.refresh()
     assert told[-1].error is ErrorCode.unknown_server_error
     assert terms(bench) == before, "others of its shard are not disturbed for it again"
@@ -160,17 +164,19 @@ def test_while_the_topics_of_a_classic_member_are_looked_up_its_sync_makes_it_jo
     bench.topics.unavailable = True
     forget_topics(bench)
     new_term(bench)
-    told: list[SyncAnswer] = []
-    request = Sync(last.member_id, None, last.generation, None, None, {})
-    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncAnswer(error)))
+    told: list[SyncGroupResponse] = []
+    request = SyncGroupRequest(last.member_id, None, last.generation, None, None, {})
+    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncGroupResponse(error)))
     assert told[0].error is ErrorCode.rebalance_in_progress
 
 
-def classic_static(bench: Bench, instance: str) -> JoinAnswer:
-    told: list[JoinAnswer] = []
+def classic_static(bench: Bench, instance: str) -> JoinGroupResponse:
+    told: list[JoinGroupResponse] = []
     metadata = write_parts({}, 0)[:2] + write_names(("a",))
-    request = Join("", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic")
-    bench.ask(lambda: bench.coordinator.join(request, GROUP, told.append), lambda error: told.append(JoinAnswer(error)))
+    request = JoinGroupRequest(
+        "", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic"
+    )
+    bench.ask(lambda: bench.coordinator.join(request, GROUP, told.append), lambda error: told.append(JoinGroupResponse(error)))
     return told[0]
 
 
@@ -180,9 +186,9 @@ def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and
     assert joined.error is NONE
     assert isinstance(bench.group, ClassicGroup)
     assert bench.group.state.value == "Stable"
-    told: list[SyncAnswer] = []
-    request = Sync(joined.member_id, "i", joined.generation, None, None, {})
-    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncAnswer(error)))
+    told: list[SyncGroupResponse] = []
+    request = SyncGroupRequest(joined.member_id, "i", joined.generation, None, None, {})
+    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncGroupResponse(error)))
     assert told[0].error is NONE
     assert told[0].assignment == write_parts({"a": frozenset(range(4))}, 0)
 
@@ -190,7 +196,7 @@ def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and
 @pytest.mark.parametrize("cut", range(8))
 def test_a_static_member_whose_replacement_was_cut_short_is_replaced_when_it_asks_again(bench: Bench, cut: int) -> None:
     client = new(bench, "m1", instance="i")
-    client.leave(LEAVING_FOR_A_WHILE)
+    client.leave(LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     bench.offsets.cut_next = cut
     again = new(bench, "m2", instance="i")
     bench.offsets.cut_next = None
@@ -240,9 +246,11 @@ def test_an_assignor_that_keeps_data_with_the_assignment_is_not_taken_over(bench
 
 
 def refusal(bench: Bench) -> ErrorCode:
-    told: list[BeatAnswer] = []
-    request = Beat("m1", 0, None, None, 60_000, ("a",), None, None, {}, "c", "/h")
-    bench.ask(lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(BeatAnswer(error)))
+    told: list[HeartbeatResponse] = []
+    request = HeartbeatRequest("m1", 0, None, None, 60_000, ("a",), None, None, {}, "c", "/h")
+    bench.ask(
+        lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(HeartbeatResponse(error))
+    )
     return told[0].error
 
 
@@ -323,7 +331,7 @@ def test_members_are_put_out_by_an_administrator(bench: Bench) -> None:
     first, second = new(bench, "m1", instance="i"), new(bench, "m2")
     settle(bench, first, second)
     told: list[list[ErrorCode]] = []
-    leaving = [Leaving("", "i"), Leaving("m2", None), Leaving("nobody", None), Leaving("", "nobody")]
+    leaving = [MemberIdentity("", "i"), MemberIdentity("m2", None), MemberIdentity("nobody", None), MemberIdentity("", "nobody")]
     bench.ask(lambda: bench.coordinator.leave(GROUP, leaving, told.append), lambda error: told.append([error]))
     assert told == [[NONE, NONE, ErrorCode.unknown_member_id, ErrorCode.unknown_member_id]]
     assert bench.group is not None
@@ -451,7 +459,7 @@ def test_a_topic_that_is_deleted_is_taken_from_its_members_at_their_next_heartbe
 
 def test_who_left_for_a_while_and_is_out_is_said_to_have_left(bench: Bench) -> None:
     client = new(bench, "m1", instance="i")
-    client.leave(LEAVING_FOR_A_WHILE)
+    client.leave(LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     bench.skew += 50
     assert consumer(bench).tick(bench.now()) == ["member m1 (instance i) is out: it has left for a while and did not come back"]
 

@@ -15,10 +15,10 @@ from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Phase
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
 from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
 from handler.groups.machine import Now
-from handler.groups.topics import TopicBook
+from handler.groups.topics_image import TopicsImage
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
 
@@ -37,7 +37,7 @@ class Sidecar:
     def __post_init__(self) -> None:
         config = GroupsConfig(initial_rebalance_delay_ms=10, offsets_retention_minutes=1)
         self.topics = MemoryTopics()
-        self.coordinator = Coordinator(config, self.now, lambda name: name, TopicBook(self.topics), lambda key, value: None)
+        self.coordinator = Coordinator(config, self.now, lambda name: name, TopicsImage(self.topics), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
         (self.shard,) = self.coordinator.shards
 
@@ -61,16 +61,16 @@ class Sidecar:
         request = Commit(group, member, None, generation, -1, {T0: CommittedOffset(offset, -1, metadata)})
         return asyncio.create_task(self.asked(lambda told: self.coordinator.commit(request, told)))
 
-    async def joined(self, group: str = "g", member: str = "") -> JoinAnswer:
-        request = Join(member, None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+    async def joined(self, group: str = "g", member: str = "") -> JoinGroupResponse:
+        request = JoinGroupRequest(member, None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
         answer = await self.asked(lambda told: self.coordinator.join(request, group, told))
-        assert isinstance(answer, JoinAnswer)
+        assert isinstance(answer, JoinGroupResponse)
         return answer
 
-    async def synced(self, answer: JoinAnswer, part: bytes = b"part", group: str = "g") -> SyncAnswer:
-        request = Sync(answer.member_id, None, answer.generation, None, None, {answer.member_id: part})
+    async def synced(self, answer: JoinGroupResponse, part: bytes = b"part", group: str = "g") -> SyncGroupResponse:
+        request = SyncGroupRequest(answer.member_id, None, answer.generation, None, None, {answer.member_id: part})
         told = await self.asked(lambda told: self.coordinator.sync(request, group, told))
-        assert isinstance(told, SyncAnswer)
+        assert isinstance(told, SyncGroupResponse)
         return told
 
     def kept(self, group: str = "g") -> int | None:
@@ -219,7 +219,7 @@ async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not
     gone = await sidecar.joined("left")
     await sidecar.synced(gone, group="left")
     await sidecar.commit(3, group="left", member=gone.member_id, generation=gone.generation)
-    await sidecar.asked(lambda told: sidecar.coordinator.leave("left", [Leaving(gone.member_id, None)], told))
+    await sidecar.asked(lambda told: sidecar.coordinator.leave("left", [MemberIdentity(gone.member_id, None)], told))
     sidecar.wall += 59_999
     sidecar.coordinator.expire_offsets()
     assert [sidecar.kept(group) for group in ("alone", "lives", "left")] == [1, 2, 3]
@@ -237,7 +237,7 @@ async def test_bad_requests_are_refused(sidecar: Sidecar) -> None:
     with pytest.raises(NotLeading) as refused:
         sidecar.coordinator.places("")
     assert refused.value.error is ErrorCode.invalid_group_id
-    short = Join("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+    short = JoinGroupRequest("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")
     answer = await sidecar.asked(lambda told: sidecar.coordinator.join(short, "g", told))
     assert answer.error is ErrorCode.invalid_session_timeout
     assert (await sidecar.joined("unknown", member="nobody")).error is ErrorCode.unknown_member_id
@@ -305,7 +305,7 @@ async def test_to_be_deposed_at_any_moment_is_no_error_and_the_next_election_cou
 
 
 async def test_a_protocol_named_twice_counts_once(sidecar: Sidecar) -> None:
-    request = Join("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""), ("range", b"x")), False, True, "m-1")
+    request = JoinGroupRequest("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""), ("range", b"x")), False, True, "m-1")
     answer = await sidecar.asked(lambda told: sidecar.coordinator.join(request, "g", told))
     assert (answer.error, answer.protocol) == (NONE, "range")
 

@@ -13,14 +13,21 @@ from kio.schema.errors import ErrorCode
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Phase
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Sync, SyncAnswer, sync_refused
-from handler.groups.consumer.members import JOINING, LEAVING, Beat, BeatAnswer
+from handler.groups.classic.members import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    sync_refused,
+)
+from handler.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatRequest, HeartbeatResponse
 from handler.groups.coordinator import Coordinator
 from handler.groups.effects import Group
 from handler.groups.machine import Now
 from handler.groups.records import read_record
 from handler.groups.records.subscription import read_parts, write_parts
-from handler.groups.topics import TopicBook
+from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import Unavailable
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
@@ -48,7 +55,7 @@ class Bench:
 
     async def _begin(self) -> None:
         config = GroupsConfig(initial_rebalance_delay_ms=0)
-        self.coordinator = Coordinator(config, self.now, lambda name: name, TopicBook(self.topics), lambda key, value: None)
+        self.coordinator = Coordinator(config, self.now, lambda name: name, TopicsImage(self.topics), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
         (self.shard,) = self.coordinator.shards
         self.shard.term.elect()
@@ -133,26 +140,28 @@ class NewClient:
         self.instance = instance
         self.topics = topics
         self.regex = regex
-        self.epoch = JOINING
+        self.epoch = JOIN_GROUP_MEMBER_EPOCH
         self.assigned: set[Place] = set()
         self.owned: set[Place] = set()
         self.tells_all = True
         self.gone = False
 
     def beat(self, *, lose_answer: bool = False) -> None:
-        full = self.tells_all or self.epoch == JOINING
+        full = self.tells_all or self.epoch == JOIN_GROUP_MEMBER_EPOCH
         owned: dict[Any, frozenset[int]] = {}
         for topic_id, index in self.owned:
             owned[topic_id] = owned.get(topic_id, frozenset()) | {index}
-        request = Beat(
+        request = HeartbeatRequest(
             self.member_id, self.epoch, self.instance, None, 60_000 if full else -1, self.topics if full else None,
             self.regex if full else None, None, owned, "client", "/h",
         )  # fmt: skip
         self.tells_all = lose_answer
         hear = (lambda answer: None) if lose_answer else self.hear
-        self.bench.ask(lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, hear), lambda error: hear(BeatAnswer(error)))
+        self.bench.ask(
+            lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, hear), lambda error: hear(HeartbeatResponse(error))
+        )
 
-    def hear(self, answer: BeatAnswer) -> None:
+    def hear(self, answer: HeartbeatResponse) -> None:
         if answer.error is ErrorCode.none:
             self.epoch = answer.epoch
             if answer.assignment is not None:
@@ -168,7 +177,7 @@ class NewClient:
             self.gone = answer.error is ErrorCode.fenced_instance_id
 
     def begin_again(self) -> None:
-        self.epoch, self.assigned, self.owned = JOINING, set(), set()
+        self.epoch, self.assigned, self.owned = JOIN_GROUP_MEMBER_EPOCH, set(), set()
 
     def revoke(self) -> None:
         self.owned &= self.assigned
@@ -177,8 +186,8 @@ class NewClient:
         self.revoke()
         self.beat()
 
-    def leave(self, epoch: int = LEAVING) -> None:
-        request = Beat(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
+    def leave(self, epoch: int = LEAVE_GROUP_MEMBER_EPOCH) -> None:
+        request = HeartbeatRequest(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
         self.begin_again()
         self.gone = True
         self.bench.ask(lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, lambda _: None), lambda _: None)
@@ -215,12 +224,14 @@ class OldClient:
         self.waits = "join"
         metadata = write_parts({}, 0)[:2] + write_names(self.topics)
         new_id = f"{self.stem}-{next(self._ids)}"
-        request = Join(
+        request = JoinGroupRequest(
             self.member_id, None, "client", "/h", SESSION, 60_000, "consumer", (("range", metadata),), True, False, new_id
         )  # fmt: skip
-        self.bench.ask(lambda: self.bench.coordinator.join(request, GROUP, self.joined), lambda error: self.joined(JoinAnswer(error)))
+        self.bench.ask(
+            lambda: self.bench.coordinator.join(request, GROUP, self.joined), lambda error: self.joined(JoinGroupResponse(error))
+        )
 
-    def joined(self, answer: JoinAnswer) -> None:
+    def joined(self, answer: JoinGroupResponse) -> None:
         self.waits = ""
         if answer.error is ErrorCode.none:
             self.member_id, self.generation, self.needs = answer.member_id, answer.generation, "sync"
@@ -232,7 +243,7 @@ class OldClient:
 
     def sync(self) -> None:
         self.waits = "sync"
-        request = Sync(self.member_id, None, self.generation, "consumer", "range", self.parts())
+        request = SyncGroupRequest(self.member_id, None, self.generation, "consumer", "range", self.parts())
         self.bench.ask(lambda: self.bench.coordinator.sync(request, GROUP, self.synced), self.sync_refused)
 
     def parts(self) -> dict[str, bytes]:
@@ -244,7 +255,7 @@ class OldClient:
                 part[name] = part.get(name, frozenset()) | {index}
         return {member_id: write_parts(part, 0) for member_id, part in given.items()}
 
-    def synced(self, answer: SyncAnswer) -> None:
+    def synced(self, answer: SyncGroupResponse) -> None:
         self.waits = ""
         if answer.error is ErrorCode.none:
             parts = read_parts(answer.assignment).partitions
@@ -280,7 +291,7 @@ class OldClient:
 
     def leave(self) -> None:
         self.owned, self.gone = set(), True
-        leaving = [Leaving(self.member_id, None)]
+        leaving = [MemberIdentity(self.member_id, None)]
         self.bench.ask(lambda: self.bench.coordinator.leave(GROUP, leaving, lambda _: None), lambda _: None)
 
 

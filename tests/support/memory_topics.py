@@ -11,7 +11,7 @@ from handler.pulsar.errors import NotPermitted, Unavailable
 
 @dataclass
 class MemoryTopics:
-    """The source of a TopicBook."""
+    """The source of a TopicsImage."""
 
     partitions: dict[str, int] = field(default_factory=dict)
     unavailable: bool = False

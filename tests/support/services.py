@@ -22,7 +22,7 @@ from handler.coordination.directory import Leader
 from handler.coordination.term import Phase
 from handler.groups.coordinator import Coordinator
 from handler.groups.machine import Now
-from handler.groups.topics import TopicBook
+from handler.groups.topics_image import TopicsImage
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -98,7 +98,7 @@ class LocalGroups:
     """Groups that are all coordinated here."""
 
     def __init__(self, config: GroupsConfig, now: Any, catalog: Catalog, offsets: MemoryOffsets) -> None:
-        self.coordinator = Coordinator(config, now, catalog.canonical, TopicBook(catalog), lambda key, value: None)
+        self.coordinator = Coordinator(config, now, catalog.canonical, TopicsImage(catalog), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
 
     def asked(self) -> Coordinator:

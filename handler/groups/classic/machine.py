@@ -20,21 +20,21 @@ from handler.errors import ProtocolError
 from handler.groups.classic.members import (
     Assigned,
     Effect,
-    Join,
-    JoinAnswer,
-    Leaving,
+    JoinGroupRequest,
+    JoinGroupResponse,
     Member,
+    MemberIdentity,
     Protocols,
     Replaced,
     State,
     Store,
-    Sync,
-    SyncAnswer,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
 from handler.groups.classic.roster import Roster
 from handler.groups.classic.stored import stored_members
 from handler.groups.classic.window import JoinWindow
-from handler.groups.machine import CONSUMER_PROTOCOL, NOBODY, Now, Reply, Token
+from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, Token
 from handler.groups.records import GroupKey, GroupValue, Record, subscribed_topics
 
 # From which states a state may be entered.
@@ -142,16 +142,18 @@ class ClassicGroup:
 
     # --- JoinGroup
 
-    def join(self, now: Now, request: Join, to: Token) -> None:
+    def join(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
         if not self._accepts(request.member_id):
             self._remove(request.member_id)
-            self._reply(to, JoinAnswer(ErrorCode.group_max_size_reached))
+            self._reply(to, JoinGroupResponse(ErrorCode.group_max_size_reached))
         elif not self._supports(request.protocol_type, request.protocols):
-            self._reply(to, JoinAnswer(ErrorCode.inconsistent_group_protocol, request.member_id))
-        elif request.member_id == NOBODY:
+            self._reply(to, JoinGroupResponse(ErrorCode.inconsistent_group_protocol, request.member_id))
+        elif request.member_id == UNKNOWN_MEMBER_ID:
             self._join_new(now, request, to)
         elif request.member_id in self._roster.pending and request.instance_id is not None:
-            self._reply(to, JoinAnswer(ErrorCode.unknown_server_error, request.member_id))  # only dynamic members are told to come again
+            self._reply(
+                to, JoinGroupResponse(ErrorCode.unknown_server_error, request.member_id)
+            )  # only dynamic members are told to come again
         elif request.member_id in self._roster.pending:
             self._join_as(now, request, request.member_id, to)
         else:
@@ -173,7 +175,7 @@ class ClassicGroup:
             return bool(protocol_type) and bool(protocols)
         return self.protocol_type == protocol_type and self._roster.share_one_of(protocols)
 
-    def _join_new(self, now: Now, request: Join, to: Token) -> None:
+    def _join_new(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
         if request.instance_id is not None:
             known = self._roster.static(request.instance_id)
             if known is not None:
@@ -182,11 +184,11 @@ class ClassicGroup:
                 self._join_as(now, request, request.new_member_id, to)
         elif request.needs_member_id:
             self._roster.pending[request.new_member_id] = self._due(now.clock + request.session_timeout / 1000)
-            self._reply(to, JoinAnswer(ErrorCode.member_id_required, request.new_member_id))
+            self._reply(to, JoinGroupResponse(ErrorCode.member_id_required, request.new_member_id))
         else:
             self._join_as(now, request, request.new_member_id, to)
 
-    def _join_as(self, now: Now, request: Join, member_id: str, to: Token) -> None:
+    def _join_as(self, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
         member = Member(
             member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
             request.rebalance_timeout, request.protocols, is_new=True, joining=to,
@@ -199,10 +201,10 @@ class ClassicGroup:
         member.expires_at = self._due(now.clock + NEW_MEMBER_SECONDS)
         self._rebalance_or_complete(now)
 
-    def _join_again(self, now: Now, request: Join, to: Token) -> None:
+    def _join_again(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
         error = self._roster.check(request.member_id, request.instance_id)
         if error is not ErrorCode.none:
-            self._reply(to, JoinAnswer(error, request.member_id))
+            self._reply(to, JoinGroupResponse(error, request.member_id))
             return
         member = self.members[request.member_id]
         changed = member.protocols != request.protocols
@@ -217,13 +219,13 @@ class ClassicGroup:
         elif self.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
             self._reply(to, self._joined(member))
         else:
-            self._reply(to, JoinAnswer(ErrorCode.unknown_member_id, request.member_id))
+            self._reply(to, JoinGroupResponse(ErrorCode.unknown_member_id, request.member_id))
 
-    def _replace_static(self, now: Now, request: Join, member: Member, to: Token) -> None:
+    def _replace_static(self, now: Now, request: JoinGroupRequest, member: Member, to: Token) -> None:
         """KIP-345: the same instance has come back; the one before it is fenced."""
         old_id = member.member_id
-        self._reply(member.joining, JoinAnswer(ErrorCode.fenced_instance_id, old_id))
-        self._reply(member.syncing, SyncAnswer(ErrorCode.fenced_instance_id))
+        self._reply(member.joining, JoinGroupResponse(ErrorCode.fenced_instance_id, old_id))
+        self._reply(member.syncing, SyncGroupResponse(ErrorCode.fenced_instance_id))
         member.joining = member.syncing = None
         old_leader = self.leader
         self._roster.rename(member, request.new_member_id)
@@ -253,11 +255,13 @@ class ClassicGroup:
             case _:
                 self._maybe_complete(now)
 
-    def _joined(self, member: Member) -> JoinAnswer:
+    def _joined(self, member: Member) -> JoinGroupResponse:
         listed: tuple[tuple[str, str | None, bytes], ...] = ()
         if self.leader == member.member_id:
             listed = tuple((one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values())
-        return JoinAnswer(ErrorCode.none, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed)
+        return JoinGroupResponse(
+            ErrorCode.none, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed
+        )
 
     # --- the rebalance
 
@@ -321,23 +325,23 @@ class ClassicGroup:
 
     # --- SyncGroup
 
-    def sync(self, now: Now, request: Sync, to: Token) -> None:
+    def sync(self, now: Now, request: SyncGroupRequest, to: Token) -> None:
         error = self._check_sync(request)
         if error is not ErrorCode.none:
-            self._reply(to, SyncAnswer(error))
+            self._reply(to, SyncGroupResponse(error))
             return
         member = self.members[request.member_id]
         self._pending_sync.discard(member.member_id)
         if self.state is State.STABLE:
-            self._reply(to, SyncAnswer(ErrorCode.none, self.protocol_type, self.protocol, member.assignment))
+            self._reply(to, SyncGroupResponse(ErrorCode.none, self.protocol_type, self.protocol, member.assignment))
             return
-        self._reply(member.syncing, SyncAnswer(ErrorCode.rebalance_in_progress))  # it asks again: the first asking ends
+        self._reply(member.syncing, SyncGroupResponse(ErrorCode.rebalance_in_progress))  # it asks again: the first asking ends
         member.syncing = to
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
             self.effects.append(Store(assignments, Assigned(self.generation, assignments)))
 
-    def _check_sync(self, request: Sync) -> ErrorCode:
+    def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
         if self.state is State.EMPTY:
             return ErrorCode.unknown_member_id
         error = self._roster.check(request.member_id, request.instance_id)
@@ -371,9 +375,9 @@ class ClassicGroup:
         for member in self.members.values():
             if error is not ErrorCode.none:
                 member.assignment = b""
-                answer = SyncAnswer(error)
+                answer = SyncGroupResponse(error)
             else:
-                answer = SyncAnswer(error, self.protocol_type, self.protocol, member.assignment)
+                answer = SyncGroupResponse(error, self.protocol_type, self.protocol, member.assignment)
             if member.syncing is not None:
                 self._reply(member.syncing, answer)
                 member.syncing = None
@@ -390,7 +394,7 @@ class ClassicGroup:
         self._refresh(self.members[member_id], now)
         return ErrorCode.rebalance_in_progress if self.state is State.PREPARING else ErrorCode.none
 
-    def leave(self, now: Now, leaving: Iterable[Leaving]) -> list[ErrorCode]:
+    def leave(self, now: Now, leaving: Iterable[MemberIdentity]) -> list[ErrorCode]:
         errors = [self._leave_one(one) for one in leaving]
         if ErrorCode.none in errors:
             if self.state in (State.STABLE, State.COMPLETING):
@@ -399,9 +403,9 @@ class ClassicGroup:
                 self._maybe_complete(now)
         return errors
 
-    def _leave_one(self, one: Leaving) -> ErrorCode:
+    def _leave_one(self, one: MemberIdentity) -> ErrorCode:
         member_id = one.member_id
-        if member_id == NOBODY:  # an administrator removes a static member by its instance
+        if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance
             static = self._roster.static(one.instance_id or "")
             if static is None:
                 return ErrorCode.unknown_member_id
@@ -417,7 +421,7 @@ class ClassicGroup:
         """Whether this member may commit offsets now. One that may is alive."""
         if generation < 0 and self.state is State.EMPTY:
             return ErrorCode.none
-        if generation < 0 and member_id == NOBODY and instance_id is None:
+        if generation < 0 and member_id == UNKNOWN_MEMBER_ID and instance_id is None:
             return ErrorCode.unknown_member_id  # not a member, and the group has some
         error = self._roster.check(member_id, instance_id)
         if error is not ErrorCode.none:
@@ -436,8 +440,8 @@ class ClassicGroup:
     def die(self, error: ErrorCode) -> None:
         """The group is deleted, or its coordinator's term is over: all that wait are told."""
         for member in self.members.values():
-            self._reply(member.joining, JoinAnswer(error, member.member_id))
-            self._reply(member.syncing, SyncAnswer(error))
+            self._reply(member.joining, JoinGroupResponse(error, member.member_id))
+            self._reply(member.syncing, SyncGroupResponse(error))
             member.joining = member.syncing = None
         self._window.close()
         self._sync_at = self._session_at = None
@@ -494,11 +498,11 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
 
-    def _update(self, member: Member, request: Join, to: Token) -> None:
+    def _update(self, member: Member, request: JoinGroupRequest, to: Token) -> None:
         self._roster.set_protocols(member, request.protocols)
         member.session_timeout = request.session_timeout
         member.rebalance_timeout = request.rebalance_timeout
-        self._reply(member.joining, JoinAnswer(ErrorCode.rebalance_in_progress, member.member_id))
+        self._reply(member.joining, JoinGroupResponse(ErrorCode.rebalance_in_progress, member.member_id))
         member.joining = to
 
     def _remove(self, member_id: str) -> None:
@@ -506,8 +510,8 @@ class ClassicGroup:
         member = self._roster.remove(member_id)
         if member is None:
             return
-        self._reply(member.joining, JoinAnswer(ErrorCode.unknown_member_id))
-        self._reply(member.syncing, SyncAnswer(ErrorCode.unknown_member_id))
+        self._reply(member.joining, JoinGroupResponse(ErrorCode.unknown_member_id))
+        self._reply(member.syncing, SyncGroupResponse(ErrorCode.unknown_member_id))
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
@@ -518,6 +522,6 @@ class ClassicGroup:
         self.state = state
         self.state_since = now.wall
 
-    def _reply(self, to: Token, answer: JoinAnswer | SyncAnswer) -> None:
+    def _reply(self, to: Token, answer: JoinGroupResponse | SyncGroupResponse) -> None:
         if to is not None:
             self.effects.append(Reply(to, answer))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from handler.groups.machine import NOBODY, Reply, Token
+from handler.groups.machine import UNKNOWN_MEMBER_ID, Reply, Token
 
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -21,7 +21,7 @@ class State(StrEnum):
     DEAD = "Dead"
 
 
-class Join(NamedTuple):
+class JoinGroupRequest(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -35,7 +35,7 @@ class Join(NamedTuple):
     new_member_id: str  # what it is called if it is new
 
 
-class Sync(NamedTuple):
+class SyncGroupRequest(NamedTuple):
     member_id: str
     instance_id: str | None
     generation: int
@@ -44,14 +44,14 @@ class Sync(NamedTuple):
     assignments: dict[str, bytes]
 
 
-class Leaving(NamedTuple):
+class MemberIdentity(NamedTuple):
     member_id: str
     instance_id: str | None
 
 
-class JoinAnswer(NamedTuple):
+class JoinGroupResponse(NamedTuple):
     error: ErrorCode
-    member_id: str = NOBODY
+    member_id: str = UNKNOWN_MEMBER_ID
     generation: int = -1
     protocol_type: str | None = None
     protocol: str | None = None
@@ -60,16 +60,16 @@ class JoinAnswer(NamedTuple):
     members: tuple[tuple[str, str | None, bytes], ...] = ()
 
 
-class SyncAnswer(NamedTuple):
+class SyncGroupResponse(NamedTuple):
     error: ErrorCode
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
 
 
-def sync_refused(error: ErrorCode) -> SyncAnswer:
+def sync_refused(error: ErrorCode) -> SyncGroupResponse:
     """Clients die of COORDINATOR_LOAD_IN_PROGRESS at SyncGroup. The rebalance is lost with what was known before: they join again."""
-    return SyncAnswer(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error)
+    return SyncGroupResponse(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error)
 
 
 class Assigned(NamedTuple):
@@ -83,7 +83,7 @@ class Replaced(NamedTuple):
     """What follows once a static member's new id is stored."""
 
     to: Token
-    answer: JoinAnswer
+    answer: JoinGroupResponse
 
 
 class Store(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from handler.groups.consumer.members import Beat, ConsumerMember, InvalidRegex, Refusal, Topics
+from handler.groups.consumer.members import ConsumerMember, HeartbeatRequest, InvalidRegex, Refusal, Topics
 from handler.groups.records import write_value
 from handler.groups.records.consumer import SubscriptionValue
 
@@ -16,7 +16,7 @@ KEY_BYTES: Final = 32_767  # as long as the text in a record's key can be
 UNKNOWN: Final = SubscriptionValue(None, None, "", "", (), None, -1, None, None)
 
 
-def updated(before: ConsumerMember | None, request: Beat) -> SubscriptionValue:
+def updated(before: ConsumerMember | None, request: HeartbeatRequest) -> SubscriptionValue:
     """The member as it describes itself now: what it does not say is as it was."""
     known = UNKNOWN if before is None else before.told
     return known._replace(
@@ -46,7 +46,7 @@ def check_told(member_id: str, told: SubscriptionValue, topics: Topics) -> None:
         raise Refusal(ErrorCode.invalid_regular_expression, text) from error
 
 
-def check_epoch(member: ConsumerMember, request: Beat) -> None:
+def check_epoch(member: ConsumerMember, request: HeartbeatRequest) -> None:
     if request.epoch == member.epoch:
         return
     # The answer that told it the new epoch may have been lost.

@@ -13,30 +13,37 @@ from collections.abc import Iterable
 from kio.schema.errors import ErrorCode
 
 from handler.errors import ProtocolError
-from handler.groups.classic.members import Join, JoinAnswer, Leaving, Protocols, Sync, SyncAnswer
+from handler.groups.classic.members import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MemberIdentity,
+    Protocols,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from handler.groups.consumer.machine import ConsumerGroup, Due
 from handler.groups.consumer.members import NOTHING, ConsumerMember, Downgrade, Refusal, Step
-from handler.groups.machine import CONSUMER_PROTOCOL, NOBODY, Now, Token
+from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Token
 from handler.groups.records.consumer import Assignment, ClassicValue, SubscriptionValue
 from handler.groups.records.subscription import Subscription, read_subscription, write_parts
 
 # --- JoinGroup
 
 
-def join(group: ConsumerGroup, now: Now, request: Join, to: Token) -> None:
+def join(group: ConsumerGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
     try:
         answer = _join(group, now, request)
     except Refusal as refused:
-        answer = JoinAnswer(refused.error, request.member_id)
+        answer = JoinGroupResponse(refused.error, request.member_id)
     group.flush(to, answer)
 
 
-def _join(group: ConsumerGroup, now: Now, request: Join) -> JoinAnswer:
+def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGroupResponse:
     group.check_room(request.member_id)
     if request.protocol_type != CONSUMER_PROTOCOL or not _share_one(group, request.protocols):
         raise Refusal(ErrorCode.inconsistent_group_protocol, "its protocols are not those of the others")
-    if request.member_id == NOBODY and request.instance_id is None and request.needs_member_id:
-        return JoinAnswer(ErrorCode.member_id_required, request.new_member_id)
+    if request.member_id == UNKNOWN_MEMBER_ID and request.instance_id is None and request.needs_member_id:
+        return JoinGroupResponse(ErrorCode.member_id_required, request.new_member_id)
     member_id = request.member_id or request.new_member_id
     before = _who_joins(group, request, member_id)
     subscription = _subscription(request.protocols)
@@ -51,7 +58,7 @@ def _join(group: ConsumerGroup, now: Now, request: Join) -> JoinAnswer:
     group.deadlines.cancel((Due.JOIN, member_id))
     group.deadlines.set((Due.SYNC, member_id), now.clock + request.rebalance_timeout / 1000)
     group.live(member, now)
-    return JoinAnswer(ErrorCode.none, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
+    return JoinGroupResponse(ErrorCode.none, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
 
 
 def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
@@ -60,10 +67,10 @@ def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
     return any(all(name in names for names in others) for name, _ in protocols)
 
 
-def _who_joins(group: ConsumerGroup, request: Join, member_id: str) -> ConsumerMember | None:
+def _who_joins(group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
     if request.instance_id is None:
         return group.members.get(member_id)
-    if request.member_id == NOBODY:
+    if request.member_id == UNKNOWN_MEMBER_ID:
         return group.static_member(request.instance_id)
     return group.check_static(request.member_id, request.instance_id)
 
@@ -75,7 +82,7 @@ def _subscription(protocols: Protocols) -> Subscription:
         raise Refusal(ErrorCode.inconsistent_group_protocol, f"its subscription can't be read: {error}") from error
 
 
-def _told(before: ConsumerMember | None, request: Join, subscription: Subscription) -> SubscriptionValue:
+def _told(before: ConsumerMember | None, request: JoinGroupRequest, subscription: Subscription) -> SubscriptionValue:
     return SubscriptionValue(
         request.instance_id, subscription.rack_id, request.client_id, request.client_host, tuple(sorted(set(subscription.topics))), None,
         request.rebalance_timeout, None if before is None else before.told.assignor,
@@ -95,7 +102,7 @@ def _ids(group: ConsumerGroup, subscription: Subscription) -> Assignment:
 # --- SyncGroup, Heartbeat, LeaveGroup
 
 
-def sync(group: ConsumerGroup, now: Now, request: Sync, to: Token) -> None:
+def sync(group: ConsumerGroup, now: Now, request: SyncGroupRequest, to: Token) -> None:
     try:
         member = _classic(group, request.member_id, request.instance_id, request.generation)
         _check_protocol(member, request)
@@ -105,9 +112,11 @@ def sync(group: ConsumerGroup, now: Now, request: Sync, to: Token) -> None:
         group.deadlines.cancel((Due.SYNC, member.member_id))
         group.live(member, now)
         version = read_subscription(_protocols(member)[0][1]).version
-        answer = SyncAnswer(ErrorCode.none, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version))
+        answer = SyncGroupResponse(
+            ErrorCode.none, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version)
+        )
     except Refusal as refused:
-        answer = SyncAnswer(refused.error)
+        answer = SyncGroupResponse(refused.error)
     group.flush(to, answer)
 
 
@@ -123,7 +132,7 @@ def heartbeat(group: ConsumerGroup, now: Now, member_id: str, instance_id: str |
     return ErrorCode.rebalance_in_progress
 
 
-def leave(group: ConsumerGroup, leaving: Iterable[Leaving]) -> list[ErrorCode]:
+def leave(group: ConsumerGroup, leaving: Iterable[MemberIdentity]) -> list[ErrorCode]:
     errors = []
     gone: dict[str, ConsumerMember] = {}
     for one in leaving:
@@ -139,8 +148,8 @@ def leave(group: ConsumerGroup, leaving: Iterable[Leaving]) -> list[ErrorCode]:
     return errors
 
 
-def _who_leaves(group: ConsumerGroup, one: Leaving) -> ConsumerMember:
-    if one.instance_id is not None and one.member_id != NOBODY:
+def _who_leaves(group: ConsumerGroup, one: MemberIdentity) -> ConsumerMember:
+    if one.instance_id is not None and one.member_id != UNKNOWN_MEMBER_ID:
         return group.check_static(one.member_id, one.instance_id)
     # An administrator removes a static member by its instance.
     member = group.members.get(one.member_id) if one.instance_id is None else group.static_member(one.instance_id)
@@ -163,7 +172,7 @@ def _protocols(member: ConsumerMember) -> Protocols:
     return member.told.classic.protocols
 
 
-def _check_protocol(member: ConsumerMember, request: Sync) -> None:
+def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
     if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (None, _protocols(member)[0][0]):
         raise Refusal(ErrorCode.inconsistent_group_protocol, "it joined by another protocol")
 
@@ -176,9 +185,9 @@ def _may_have_more(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether all that it waited for is free."""
     if member.current.state != Step.UNRELEASED:
         return False
-    target = group.facts.targets.get(member.member_id, NOTHING)
+    target = group.group_state.targets.get(member.member_id, NOTHING)
     return not any(
-        group.facts.owners.of(topic_id, index) not in (None, member.member_id)
+        group.group_state.owners.of(topic_id, index) not in (None, member.member_id)
         for topic_id, indexes in target.items()
         for index in indexes - member.current.assigned.get(topic_id, frozenset())
     )

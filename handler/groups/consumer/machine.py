@@ -18,16 +18,16 @@ from typing import Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from handler.groups.consumer.checks import check_epoch, check_told, epoch_error, updated
-from handler.groups.consumer.facts import Facts
+from handler.groups.consumer.group_state import GroupState
 from handler.groups.consumer.members import (
     BLANK,
-    JOINING,
-    LEAVING_FOR_A_WHILE,
+    JOIN_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     NOTHING,
-    Beat,
-    BeatAnswer,
     ConsumerMember,
     Downgrade,
+    HeartbeatRequest,
+    HeartbeatResponse,
     Needs,
     Refusal,
     Step,
@@ -76,8 +76,8 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str, topics: Topics, *, times: Times, max_size: int) -> None:
         self.group_id = group_id
-        self.facts = Facts(group_id)
-        self.subscriptions = Subscriptions(self.facts, topics)
+        self.group_state = GroupState(group_id)
+        self.subscriptions = Subscriptions(self.group_state, topics)
         self.effects: list[Write | Downgrade] = []
         self.downgrade: Downgrade | None = None  # to follow what is written
         self.deadlines: Deadlines[tuple[Due, str]] = Deadlines()
@@ -89,7 +89,7 @@ class ConsumerGroup:
 
     def load(self, stored: dict[Key, Value], now: Now) -> None:
         """Become what a term before has stored. All that is due begins anew."""
-        self.facts.load(stored)
+        self.group_state.load(stored)
         for member in self.members.values():
             self.live(member, now)
             if member.current.state == Step.UNREVOKED and not member.is_classic:
@@ -100,7 +100,7 @@ class ConsumerGroup:
 
     @property
     def members(self) -> Mapping[str, ConsumerMember]:
-        return self.facts.members
+        return self.group_state.members
 
     @property
     def is_empty(self) -> bool:
@@ -117,18 +117,18 @@ class ConsumerGroup:
 
     @property
     def epoch(self) -> int:
-        return self.facts.epoch.epoch
+        return self.group_state.epoch.epoch
 
     @property
     def state(self) -> State:
         if not self.members:
             return State.EMPTY
-        if self.epoch > self.facts.target_epoch:
+        if self.epoch > self.group_state.target_epoch:
             return State.ASSIGNING
         return State.STABLE if all(map(self.is_reconciled, self.members.values())) else State.RECONCILING
 
     def is_reconciled(self, member: ConsumerMember) -> bool:
-        return member.current.state == Step.STABLE and member.epoch == self.facts.target_epoch
+        return member.current.state == Step.STABLE and member.epoch == self.group_state.target_epoch
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
@@ -148,7 +148,7 @@ class ConsumerGroup:
 
     def flush(self, to: Token = None, answer: object = None) -> None:
         """What was changed is to be stored, and then the answer told."""
-        records = self.facts.take_records()
+        records = self.group_state.take_records()
         if records or to is not None:
             self.effects.append(Write(records, to, answer))
         if self.downgrade is not None:
@@ -157,25 +157,25 @@ class ConsumerGroup:
 
     def adopt_epoch(self, epoch: int) -> None:
         """That of a classic group which this one takes the place of."""
-        self.facts.set_epoch(epoch, self.subscriptions.basis())
+        self.group_state.set_epoch(epoch, self.subscriptions.basis())
         self.is_informed = True
 
     def deletion(self) -> list[Record]:
-        return self.facts.deletion()
+        return self.group_state.deletion()
 
     def die(self, error: ErrorCode) -> None:
         """Nobody waits for it: all its answers are told when they are stored, or can't be."""
 
     # --- ConsumerGroupHeartbeat
 
-    def heartbeat(self, now: Now, request: Beat, to: Token) -> None:
+    def heartbeat(self, now: Now, request: HeartbeatRequest, to: Token) -> None:
         try:
             answer = self._heartbeat(now, request)
         except Refusal as refused:
-            answer = BeatAnswer(refused.error, str(refused))
+            answer = HeartbeatResponse(refused.error, str(refused))
         self.flush(to, answer)
 
-    def _heartbeat(self, now: Now, request: Beat) -> BeatAnswer:
+    def _heartbeat(self, now: Now, request: HeartbeatRequest) -> HeartbeatResponse:
         self.check_room(request.member_id)
         before = self._who_beats(request)
         told = updated(before, request)
@@ -185,7 +185,7 @@ class ConsumerGroup:
         member = self.step(now, member, changed, request.owned)
         self.live(member, now)
         shown = before is not None and before.current.assigned == member.current.assigned and not request.is_full
-        return BeatAnswer(
+        return HeartbeatResponse(
             ErrorCode.none, None, member.member_id, member.epoch, self._interval(now, member), None if shown else member.current.assigned
         )
 
@@ -197,19 +197,24 @@ class ConsumerGroup:
         soon = WAITING_INTERVAL * max(1, len(self._waits_since) // WAITING_AT_ONCE)
         return min(soon, self._times.interval) if waited < WAITING_SECONDS else self._times.interval
 
-    def _who_beats(self, request: Beat) -> ConsumerMember | None:
+    def _who_beats(self, request: HeartbeatRequest) -> ConsumerMember | None:
         """The member, None for one that is new, or of a static member the one whose place it takes."""
-        if request.epoch != JOINING:
+        if request.epoch != JOIN_GROUP_MEMBER_EPOCH:
             known = self._known(request)
             check_epoch(known, request)
             return known
         same = self.static_member(request.instance_id)
-        if same is not None and same.member_id != request.member_id and not same.is_classic and same.epoch != LEAVING_FOR_A_WHILE:
+        if (
+            same is not None
+            and same.member_id != request.member_id
+            and not same.is_classic
+            and same.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        ):
             text = f"The instance id {request.instance_id} is owned by member {same.member_id}."
             raise Refusal(ErrorCode.unreleased_instance_id, text)
         return same or self.members.get(request.member_id)
 
-    def _known(self, request: Beat) -> ConsumerMember:
+    def _known(self, request: HeartbeatRequest) -> ConsumerMember:
         if request.instance_id is not None:
             return self.check_static(request.member_id, request.instance_id)
         known = self.members.get(request.member_id)
@@ -218,7 +223,7 @@ class ConsumerGroup:
         return known
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        member_id = None if instance_id is None else self.facts.static.get(instance_id)
+        member_id = None if instance_id is None else self.group_state.static.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def check_static(self, member_id: str, instance_id: str) -> ConsumerMember:
@@ -238,7 +243,7 @@ class ConsumerGroup:
         if before is None or before.member_id != member_id or before.told != told:
             check_told(member_id, told, self.topics)
 
-    def check_newcomer(self, request: Beat) -> None:
+    def check_newcomer(self, request: HeartbeatRequest) -> None:
         """Whether it could be the first member of this group."""
         self.check_room(request.member_id)
         self.check(None, request.member_id, updated(None, request))
@@ -255,10 +260,10 @@ class ConsumerGroup:
                 self._forget_times(member_id)
         else:
             member = ConsumerMember(member_id, told, before.current._replace(epoch=0, previous_epoch=0))
-            target = self.facts.targets.get(before.member_id, NOTHING)
+            target = self.group_state.targets.get(before.member_id, NOTHING)
             self._forget(before.member_id)
-            self.facts.set_target(member_id, target)
-        self.facts.put(member)
+            self.group_state.set_target(member_id, target)
+        self.group_state.put(member)
         return member
 
     def subscribe(self, now: Now, before: ConsumerMember | None, member: ConsumerMember) -> bool:
@@ -268,20 +273,20 @@ class ConsumerGroup:
         if changed:
             self.subscriptions.resolve(now.wall)
         if changed or not self.epoch:
-            self.facts.set_epoch(self.epoch + 1, self.subscriptions.basis())
+            self.group_state.set_epoch(self.epoch + 1, self.subscriptions.basis())
         return changed
 
     def step(self, now: Now, member: ConsumerMember, subscription_changed: bool, owned: Assignment | None) -> ConsumerMember:
         """The target, if there is none of this epoch yet, and the member's next step towards it."""
-        if self.epoch > self.facts.target_epoch:
+        if self.epoch > self.group_state.target_epoch:
             self.subscriptions.assign(self.epoch)
         if self.is_reconciled(member) and not subscription_changed:
             return member
-        target = Target(self.facts.target_epoch, self.facts.targets.get(member.member_id, NOTHING))
-        situation = Situation(self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.facts.owners.of)
+        target = Target(self.group_state.target_epoch, self.group_state.targets.get(member.member_id, NOTHING))
+        situation = Situation(self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.group_state.owners.of)
         stepped = replace(member, current=reconcile(member, target, situation))
         if stepped != member:
-            self.facts.put(stepped)
+            self.group_state.put(stepped)
         if not stepped.is_classic:
             self._mind_revocation(now, member, stepped)
         return stepped
@@ -306,25 +311,27 @@ class ConsumerGroup:
 
     # --- who goes
 
-    def leave(self, request: Beat, to: Token) -> None:
+    def leave(self, request: HeartbeatRequest, to: Token) -> None:
         """By a heartbeat: for good, or a static member for a while."""
         try:
             known = self._known(request)
-            if request.epoch == LEAVING_FOR_A_WHILE:
+            if request.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
                 self.deadlines.cancel((Due.REVOCATION, known.member_id))
-                self.facts.put(replace(known, current=known.current._replace(epoch=LEAVING_FOR_A_WHILE, revoking=NOTHING)))
+                self.group_state.put(
+                    replace(known, current=known.current._replace(epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking=NOTHING))
+                )
             else:
                 self.remove([known])
-            answer = BeatAnswer(ErrorCode.none, None, request.member_id, request.epoch)
+            answer = HeartbeatResponse(ErrorCode.none, None, request.member_id, request.epoch)
         except Refusal as refused:
-            answer = BeatAnswer(refused.error, str(refused))
+            answer = HeartbeatResponse(refused.error, str(refused))
         self.flush(to, answer)
 
     def remove(self, members: Iterable[ConsumerMember]) -> None:
         for member in members:
             self._forget(member.member_id)
-        for regex in self.facts.regexes.keys() - self.subscriptions.regexes:
-            self.facts.remove_regex(regex)
+        for regex in self.group_state.regexes.keys() - self.subscriptions.regexes:
+            self.group_state.remove_regex(regex)
         self._assign_anew_or_downgrade()
 
     def _assign_anew_or_downgrade(self) -> None:
@@ -336,11 +343,11 @@ class ConsumerGroup:
     def stay(self) -> None:
         """A new epoch, if anything that the group is assigned by has changed."""
         basis = self.subscriptions.basis()
-        if basis != self.facts.epoch.basis:
-            self.facts.set_epoch(self.epoch + 1, basis)
+        if basis != self.group_state.epoch.basis:
+            self.group_state.set_epoch(self.epoch + 1, basis)
 
     def _forget(self, member_id: str) -> None:
-        self.facts.remove(member_id)
+        self.group_state.remove(member_id)
         self._forget_times(member_id)
 
     def _forget_times(self, member_id: str) -> None:
@@ -401,6 +408,6 @@ def _farewell(member: ConsumerMember, due: Due) -> str:
     who = f"member {member.member_id}"
     if member.told.instance_id is not None:
         who += f" (instance {member.told.instance_id})"
-    if member.epoch == LEAVING_FOR_A_WHILE:
+    if member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return f"{who} is out: it has left for a while and did not come back"
     return f"{who} is out: {due.value}"

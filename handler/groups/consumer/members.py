@@ -13,9 +13,9 @@ from handler.groups.machine import Token
 from handler.groups.records import Record
 from handler.groups.records.consumer import Assignment, CurrentValue, SubscriptionValue
 
-JOINING: Final = 0
-LEAVING: Final = -1
-LEAVING_FOR_A_WHILE: Final = -2  # a static member that will be back
+JOIN_GROUP_MEMBER_EPOCH: Final = 0
+LEAVE_GROUP_MEMBER_EPOCH: Final = -1
+LEAVE_GROUP_STATIC_MEMBER_EPOCH: Final = -2  # a static member that will be back
 
 NOTHING: Final[Assignment] = {}
 
@@ -73,7 +73,7 @@ class Topics(Protocol):
     def matching(self, regex: str) -> frozenset[str]: ...
 
 
-class Beat(NamedTuple):
+class HeartbeatRequest(NamedTuple):
     """A heartbeat. None where nothing has changed since the last."""
 
     member_id: str
@@ -92,10 +92,10 @@ class Beat(NamedTuple):
     def is_full(self) -> bool:
         """Members tell everything when they join, and when an answer did not reach them."""
         subscribed = self.topics is not None or self.regex is not None
-        return self.epoch == JOINING or (self.rebalance_timeout >= 0 and subscribed and self.owned is not None)
+        return self.epoch == JOIN_GROUP_MEMBER_EPOCH or (self.rebalance_timeout >= 0 and subscribed and self.owned is not None)
 
 
-class BeatAnswer(NamedTuple):
+class HeartbeatResponse(NamedTuple):
     error: ErrorCode
     message: str | None = None
     member_id: str = ""

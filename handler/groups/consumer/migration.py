@@ -43,10 +43,10 @@ def to_consumer(group: ClassicGroup, fresh: ConsumerGroup, now: Now) -> None:
             raise CannotMigrate("its assignment gives one partition to two members")
         taken |= places
     for member in members:
-        fresh.facts.put(member)
-        fresh.facts.set_target(member.member_id, member.current.assigned)
+        fresh.group_state.put(member)
+        fresh.group_state.set_target(member.member_id, member.current.assigned)
         fresh.live(member, now)
-    fresh.facts.set_target_epoch(group.generation)
+    fresh.group_state.set_target_epoch(group.generation)
     # One more: if the member that caused this is never heard of again, the others are still assigned anew.
     fresh.adopt_epoch(group.generation + 1)
 

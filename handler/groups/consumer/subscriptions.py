@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from handler.groups.consumer.assignors import ASSIGNORS, DEFAULT, Subscriber
-from handler.groups.consumer.facts import Facts
+from handler.groups.consumer.group_state import GroupState
 from handler.groups.consumer.members import NOTHING, ConsumerMember, InvalidRegex, Needs, Topics
 from handler.groups.records.consumer import Assignment, RegexValue
 
@@ -20,20 +20,20 @@ Subscription = tuple[tuple[str, ...], frozenset[str]]  # names, and what a regul
 
 
 class Subscriptions:
-    def __init__(self, facts: Facts, topics: Topics) -> None:
+    def __init__(self, group_state: GroupState, topics: Topics) -> None:
         self.topics = topics
-        self._facts = facts
+        self._group_state = group_state
         self._ids: dict[Subscription, dict[uuid.UUID, str]] = {}
         self._ids_of = -1  # the version of the topics that `_ids` was made of
 
     @property
     def names(self) -> frozenset[str]:
-        subscriptions = {member.told.topics for member in self._facts.members.values()}  # few, of however many members
-        return frozenset[str]().union(*subscriptions, *(resolved.topics for resolved in self._facts.regexes.values()))
+        subscriptions = {member.told.topics for member in self._group_state.members.values()}  # few, of however many members
+        return frozenset[str]().union(*subscriptions, *(resolved.topics for resolved in self._group_state.regexes.values()))
 
     @property
     def regexes(self) -> frozenset[str]:
-        return frozenset(member.told.regex for member in self._facts.members.values() if member.told.regex)
+        return frozenset(member.told.regex for member in self._group_state.members.values() if member.told.regex)
 
     @property
     def needs(self) -> Needs:
@@ -47,20 +47,20 @@ class Subscriptions:
     @property
     def assignor(self) -> str:
         """The one that most members ask for."""
-        votes = Counter(member.told.assignor for member in self._facts.members.values() if member.told.assignor is not None)
+        votes = Counter(member.told.assignor for member in self._group_state.members.values() if member.told.assignor is not None)
         return votes.most_common(1)[0][0] if votes else DEFAULT
 
     def resolve(self, wall: int) -> None:
         """Bring what the regular expressions match up to date."""
         wanted = self.regexes
-        for regex in self._facts.regexes.keys() - wanted:
-            self._facts.remove_regex(regex)
+        for regex in self._group_state.regexes.keys() - wanted:
+            self._group_state.remove_regex(regex)
         for regex in sorted(wanted):
-            known = self._facts.regexes.get(regex)
+            known = self._group_state.regexes.get(regex)
             matching = self._matching(regex)
             if known is None or known.topics != matching:
                 store = sum(len(name) for name in matching) < STORED_NAMES_BYTES
-                self._facts.set_regex(regex, RegexValue(matching, 0, wall), store=store)
+                self._group_state.set_regex(regex, RegexValue(matching, 0, wall), store=store)
 
     def _matching(self, regex: str) -> frozenset[str]:
         try:
@@ -71,25 +71,25 @@ class Subscriptions:
     def basis(self) -> int:
         """A hash of all that the group is assigned by: members, what they subscribe to, topics. Never 0."""
         topics = sorted((name, *topic) for name in self.names if (topic := self.topics.get(name)) is not None)
-        digest = hashlib.blake2b(repr((topics, self._facts.members_hash)).encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(repr((topics, self._group_state.members_hash)).encode(), digest_size=8).digest()
         return int.from_bytes(digest, signed=True) or 1
 
     def _in_order(self) -> list[ConsumerMember]:
         """Static members by their instance, so that they get the same when they come back."""
-        members = self._facts.members.values()
+        members = self._group_state.members.values()
         return sorted(members, key=lambda one: (one.told.instance_id is None, one.told.instance_id or one.member_id))
 
     def topic_ids(self, member: ConsumerMember) -> Mapping[uuid.UUID, str]:
         """The topics that a member is subscribed to and that are there, by the names under which it knows them."""
         if self._ids_of != self.topics.version:
             self._ids, self._ids_of = {}, self.topics.version
-        resolved = self._facts.regexes.get(member.told.regex or "")
+        resolved = self._group_state.regexes.get(member.told.regex or "")
         subscription = member.told.topics, frozenset() if resolved is None else resolved.topics
         found = self._ids.get(subscription)
         if found is None:
             names = sorted({*subscription[0], *subscription[1]})
             found = {topic.topic_id: name for name in names if (topic := self.topics.get(name)) is not None}
-            if len(self._ids) > len(self._facts.members):
+            if len(self._ids) > len(self._group_state.members):
                 self._ids.clear()
             self._ids[subscription] = found
         return found
@@ -104,11 +104,12 @@ class Subscriptions:
         order = self._in_order()
         topic_ids = {_key(member): frozenset(self.topic_ids(member)) for member in _one_of_each(order)}
         members = {
-            member.member_id: Subscriber(topic_ids[_key(member)], self._facts.targets.get(member.member_id, NOTHING)) for member in order
+            member.member_id: Subscriber(topic_ids[_key(member)], self._group_state.targets.get(member.member_id, NOTHING))
+            for member in order
         }
         for member_id, assignment in ASSIGNORS[self.assignor](members, counts).items():
-            self._facts.set_target(member_id, assignment)
-        self._facts.set_target_epoch(epoch)
+            self._group_state.set_target(member_id, assignment)
+        self._group_state.set_target_epoch(epoch)
 
 
 def _key(member: ConsumerMember) -> tuple[tuple[str, ...], str | None]:

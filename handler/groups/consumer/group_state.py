@@ -38,7 +38,7 @@ _LAST: Final = 6
 HASH_BYTES: Final = 16
 
 
-class Facts:
+class GroupState:
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
         self.epoch = EpochValue(0, 0)

@@ -39,7 +39,7 @@ class Parts(NamedTuple):
     is_question: bool = True
 
 
-async def spread(services: Services, call: Call, parts: Parts) -> Items:
+async def fan_out(services: Services, call: Call, parts: Parts) -> Items:
     """The answer's items, in the order in which they were asked for."""
     asked = getattr(call.request, parts.asked)
     if call.forwarded:

@@ -8,10 +8,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from handler.coordination.errors import NotLeading
-from handler.groups import informed as module
+from handler.groups import awaiting_topics as module
+from handler.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
 from handler.groups.consumer.members import Needs
-from handler.groups.informed import QUEUE_LENGTH, Informed
-from handler.groups.topics import TopicBook
+from handler.groups.topics_image import TopicsImage
 from tests.support.memory_topics import MemoryTopics
 
 
@@ -21,7 +21,7 @@ def needs(*names: str, regexes: tuple[str, ...] = ()) -> Needs:
 
 async def test_calls_wait_for_topics_and_keep_their_order() -> None:
     source = MemoryTopics({"a": 1})
-    informed = Informed(TopicBook(source))
+    informed = RequestsAwaitingTopics(TopicsImage(source))
     done: list[str] = []
     informed.when_known(("g", "m"), lambda: needs("a"), lambda: done.append("first"), lambda error: done.append(error.name))
     informed.when_known(("g", "m"), needs, lambda: done.append("second"), lambda error: done.append(error.name))
@@ -36,7 +36,7 @@ async def test_calls_wait_for_topics_and_keep_their_order() -> None:
 
 async def test_who_can_not_be_told_of_topics_is_told_to_ask_again() -> None:
     source = MemoryTopics({"a": 1}, unavailable=True)
-    informed = Informed(TopicBook(source))
+    informed = RequestsAwaitingTopics(TopicsImage(source))
     told: list[ErrorCode] = []
     informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
     informed.when_known(("g", "m"), needs, lambda: told.append(ErrorCode.none), told.append)
@@ -46,7 +46,7 @@ async def test_who_can_not_be_told_of_topics_is_told_to_ask_again() -> None:
 
 
 async def test_who_waits_when_the_sidecar_stops_is_sent_away() -> None:
-    informed = Informed(TopicBook(MemoryTopics({"a": 1})))
+    informed = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
     told: list[ErrorCode] = []
     informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
     await informed.close()
@@ -57,7 +57,7 @@ async def test_nobody_waits_longer_than_that(monkeypatch: pytest.MonkeyPatch) ->
     """From when it came, also behind another request of its member."""
     monkeypatch.setattr(module, "LEARN_SECONDS", 0.05)
     source = MemoryTopics({"a": 1}, hangs=True)
-    informed = Informed(TopicBook(source))
+    informed = RequestsAwaitingTopics(TopicsImage(source))
     told: list[ErrorCode] = []
     for _ in range(3):
         informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
@@ -67,7 +67,7 @@ async def test_nobody_waits_longer_than_that(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_no_more_wait_than_a_client_asks_at_once() -> None:
-    informed = Informed(TopicBook(MemoryTopics({"a": 1}, hangs=True)))
+    informed = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1}, hangs=True)))
     told: list[ErrorCode] = []
     for _ in range(QUEUE_LENGTH + 2):
         informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
@@ -79,7 +79,7 @@ async def test_who_waits_while_the_coordinator_goes_is_told_so() -> None:
     def gone() -> None:
         raise NotLeading(ErrorCode.not_coordinator)
 
-    informed = Informed(TopicBook(MemoryTopics({"a": 1})))
+    informed = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
     told: list[ErrorCode] = []
     informed.when_known(("g", "m"), lambda: needs("a"), gone, told.append)
     await asyncio.sleep(0.01)

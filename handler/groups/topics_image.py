@@ -24,7 +24,7 @@ class TopicSource(Protocol):
     async def listed(self) -> list[str]: ...
 
 
-class TopicBook(Topics):
+class TopicsImage(Topics):
     def __init__(self, source: TopicSource) -> None:
         self._source = source
         self._topics: dict[str, Topic | None] = {}  # None: there is no such topic

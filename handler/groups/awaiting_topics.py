@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from handler.coordination.errors import NotLeading
 from handler.groups.consumer.members import Needs
-from handler.groups.topics import TopicBook
+from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import PulsarError
 
 log = logging.getLogger(__name__)
@@ -30,10 +30,10 @@ class _Held(NamedTuple):
     until: float
 
 
-class Informed:
+class RequestsAwaitingTopics:
     """The requests of one member go on in the order in which they came; members do not wait for each other."""
 
-    def __init__(self, book: TopicBook) -> None:
+    def __init__(self, book: TopicsImage) -> None:
         self._book = book
         self._queues: dict[Who, deque[_Held]] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -79,7 +79,7 @@ async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch
 
 
 async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_other_s_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.catchup.SHARED_DISTANCE", 0)
+    monkeypatch.setattr("handler.partition.catch_up_reader.SHARED_DISTANCE", 0)
     log = MemoryLog()
     for number in range(400):
         log.write(batch(b"%d" % number))

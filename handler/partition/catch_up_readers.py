@@ -8,7 +8,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import PartitionCache, Run
-from handler.partition.catchup import CatchUpReader
+from handler.partition.catch_up_reader import CatchUpReader
 from handler.partition.entries import Content
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
@@ -17,7 +17,7 @@ from handler.pulsar.entry import Position, RawEntry
 MAX_READERS: Final = 8
 
 
-class CatchUps:
+class CatchUpReaders:
     def __init__(
         self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, *,
         reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: LogStart,
