@@ -133,7 +133,7 @@ async def _group(services: Services, call: Call, group_id: str, topics: Any, mem
     offsets: Offsets = {}
     told: asyncio.Future[Offsets | ErrorCode] = asyncio.get_running_loop().create_future()
     try:
-        services.groups.asked().offsets(group_id, lambda found: None if told.done() else told.set_result(found), *member)
+        services.groups.join_elections().offsets(group_id, lambda found: None if told.done() else told.set_result(found), *member)
         found = await told
         if isinstance(found, ErrorCode):
             error = found

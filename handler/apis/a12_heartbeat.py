@@ -14,7 +14,7 @@ from handler.coordination.errors import NotLeading
 def _handle(services: Services, call: Call) -> Answer:
     request = call.request
     try:
-        error = services.groups.asked().heartbeat(
+        error = services.groups.join_elections().heartbeat(
             request.group_id, request.member_id, getattr(request, "group_instance_id", None), request.generation_id
         )
     except NotLeading as refused:

@@ -29,7 +29,7 @@ async def _handle(services: Services, call: Call) -> Answer:
 
 def _describe(services: Services, call: Call, group_id: str) -> dict[str, Any]:
     try:
-        group = services.groups.asked().describe(group_id)
+        group = services.groups.join_elections().describe(group_id)
     except NotLeading as refused:
         return _nothing(group_id, "", refused.error, None)
     if isinstance(group, ClassicGroup):  # the others are asked for by ConsumerGroupDescribe

@@ -17,8 +17,8 @@ from handler.coordination.errors import NotLeading
 async def _delete(services: Services, group_id: str) -> dict[str, Any]:
     told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
     try:
-        had = services.groups.asked().places(group_id)
-        services.groups.asked().delete_group(group_id, lambda error: None if told.done() else told.set_result(error))
+        had = services.groups.join_elections().places(group_id)
+        services.groups.join_elections().delete_group(group_id, lambda error: None if told.done() else told.set_result(error))
     except NotLeading as refused:
         return {"group_id": group_id, "error_code": refused.error}
     error = await told

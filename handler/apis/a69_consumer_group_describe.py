@@ -30,7 +30,7 @@ async def _handle(services: Services, call: Call) -> Answer:
 async def _describe(services: Services, group_id: str) -> dict[str, Any]:
     """Nobody is told of what is not stored: what is told now may be under way, and is waited for."""
     told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-    coordinator = services.groups.asked()
+    coordinator = services.groups.join_elections()
     try:
         group = coordinator.describe(group_id)
         found = _told(group) if isinstance(group, ConsumerGroup) else _nothing(group_id, ErrorCode.group_id_not_found)

@@ -31,8 +31,8 @@ Items = list[dict[str, Any]]
 class Parts(NamedTuple):
     """How a request and its answer are made of parts, one for each group."""
 
-    asked: str  # the request's field
-    told: str  # the answer's
+    request_field: str
+    response_field: str
     id_of: Callable[[Any], str]
     here: Callable[[Sequence[Any]], Awaitable[Items]]
     refuse: Callable[[Any, ErrorCode], dict[str, Any]]
@@ -41,7 +41,7 @@ class Parts(NamedTuple):
 
 async def fan_out(services: Services, call: Call, parts: Parts) -> Items:
     """The answer's items, in the order in which they were asked for."""
-    asked = getattr(call.request, parts.asked)
+    asked = getattr(call.request, parts.request_field)
     if call.forwarded:
         return await parts.here(asked)
     leaders = await asyncio.gather(*(_in_time(call, parts, _leader(services, parts.id_of(one)), LATE_GROUP) for one in asked))
@@ -82,10 +82,10 @@ async def _part(services: Services, call: Call, parts: Parts, leader: Leader | E
     if isinstance(leader, ErrorCode):
         return [parts.refuse(one, leader) for one in asked]
     try:
-        answer = await ask_peer(services, call, leader, replace(call.request, **{parts.asked: tuple(asked)}))
+        answer = await ask_peer(services, call, leader, replace(call.request, **{parts.request_field: tuple(asked)}))
     except NotLeading as refused:
         return [parts.refuse(one, refused.error) for one in asked]
-    items = list(answer[parts.told])
+    items = list(answer[parts.response_field])
     if len(items) != len(asked):
         log.warning("sidecar %s answered %d of %d that it was asked for", leader.name, len(items), len(asked))
         return [parts.refuse(one, ErrorCode.coordinator_not_available) for one in asked]

@@ -43,7 +43,7 @@ def ask(
     """Ask the coordinator; its answer comes later, or it is not the coordinator."""
     promise: Promise[Told] = Promise()
     try:
-        question(services.groups.asked(), lambda told: promise.resolve(answer(told)))
+        question(services.groups.join_elections(), lambda told: promise.resolve(answer(told)))
     except NotLeading as refused:
         return refuse(refused.error)
     return promise

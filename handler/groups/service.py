@@ -151,7 +151,7 @@ class GroupService:
 
     def leads(self, group_id: str) -> bool:
         """Whether the group is coordinated here, as far as this sidecar knows."""
-        shards = self.asked().shards
+        shards = self.join_elections().shards
         return bool(shards) and shards[partition_of(group_id, len(shards))].term.phase is not Phase.WAITING
 
     async def leader(self, group_id: str) -> Leader | None:
@@ -195,15 +195,15 @@ class GroupService:
                 return ErrorCode.coordinator_not_available
             await asyncio.sleep(POLL_SECONDS)
 
-    def asked(self) -> Coordinator:
-        """The coordinator, for a request that has to do with groups."""
+    def join_elections(self) -> Coordinator:
+        """The coordinator, for a request that has to do with groups. With the first this sidecar becomes a candidate for all shards."""
         if not self._stood.is_set() and not self._has_left:
             self._standing.start()
         return self.coordinator
 
     async def stand(self) -> None:
         """Stand in the elections of all shards, from the first time on that somebody asks."""
-        self.asked()
+        self.join_elections()
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._stood.wait()

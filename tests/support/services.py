@@ -101,7 +101,7 @@ class LocalGroups:
         self.coordinator = Coordinator(config, now, catalog.canonical, TopicsImage(catalog), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
 
-    def asked(self) -> Coordinator:
+    def join_elections(self) -> Coordinator:
         return self.coordinator
 
     def leads(self, group_id: str) -> bool:
