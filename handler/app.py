@@ -177,6 +177,7 @@ class Sidecar:
     async def close(self) -> None:
         await self._lag.stopped()
         await self.services.groups.close()
+        await self.services.catalog.close()
         await self.services.mirror.close()
         await self.services.peers.close()
         await self.control.close()

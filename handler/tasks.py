@@ -189,6 +189,12 @@ class Shared(Generic[K, T]):
             del self._calls[key]  # whoever asks from now on begins anew
             call.task.cancel()
 
+    async def finished(self, seconds: float) -> None:
+        """Wait for what is under way, for a while."""
+        tasks = [call.task for call in self._calls.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
     async def close(self) -> None:
         tasks = [call.task for call in self._calls.values()]
         for task in tasks:

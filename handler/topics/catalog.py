@@ -25,6 +25,8 @@ MAX_TOPICS: Final = 20_000
 GONE_SECONDS: Final = 60.0
 MAX_GONE: Final = 1_000
 CONCURRENT_LOOKUPS: Final = 16
+# At the end of the process, for topics that are being made.
+CLOSE_SECONDS: Final = 5.0
 NEW_TOPIC_ATTEMPTS: Final = 20
 NEW_TOPIC_SECONDS: Final = 0.1
 
@@ -212,6 +214,12 @@ class Catalog:
             return await self.create(name, partitions)
         except AlreadyExists:
             return await self.find(name, fresh=True)
+
+    async def close(self) -> None:
+        """Topics that are being made are made; nobody waits for the other questions any more."""
+        await self._creating.finished(CLOSE_SECONDS)
+        for shared in (self._creating, self._finding, self._listing, self._asking_cluster):
+            await shared.close()
 
     async def delete(self, name: TopicName) -> None:
         self.forget(name)

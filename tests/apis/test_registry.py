@@ -28,6 +28,15 @@ def test_every_version_told_can_be_answered(api: Api) -> None:
         answer_writer(api.key, version)
 
 
+def test_what_changes_something_does_not_end_with_its_client() -> None:
+    """Named one by one, so that a new API has to be thought of here."""
+    changing = {
+        "Produce", "OffsetCommit", "Heartbeat", "LeaveGroup", "ApiVersions", "CreateTopics", "DeleteTopics", "InitProducerId",
+        "CreatePartitions", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat",
+    }  # fmt: skip
+    assert {api.name for api in APIS if not api.ends_with_client} == changing
+
+
 def test_no_python_hides_grpcio_and_generated_code_is_where_it_belongs() -> None:
     root = Path(__file__).parents[2]
     assert not list((root / "grpc").rglob("*.py"))

@@ -76,6 +76,29 @@ async def test_idle_connections_are_closed() -> None:
     await server.drain(1)
 
 
+async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.server.connection.STALLED_SECONDS", 0.2)
+    monkeypatch.setattr("handler.server.listener.SWEEP_SECONDS", 0.05)
+    server = Listener(
+        lambda _client, _frame: Work({"bytes": b"!"}), ByteBudget(1_000), AnswerShare(1_000),
+        max_request=900, max_connections=10, idle_seconds=60.0,
+    )  # fmt: skip
+    port = await server.start("127.0.0.1", 0)
+    silent, one = await asyncio.open_connection("127.0.0.1", port)
+    one.write(struct.pack(">i", 900) + b"begins")
+    await asyncio.sleep(0.5)
+    waiting, two = await asyncio.open_connection("127.0.0.1", port)
+    two.write(struct.pack(">i", 800) + b"x" * 100)
+    await asyncio.sleep(0.02)
+    two.write(b"x" * 700)
+    async with asyncio.timeout(5):
+        assert await waiting.readexactly(1) == b"!", "it was its turn"
+        assert await silent.read() == b""
+    one.close()
+    two.close()
+    await server.drain(1)
+
+
 async def test_a_taken_address_is_one_clear_sentence() -> None:
     first, second = listener(None), listener(None)
     port = await first.start("127.0.0.1", 0)

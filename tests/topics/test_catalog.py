@@ -113,3 +113,14 @@ async def test_a_topic_that_was_deleted_is_known_to_be_gone_until_it_is_found_ag
     known.gone(TOPIC)
     await known.find(TOPIC)
     assert known.may_have(TOPIC, 1)
+
+
+async def test_topics_that_are_being_made_are_made_when_the_process_ends() -> None:
+    admin = ScriptedAdmin(slow="partitions")
+    topics = catalog(admin)
+    making = asyncio.create_task(topics.create_if_missing(TOPIC, 3))
+    await asyncio.sleep(0)
+    making.cancel()  # its client has gone
+    await topics.close()
+    assert admin.topics[TOPIC.pulsar][0] == 3
+    assert topics.remembered(TOPIC) is not None
