@@ -28,6 +28,8 @@ from handler.topics.catalog import Topic, Undescribed
 
 log = logging.getLogger(__name__)
 
+UNKNOWN: Final = uuid.UUID(int=0)  # while Pulsar can't say which topic it is
+
 GROUPS_SINCE: Final = 8
 TOPIC_IDS_SINCE: Final = 10
 GROUP_ERRORS_SINCE: Final = 2
@@ -97,9 +99,6 @@ async def _of_these_topics(services: Services, offsets: Offsets, topics: Any) ->
     if UNKNOWN in ids.values():
         return None
     return {at: value for at, value in offsets.items() if _counts(value, ids.get(at[0]))}
-
-
-UNKNOWN: Final = uuid.UUID(int=0)
 
 
 async def _current_id(services: Services, topic: str) -> uuid.UUID | None:

@@ -86,9 +86,8 @@ class PulsarTermLog(TermLog[R]):
         not who is about to come. And brokers before 2.11 take that mode for no mode at all.
         """
         self._on_lost = on_lost
-        name = (
-            f"{self._producer_name}-{uuid.uuid4().hex[:16]}"  # a new one each time: a deduplicating broker must know none of its sequences
-        )
+        # A new one each time: a deduplicating broker must know none of its sequences.
+        name = f"{self._producer_name}-{uuid.uuid4().hex[:16]}"
         self._producer = await self._client.producer(
             self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
         )

@@ -18,6 +18,7 @@ from grpc_health.v1.health import aio as health
 import grpc
 from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse, TopicsDeletedRequest, TopicsDeletedResponse
 from handler.errors import ConfigError, ProtocolError, SidecarError
+from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class ControlServer:
         self._works.discard(work)
         failure = None if work.cancelled() else work.exception()  # the other sidecar may wait no more
         if failure is not None and not isinstance(failure, SidecarError):
+            metrics.INTERNAL_ERRORS.labels("request").inc()
             log.error("a request of another sidecar ended in an error of this one", exc_info=failure)
 
     async def drain(self) -> None:

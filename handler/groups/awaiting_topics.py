@@ -14,6 +14,7 @@ from handler.coordination.errors import NotLeading
 from handler.groups.consumer.members import Needs
 from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import PulsarError
+from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +34,8 @@ class _Held(NamedTuple):
 class RequestsAwaitingTopics:
     """The requests of one member go on in the order in which they came; members do not wait for each other."""
 
-    def __init__(self, book: TopicsImage) -> None:
-        self._book = book
+    def __init__(self, image: TopicsImage) -> None:
+        self._image = image
         self._queues: dict[Who, deque[_Held]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -46,7 +47,7 @@ class RequestsAwaitingTopics:
         """Call `go`, now if nothing is to be waited for. It and `needs` may raise NotLeading."""
         queue = self._queues.get(who)
         if queue is None:
-            if self._book.knows(needs()):
+            if self._image.knows(needs()):
                 go()
                 return
             queue = self._queues[who] = deque()
@@ -71,8 +72,8 @@ class RequestsAwaitingTopics:
     async def _first(self, who: Who, held: _Held) -> None:
         try:
             async with asyncio.timeout_at(held.until):
-                while not self._book.knows(needs := held.needs()):
-                    await self._book.learn(needs)
+                while not self._image.knows(needs := held.needs()):
+                    await self._image.learn(needs)
             held.go()
         except NotLeading as refused:
             held.refuse(refused.error)
@@ -80,6 +81,7 @@ class RequestsAwaitingTopics:
             log.warning("member %s of group %s has to wait: its topics can't be looked up: %s", who[1], who[0], error or "no answer")
             held.refuse(ErrorCode.coordinator_load_in_progress)  # clients ask again
         except Exception:
+            metrics.INTERNAL_ERRORS.labels("groups").inc()
             log.exception("a request of member %s of group %s failed", who[1], who[0])
             held.refuse(ErrorCode.unknown_server_error)
 

@@ -30,6 +30,7 @@ from handler.groups.conversion import consumer_group
 from handler.groups.machine import Now
 from handler.groups.records import subscribed_topics
 from handler.groups.shard import Shard
+from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
@@ -43,9 +44,9 @@ FATAL: Final = (
 
 
 class Consumers:
-    def __init__(self, leading: Callable[[str], Shard], informed: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
+    def __init__(self, leading: Callable[[str], Shard], awaiting_topics: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
         self._leading = leading
-        self._informed = informed
+        self._awaiting_topics = awaiting_topics
         self._now = now
 
     # --- by the consumer protocol
@@ -56,7 +57,7 @@ class Consumers:
             partial(self._needs, group_id, request.topics or (), request.regex) if request.epoch >= JOIN_GROUP_MEMBER_EPOCH else _nothing
         )
         go = partial(self._beat, request, group_id, told)
-        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(HeartbeatResponse(error)))
+        self._awaiting_topics.when_known((group_id, request.member_id), needs, go, lambda error: told(HeartbeatResponse(error)))
 
     def _keep_alive(self, group_id: str, member_id: str) -> None:
         """A member that has to wait for what it asks is alive. Whether it may ask is seen later: of a wrong one, the session
@@ -116,7 +117,7 @@ class Consumers:
         go = partial(self._join, request, group_id, told)
         needs = partial(self._needs, group_id, names, None)
         who = group_id, request.member_id or request.new_member_id
-        self._informed.when_known(who, needs, go, lambda error: told(JoinGroupResponse(error, request.member_id)))
+        self._awaiting_topics.when_known(who, needs, go, lambda error: told(JoinGroupResponse(error, request.member_id)))
 
     def _join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
         shard = self._leading(group_id)
@@ -134,7 +135,7 @@ class Consumers:
         self._keep_alive(group_id, request.member_id)
         go = partial(self._sync, request, group_id, told)
         needs = partial(self._needs, group_id, (), None)
-        self._informed.when_known((group_id, request.member_id), needs, go, lambda error: told(sync_refused(error)))
+        self._awaiting_topics.when_known((group_id, request.member_id), needs, go, lambda error: told(sync_refused(error)))
 
     def _sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
         shard = self._leading(group_id)
@@ -176,6 +177,7 @@ class Consumers:
                 try:
                     shard.handle(group, partial(group.refresh, self._now()))
                 except Exception:
+                    metrics.INTERNAL_ERRORS.labels("groups").inc()
                     log.exception("group %s can't be assigned anew", group.group_id)
                     break
 

@@ -65,6 +65,10 @@ class _Committing:
         self._told: OnCommit | None = told
         self.deadline = deadline
 
+    @property
+    def is_told(self) -> bool:
+        return self._told is None
+
     def tell(self, error: ErrorCode) -> None:
         told, self._told = self._told, None
         if told is not None:
@@ -95,7 +99,7 @@ class Coordinator:
     ) -> None:
         self.shards: list[Shard] = []
         self.topics = topics
-        self.informed = RequestsAwaitingTopics(topics)
+        self.awaiting_topics = RequestsAwaitingTopics(topics)
         self._around = Surroundings(
             config=config, now=now, topic_name=topic_name, topics=topics, may_act=self._is_awake, on_committed=on_committed
         )
@@ -108,7 +112,7 @@ class Coordinator:
         self._expiring = -1  # the shard that was looked at last
         self._committing: deque[_Committing] = deque()
         self._expire_at = now().clock + EXPIRY_SECONDS
-        self.consumers = Consumers(self.leading, self.informed, now)
+        self.consumers = Consumers(self.leading, self.awaiting_topics, now)
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
@@ -233,6 +237,8 @@ class Coordinator:
                 records.append(Record(OffsetKey(request.group_id, topic, index), value))
         if records:
             committing = _Committing(errors, told, self._now().clock + self._config.offset_commit_timeout_ms / 1000)
+            while self._committing and self._committing[0].is_told:
+                self._committing.popleft()
             self._committing.append(committing)
             shard.term.store(records, committing.tell)
         else:

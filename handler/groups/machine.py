@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 Token = Any  # whoever waits for an answer; a machine only hands it back
 
-UNKNOWN_MEMBER_ID: Final = ""  # UNKNOWN_MEMBER_ID
+UNKNOWN_MEMBER_ID: Final = ""
 CONSUMER_PROTOCOL: Final = "consumer"
 
 

@@ -121,7 +121,7 @@ class GroupService:
         for task in (self._standing, *self._beating):
             await task.stopped()
         await self._deciding.close()
-        await self.coordinator.informed.close()
+        await self.coordinator.awaiting_topics.close()
         self.leave()
 
     # --- where the coordinator of a group is

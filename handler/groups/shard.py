@@ -132,6 +132,7 @@ class Shard(TermState[Record]):
             try:
                 group, unused = restored(group_id, stored, self.new_group, self.new_consumer_group, now)
             except Exception:
+                metrics.INTERNAL_ERRORS.labels("groups").inc()
                 log.exception("%s: group %s can't be made of what is stored of it", self.name, group_id)
                 continue
             leftovers += unused
@@ -239,6 +240,7 @@ class Shard(TermState[Record]):
             try:
                 self.handle(group, lambda: self._say(group, group.tick(self.now())))
             except Exception:
+                metrics.INTERNAL_ERRORS.labels("groups").inc()
                 log.exception("group %s failed at what was due", group_id)
 
     def _say(self, group: Group, reasons: list[str]) -> None:

@@ -25,23 +25,22 @@ from handler.errors import SidecarError
 from handler.partition.entries import Content, appended
 from handler.partition.errors import error_code
 from handler.partition.fold import Fold
-from handler.partition.held_appends import Append, HeldAppends
+from handler.partition.held_appends import AREA, Append, Done, HeldAppends, tell
 from handler.partition.port import EntryLog, LogWriter
 from handler.partition.producers import ACCEPTED, Sequence, Verdict, follows
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
-
-Done = Callable[[Verdict], None]
+limited = RateLimitedLog(log)
 
 # A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
 # know (2.9 to 2.11) and during bundle transfers.
 ANSWER_SECONDS: Final = 10.0
-AREA: Final = "append"
 OLD_NEWS_SECONDS: Final = 5.0
 MAX_DELAY: Final = 1.0
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
@@ -103,7 +102,7 @@ class Appender:
             self._append(append, end_is_known)
         except Exception:
             metrics.INTERNAL_ERRORS.labels(AREA).inc()
-            log.exception("a batch could not be appended")
+            limited.exception("a batch could not be appended")
             if any(append.done in pending.waiters for pending in self._pending.values()):
                 self.on_end(Unavailable("the sidecar failed at a SEND"))  # what has landed is seen by reading
             else:
@@ -348,11 +347,7 @@ class Appender:
     def _tell(self, pending: Pending, verdict: Verdict) -> None:
         waiters, pending.waiters = pending.waiters, []
         for done in waiters:
-            try:
-                done(verdict)
-            except Exception:  # the other appends, and the fold, have nothing to do with it
-                metrics.INTERNAL_ERRORS.labels(AREA).inc()
-                log.exception("an append's answer could not be told")
+            tell(done, verdict)
 
     def _fail_all(self, code: ErrorCode) -> None:
         for number in list(self._pending):

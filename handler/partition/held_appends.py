@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -18,23 +18,32 @@ from handler.partition.producers import Verdict
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
-log = logging.getLogger(__name__)
+limited = RateLimitedLog(logging.getLogger(__name__))
+
+AREA: Final = "append"  # of the errors that are counted
+
+Done = Callable[[Verdict], None]
 
 
 class Append(NamedTuple):
     header: BatchHeader
     payload: bytes
     deadline: float
-    done: Callable[[Verdict], None]
+    done: Done
 
     def refuse(self, error: ErrorCode) -> None:
-        try:
-            self.done(Verdict(error, -1))
-        except Exception:  # the others are told all the same
-            metrics.INTERNAL_ERRORS.labels("append").inc()
-            log.exception("an append's answer could not be told")
+        tell(self.done, Verdict(error, -1))
+
+
+def tell(done: Done, verdict: Verdict) -> None:
+    try:
+        done(verdict)
+    except Exception:  # the other appends, and the fold, have nothing to do with it
+        metrics.INTERNAL_ERRORS.labels(AREA).inc()
+        limited.exception("an append's answer could not be told")
 
 
 def expire(appends: list[Append], now: float) -> list[Append]:

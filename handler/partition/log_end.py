@@ -12,6 +12,7 @@ import math
 from collections.abc import Awaitable, Callable
 
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
@@ -80,6 +81,7 @@ class LogEnd:
             log.info("the end of a partition could not be confirmed: %s", error)
             return error
         except Exception as error:
+            metrics.INTERNAL_ERRORS.labels("log_end").inc()
             log.exception("the end of a partition could not be confirmed")
             return Unavailable(str(error))
         return None

@@ -16,7 +16,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.append import Appender, Done
+from handler.partition.append import Appender
 from handler.partition.cache import CachedEntry, FetchCache, Run
 from handler.partition.catch_up_readers import CatchUpReaders
 from handler.partition.entries import Content, permits_of, read_entry
@@ -24,7 +24,7 @@ from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.found import NOT_FOUND, Found
-from handler.partition.held_appends import Append, expire
+from handler.partition.held_appends import Append, Done, expire
 from handler.partition.log_end import LogEnd
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog

@@ -21,9 +21,11 @@ from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.frames import decode_entry, encode_command, split_command
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)
+limited = RateLimitedLog(log)
 
 # 18 is the first version with PIP-90's broker entry metadata; 19 is what 2.9 to 4.x all speak.
 PROTOCOL_VERSION: Final = 19
@@ -267,7 +269,7 @@ class Connection(asyncio.Protocol):
     def _end_addressee(self, command: BaseCommand) -> None:
         """A producer or consumer has failed at a frame: it ends, and the others on the connection go on."""
         metrics.INTERNAL_ERRORS.labels("connection").inc()
-        log.exception("a frame of type %s from %s could not be handled", command.type, self.url)
+        limited.exception("a frame of type %s from %s could not be handled", command.type, self.url)
         reason = Unavailable("the sidecar failed at a frame")
         match command.type:
             case Type.SEND_RECEIPT | Type.SEND_ERROR:
@@ -345,4 +347,4 @@ def _tell_end(sink: ProducerEvents | ConsumerEvents, reason: PulsarError) -> Non
         sink.on_end(reason)
     except Exception:  # the others on the connection are told all the same
         metrics.INTERNAL_ERRORS.labels("connection").inc()
-        log.exception("the end of a producer or consumer could not be told")
+        limited.exception("the end of a producer or consumer could not be told")

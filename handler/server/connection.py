@@ -201,6 +201,7 @@ class KafkaConnection(asyncio.Protocol):
             self._refuse("request", error)
             return
         except Exception:
+            metrics.INTERNAL_ERRORS.labels("request").inc()
             log.exception("a request of %s ended in an error of the sidecar; its connection is closed", self.peer)
             self.abort()
             return
@@ -227,6 +228,7 @@ class KafkaConnection(asyncio.Protocol):
     def _task_done(self, slot: _Slot, task: asyncio.Future[Any]) -> None:
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
+            metrics.INTERNAL_ERRORS.labels("request").inc()
             log.error("a %s request of %s ended in an error of the sidecar", slot.handled.api, self.peer, exc_info=failure)
             self.abort()
         if not task.cancelled() and failure is None:
@@ -297,6 +299,7 @@ class KafkaConnection(asyncio.Protocol):
         try:
             frame = slot.handled.encode(slot.answer)
         except Exception:
+            metrics.INTERNAL_ERRORS.labels("request").inc()
             log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
             self.abort()
             return False

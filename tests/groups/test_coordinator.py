@@ -120,6 +120,12 @@ async def test_a_commit_that_is_not_stored_in_time_is_told_so_and_may_be_stored_
     assert sidecar.kept() == 7
 
 
+async def test_commits_that_are_told_are_not_kept_until_they_would_be_late(sidecar: Sidecar) -> None:
+    for offset in range(20):
+        await sidecar.commit(offset)
+    assert len(sidecar.coordinator._committing) <= 1
+
+
 async def test_the_next_term_knows_what_was_stored(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
     answer = await sidecar.joined()

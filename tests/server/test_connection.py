@@ -16,6 +16,7 @@ from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
 from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS, KafkaConnection
+from handler.telemetry import metrics
 
 
 class FakeTransport:
@@ -166,10 +167,13 @@ async def test_a_failing_handler_closes_the_connection() -> None:
     async def fails() -> None:
         raise RuntimeError("a bug")
 
+    errors = metrics.INTERNAL_ERRORS.labels("request")
+    before = errors._value.get()
     client = Client({b"x": fails()})
     client.send(b"x")
     await asyncio.sleep(0.01)
     assert client.transport.aborted
+    assert errors._value.get() == before + 1
 
 
 async def test_too_many_requests_in_work_stop_the_reading_and_go_on_later() -> None:

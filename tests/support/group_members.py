@@ -69,7 +69,7 @@ class Bench:
         """Until the shard leads and nobody waits for topics."""
         for turn in range(2_000):
             await asyncio.sleep(0 if turn < 100 else 0.001)
-            if self.shard.term.phase is Phase.LEADING and self.coordinator.informed.is_idle and turn > 3:
+            if self.shard.term.phase is Phase.LEADING and self.coordinator.awaiting_topics.is_idle and turn > 3:
                 return
         raise AssertionError("the shard does not come to lead")
 
@@ -125,7 +125,7 @@ class Bench:
         return found
 
     def close(self) -> None:
-        self.run(self.coordinator.informed.close())
+        self.run(self.coordinator.awaiting_topics.close())
         self.shard.term.depose("end")
         self.run(asyncio.sleep(0))
         self.loop.close()

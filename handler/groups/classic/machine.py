@@ -151,9 +151,8 @@ class ClassicGroup:
         elif request.member_id == UNKNOWN_MEMBER_ID:
             self._join_new(now, request, to)
         elif request.member_id in self._roster.pending and request.instance_id is not None:
-            self._reply(
-                to, JoinGroupResponse(ErrorCode.unknown_server_error, request.member_id)
-            )  # only dynamic members are told to come again
+            # Only dynamic members are told to come again.
+            self._reply(to, JoinGroupResponse(ErrorCode.unknown_server_error, request.member_id))
         elif request.member_id in self._roster.pending:
             self._join_as(now, request, request.member_id, to)
         else:
