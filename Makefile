@@ -10,12 +10,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run check smoke test test-fast lint fmt bench proto lock docs clean
+.PHONY: demo run check smoke test test-fast lint fmt bench proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
-	@echo 'also: test-fast lint fmt bench proto lock docs clean'
+	@echo 'also: test-fast lint fmt bench proto messages lock docs clean'
 
 $(READY): requirements.lock
 	@echo 'Setting up $(VENV) ...'
@@ -65,12 +65,15 @@ bench: $(READY)
 proto: $(READY)
 	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto grpc/handler/control/v1/control.proto
 
+messages: $(READY)
+	@$(BIN)/python -m handler.wire.generate
+
 docs: $(READY)
 	@$(BIN)/python -m handler.docs
 
 # Needs uv; names and hashes only, so that any index serves.
 lock:
-	uv pip compile pyproject.toml --group lint --group proto --group test --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+	uv pip compile pyproject.toml --group lint --group proto --group messages --group test --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

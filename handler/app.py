@@ -18,8 +18,7 @@ from handler import doctor
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Services
 from handler.apis.fetch_sessions import FetchSessions
-from handler.apis.groups import settled
-from handler.apis.order import Order
+from handler.apis.promise import settled
 from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
@@ -35,7 +34,7 @@ from handler.pulsar.client import PulsarClient
 from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
-from handler.tasks import KeptAlive
+from handler.tasks import InTurn, KeptAlive
 from handler.telemetry.loop_lag import LoopLag
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
@@ -98,7 +97,7 @@ class Sidecar:
             groups=GroupService(self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names)),
             peers=Peers(loop.time),
             mirror=mirror,
-            order=Order(),
+            in_turn=InTurn(),
             answers=self.answers,
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,

@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -137,6 +137,60 @@ class KeptAlive:
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """What `work` returns; TimeoutError, and its end, after so many seconds."""
+    async with asyncio.timeout(seconds):
+        return await work
+
+
+class Pending(Generic[T]):
+    """A value that comes later. Who awaits it and is cancelled is not told."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self) -> None:
+        self._future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def complete(self, value: T) -> None:
+        if not self._future.done():
+            self._future.set_result(value)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._future.__await__()
+
+
+class _Turns:
+    __slots__ = ("lock", "waiting")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
+class InTurn(Generic[K]):
+    """What is done about one subject is begun in the order in which it was asked for; subjects do not wait for each other."""
+
+    def __init__(self) -> None:
+        self._turns: dict[K, _Turns] = {}
+
+    def waiting(self, subject: K) -> int:
+        turns = self._turns.get(subject)
+        return 0 if turns is None else turns.waiting
+
+    @contextlib.asynccontextmanager
+    async def turn(self, subject: K) -> AsyncIterator[None]:
+        """Wait until all that came before is done, or has given up."""
+        turns = self._turns.setdefault(subject, _Turns())
+        turns.waiting += 1
+        try:
+            async with turns.lock:
+                yield
+        finally:
+            turns.waiting -= 1
+            if not turns.waiting:
+                del self._turns[subject]
 
 
 class _Call(Generic[T]):

@@ -14,9 +14,6 @@ from typing import Any
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from handler.wire.headers import response_header
-from handler.wire.schema import request_is_flexible
-
 
 class RawConnection:
     """Requests are answered in their order; who asks waits for its own answer."""
@@ -37,7 +34,7 @@ class RawConnection:
         schema = load_request_schema(key, version)
         body = io.BytesIO()
         entity_writer(schema)(body, schema(**fields))
-        header = struct.pack(">hhih", key, version, next(self._ids), 3) + b"raw" + b"\0" * request_is_flexible(key, version)
+        header = struct.pack(">hhih", key, version, next(self._ids), 3) + b"raw" + b"\0" * schema.__flexible__
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.put_nowait((key, version, answer))
         self._writer.write(struct.pack(">i", len(header) + len(body.getvalue())) + header + body.getvalue())
@@ -48,8 +45,9 @@ class RawConnection:
             (size,) = struct.unpack(">i", await self._reader.readexactly(4))
             frame = await self._reader.readexactly(size)
             key, version, answer = self._waiting.get_nowait()
-            skip = len(response_header(key, version, 0))
-            read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(load_response_schema(key, version))
+            schema = load_response_schema(key, version)
+            skip = 4 + schema.__flexible__
+            read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(schema)
             answer.set_result(read(memoryview(frame)[skip:], 0)[0])
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from handler.errors import SidecarError
 from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.tasks import Backoff, KeptAlive, Shared, every
+from handler.tasks import Backoff, InTurn, KeptAlive, Pending, Shared, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -228,3 +228,68 @@ async def test_a_cancellation_of_something_that_was_waited_for_does_not_end_a_ta
     task.start()
     await ended(task)
     assert begun == 2
+
+
+async def test_what_came_first_is_done_first_however_long_it_takes() -> None:
+    in_turn: InTurn[str] = InTurn()
+    done: list[int] = []
+
+    async def work(number: int) -> None:
+        async with in_turn.turn("g"):
+            await asyncio.sleep(0.02 / (number + 1))
+            done.append(number)
+
+    waiting = [asyncio.create_task(work(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    assert in_turn.waiting("g") == 5
+    assert not in_turn.waiting("other")
+    await asyncio.gather(*waiting)
+    assert done == [0, 1, 2, 3, 4]
+    assert not in_turn.waiting("g")
+
+
+async def test_one_that_fails_or_is_cancelled_lets_the_next_go_on_and_not_before_its_turn() -> None:
+    in_turn: InTurn[str] = InTurn()
+    done: list[str] = []
+    go = asyncio.Event()
+
+    async def first() -> None:
+        async with in_turn.turn("g"):
+            await go.wait()
+            done.append("first")
+
+    async def fails() -> None:
+        async with in_turn.turn("g"):
+            raise ValueError
+
+    async def last() -> None:
+        async with in_turn.turn("g"):
+            done.append("last")
+
+    tasks = [asyncio.create_task(work()) for work in (first, last, fails, last)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0.01)
+    assert not done, "one that gives up does not let the next go before the first"
+    go.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert done == ["first", "last"]
+    assert isinstance(tasks[2].exception(), ValueError)
+    assert not in_turn._turns
+
+
+async def test_a_value_comes_once_and_not_to_who_was_cancelled() -> None:
+    pending = Pending[int]()
+
+    async def wait() -> int:
+        return await pending
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    pending.complete(1)
+    given = Pending[int]()
+    given.complete(1)
+    given.complete(2)
+    assert await given == 1

@@ -31,9 +31,9 @@ from handler.apis import (
     a69_consumer_group_describe,
     a75_describe_topic_partitions,
 )
-from handler.apis.api import Api
+from handler.apis.api import AnyApi
 
-APIS: Final[tuple[Api, ...]] = (
+APIS: Final[tuple[AnyApi, ...]] = (
     a00_produce.API,
     a01_fetch.API,
     a02_list_offsets.API,
@@ -64,7 +64,7 @@ APIS: Final[tuple[Api, ...]] = (
 # What sidecars pass on to each other: requests about groups.
 COORDINATED: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69})
 
-BY_KEY: Final[dict[int, Api]] = {api.key: api for api in APIS}
+BY_KEY: Final[dict[int, AnyApi]] = {api.key: api for api in APIS}
 assert len(BY_KEY) == len(APIS), "two APIs have one key"
 
 a18_api_versions.advertise(APIS)

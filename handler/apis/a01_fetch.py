@@ -5,27 +5,37 @@ partition with data gives at least one batch, however large (KIP-74); a fetch wi
 the whole batch. Leader epoch is always 0. An offset outside the log is OFFSET_OUT_OF_RANGE; beyond the end that is
 known here it waits until the end is confirmed. While clients do not take their answers no records are given.
 
-v5 log start · v7 sessions (KIP-227) · v9 leader epoch (KIP-320) · v12 flexible · v13 topic ids (KIP-516)
-v15 replica state, ignored: nobody replicates from here
+v4   isolation level (KIP-98)
+v5   the log start in the response
+v7   fetch sessions (KIP-227)
+v9   leader epochs (KIP-320)
+v11  rack ids (KIP-392), not used
+v12  flexible (KIP-482)
+v13  topics by id (KIP-516)
+v15  replica state (KIP-903), ignored: nobody replicates from here
+v17  directory ids of replicas (KIP-853), ignored
+v18  high watermarks of replicas (KIP-1166), ignored
 Not implemented: transactions (every record is committed), follower fetching, rack ids.
 """
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Result, Services, SizedAnswer
+from handler.apis.answer_share import CountedFetchResponse
+from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.fetch_sessions import FetchedPartition, FetchPlan, rotate
 from handler.partition.cache import Run
 from handler.partition.partition import Partition
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import InvalidTopicName, TopicName
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
 READ_COMMITTED: Final = 1
 # Old data may take longer to arrive than a consumer's max_wait (500 ms); Kafka too answers a read
@@ -41,10 +51,10 @@ class _Fetch:
 
     __slots__ = (
         "_awaits_an_end",
-        "_call",
         "_deadline",
         "_places",
         "_plan",
+        "_request",
         "_result",
         "_services",
         "_timer",
@@ -52,36 +62,38 @@ class _Fetch:
         "_watchers",
     )
 
-    def __init__(self, services: Services, call: Call, plan: FetchPlan) -> None:
+    def __init__(self, services: Services, request: FetchRequest, plan: FetchPlan) -> None:
         self._services = services
-        self._call = call
+        self._request = request
         self._plan = plan
         self._places = [self._place(wanted) for wanted in plan.partitions]
-        self._result: asyncio.Future[Answer | None] | None = None
+        self._result: asyncio.Future[Response] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watchers: list[Callable[[], None]] = []
         self._waiting_since = services.clock()
         self._awaits_an_end = False  # a partition is read beyond the end that is known here
-        self._deadline = self._waiting_since + max(0.0, call.request.max_wait.total_seconds())
+        self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
 
     def _place(self, wanted: FetchedPartition) -> Partition | ErrorCode:
         catalog = self._services.catalog
         name: TopicName | None
+        if not wanted.topic:
+            return ErrorCode.UNKNOWN_TOPIC_ID
         if isinstance(wanted.topic, str):
             try:
                 name = catalog.names.parse(wanted.topic)
             except InvalidTopicName:
-                return ErrorCode.invalid_topic_exception
+                return ErrorCode.INVALID_TOPIC_EXCEPTION
         else:
             name = catalog.name_of(wanted.topic)
             if name is None:
-                return ErrorCode.unknown_topic_id
+                return ErrorCode.UNKNOWN_TOPIC_ID
         if wanted.leader_epoch > 0:
-            return ErrorCode.unknown_leader_epoch
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
         try:
             return self._services.partition(name, wanted.index)
         except TopicMissing:
-            return ErrorCode.unknown_topic_or_partition
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def begin(self) -> Result:
         answer = self._try()
@@ -117,7 +129,7 @@ class _Fetch:
         if self._result is None or self._result.done() or not isinstance(place, Partition):
             return
         run = self._read_one(self._plan.partitions[number], place, self._limit, first=True)
-        if run is not None and (run.size or run.error is not ErrorCode.none or self._awaits_an_end):
+        if run is not None and (run.size or run.error is not ErrorCode.NONE or self._awaits_an_end):
             answer = self._try()
             if answer is not None:
                 self._result.set_result(answer)
@@ -135,26 +147,25 @@ class _Fetch:
             return
         self._result.set_result(self._answer(runs))
 
-    def _try(self) -> Answer | None:
+    def _try(self) -> FetchResponse | None:
         """The answer if there is enough for one by now."""
         if not self._services.answers.room and self._services.clock() < self._deadline:
             self._services.answers.wait(self._there_is_room)
             return None
         runs, underway = self._read()
         size = sum(run.size for run in runs if run is not None)
-        failed = any(run is not None and run.error is not ErrorCode.none for run in runs)
+        failed = any(run is not None and run.error is not ErrorCode.NONE for run in runs)
         if self._awaits_an_end and not failed:
             return None
         # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
         impatient = self._deadline <= self._waiting_since and not underway
-        if failed or size >= self._call.request.min_bytes or impatient or not runs:
+        if failed or size >= self._request.min_bytes or impatient or not runs:
             return self._answer(runs)
         return None
 
     @property
     def _limit(self) -> int:
-        asked = getattr(self._call.request, "max_bytes", 2**31 - 1)
-        return min(asked, self._services.config.fetch_max_bytes, self._services.answers.room)
+        return min(self._request.max_bytes, self._services.config.fetch_max_bytes, self._services.answers.room)
 
     def _read(self) -> tuple[list[Run | None], bool]:
         """What every partition has; and whether something is on its way."""
@@ -185,8 +196,8 @@ class _Fetch:
 
     # --- the answer
 
-    def _answer(self, runs: list[Run | None]) -> Answer:
-        topics: dict[Any, list[dict[str, Any]]] = {}
+    def _answer(self, runs: list[Run | None]) -> FetchResponse:
+        topics: dict[str | uuid.UUID, list[PartitionData]] = {}
         served = []
         for wanted, place, run in zip(self._plan.partitions, self._places, runs, strict=True):
             answer = self._partition_answer(wanted, place, run)
@@ -197,52 +208,49 @@ class _Fetch:
                 topics.setdefault(wanted.topic, []).append(answer)
         if self._plan.session is not None:
             rotate(self._plan.session, served)
-        answer = SizedAnswer(
-            throttle_time=0,
-            error_code=ErrorCode.none,
-            session_id=self._plan.session_id,
-            responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()],
+        response = CountedFetchResponse(
+            session_id=self._plan.session_id, responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()]
         )
-        answer.size = sum(run.size for run in runs if run is not None)
-        self._services.answers.take(answer.size)
-        return answer
+        response.counted_bytes = sum(run.size for run in runs if run is not None)
+        self._services.answers.take(response.counted_bytes)
+        return response
 
-    def _partition_answer(self, wanted: FetchedPartition, place: Partition | ErrorCode, run: Run | None) -> dict[str, Any] | None:
+    def _partition_answer(self, wanted: FetchedPartition, place: Partition | ErrorCode, run: Run | None) -> PartitionData | None:
         """The partition's part; None when an incremental answer leaves it out."""
-        error = ErrorCode.none if run is None else run.error
+        error = ErrorCode.NONE if run is None else run.error
         high_watermark, log_start = -1, -1
         if isinstance(place, Partition) and place.is_open:
             high_watermark, log_start = place.end_offset, place.log_start
             place.refresh_log_start_if_stale()
         changed = (high_watermark, log_start) != (wanted.told_high_watermark, wanted.told_log_start)
         has_data = run is not None and run.size > 0
-        if self._plan.incremental and not (changed or has_data or error is not ErrorCode.none):
+        if self._plan.incremental and not (changed or has_data or error is not ErrorCode.NONE):
             return None
         # An error is told again until it is gone, so what was told before it does not count.
-        told = (high_watermark, log_start) if error is ErrorCode.none else (-2, -2)
+        told = (high_watermark, log_start) if error is ErrorCode.NONE else (-2, -2)
         wanted.told_high_watermark, wanted.told_log_start = told
-        committed = getattr(self._call.request, "isolation_level", 0) == READ_COMMITTED
-        return {
-            "partition_index": wanted.index,
-            "error_code": error,
-            "high_watermark": high_watermark,
-            "last_stable_offset": high_watermark,
-            "log_start_offset": log_start,
-            "aborted_transactions": () if committed else None,
-            "preferred_read_replica": -1,
-            "records": run.parts if run is not None else (),
-        }
+        return PartitionData(
+            partition_index=wanted.index,
+            error_code=error,
+            high_watermark=high_watermark,
+            last_stable_offset=high_watermark,
+            log_start_offset=log_start,
+            aborted_transactions=() if self._request.isolation_level == READ_COMMITTED else None,
+            records=run.parts if run is not None else (),
+        )
 
 
-def _topic_answer(topic: Any, partitions: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"topic" if isinstance(topic, str) else "topic_id": topic, "partitions": partitions}
+def _topic_answer(topic: str | uuid.UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:
+    if isinstance(topic, str):
+        return FetchableTopicResponse(topic=topic, partitions=partitions)
+    return FetchableTopicResponse(topic_id=topic, partitions=partitions)
 
 
-def handle(services: Services, call: Call) -> Result:
-    plan = services.sessions.plan(call.request, services.clock())
-    if plan.error is not ErrorCode.none:
-        return {"throttle_time": 0, "error_code": plan.error, "session_id": plan.session_id, "responses": ()}
-    return _Fetch(services, call, plan).begin()
+def handle(services: Services, call: Call, request: FetchRequest) -> Result:
+    plan = services.sessions.plan(request, services.clock())
+    if plan.error is not ErrorCode.NONE:
+        return FetchResponse(error_code=plan.error, session_id=plan.session_id)
+    return _Fetch(services, request, plan).begin()
 
 
-API: Final = Api(1, "Fetch", 4, 18, handle, ends_with_client=True)
+API: Final = Api("Fetch", FetchRequest, FetchResponse, 4, 18, handle, ends_with_client=True)

@@ -1,8 +1,18 @@
 """ListOffsets (2), versions 1 to 11.
 
+v1   one offset a partition, with its timestamp
+v2   isolation level (KIP-98), of no account without transactions
+v4   leader epochs (KIP-320)
+v6   flexible (KIP-482)
+v7   max timestamp (KIP-734)
+v8   earliest local offset (KIP-405), refused
+v9   latest tiered offset (KIP-1005), refused
+v10  a time-out (KIP-1075), of no account: see `late`
+v11  earliest pending upload offset (KIP-1023), refused
+
   −1 latest          confirmed against the broker's last entry, never older than what it acknowledged
   −2 earliest        the first entry Pulsar still has; an emptied log answers its end
-  −3 max timestamp   (v7, KIP-734) the record with the greatest timestamp
+  −3 max timestamp   the record with the greatest timestamp
   ≥ 0                the first record with that timestamp or a later one; none: −1/−1
 
 Not implemented: −4, −5 and −6 (tiered storage), refused with UNSUPPORTED_VERSION.
@@ -11,11 +21,9 @@ Not implemented: −4, −5 and −6 (tiered storage), refused with UNSUPPORTED_
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.topics import resolve
 from handler.errors import EntryUnreadable
@@ -25,6 +33,15 @@ from handler.partition.offsets import by_time, greatest_timestamp
 from handler.partition.partition import Partition
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -34,7 +51,7 @@ MAX_TIMESTAMP_SINCE: Final = 7
 
 async def _search(partition: Partition, version: int, timestamp: int) -> Found | ErrorCode:
     error = await partition.opened()
-    if error is not ErrorCode.none:
+    if error is not ErrorCode.NONE:
         return error
     if timestamp == LATEST:
         return Found(await partition.confirmed_end(), -1)
@@ -44,42 +61,43 @@ async def _search(partition: Partition, version: int, timestamp: int) -> Found |
         return await greatest_timestamp(partition)
     if timestamp >= 0:
         return await by_time(partition, timestamp)
-    return ErrorCode.unsupported_version
+    return ErrorCode.UNSUPPORTED_VERSION
 
 
-async def _answer_one(services: Services, call: Call, name: TopicName | ErrorCode, requested: Any) -> dict[str, Any]:
+async def _partition(
+    services: Services, call: Call, name: TopicName | ErrorCode, requested: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
     found: Found | ErrorCode
     if isinstance(name, ErrorCode):
         found = name
-    elif getattr(requested, "current_leader_epoch", -1) > 0:
-        found = ErrorCode.unknown_leader_epoch
+    elif requested.current_leader_epoch > 0:
+        found = ErrorCode.UNKNOWN_LEADER_EPOCH
     else:
         try:
             partition = services.partition(name, requested.partition_index)
             found = await in_time(call, _search(partition, call.version, requested.timestamp), LATE_TOPIC)
-        except PulsarError as error_:
-            found = error_code(error_)
+        except PulsarError as failure:
+            found = error_code(failure)
         except EntryUnreadable:
-            found = ErrorCode.corrupt_message
+            found = ErrorCode.CORRUPT_MESSAGE
     if isinstance(found, ErrorCode):
-        return {"partition_index": requested.partition_index, "error_code": found, "timestamp": -1, "offset": -1, "leader_epoch": -1}
-    return {
-        "partition_index": requested.partition_index,
-        "error_code": ErrorCode.none,
-        "timestamp": found.timestamp,
-        "offset": found.offset,
-        "leader_epoch": 0 if found.offset >= 0 else -1,
-    }
+        return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=found)
+    return ListOffsetsPartitionResponse(
+        partition_index=requested.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=0 if found.offset >= 0 else -1,
+    )
 
 
-async def _topic(services: Services, call: Call, topic: Any) -> dict[str, Any]:
-    name = resolve(services, topic)
-    partitions = await asyncio.gather(*(_answer_one(services, call, name, partition) for partition in topic.partitions))
-    return {"name": topic.name, "partitions": partitions}
+async def _topic(services: Services, call: Call, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+    name = resolve(services, topic.name, None)
+    partitions = await asyncio.gather(*(_partition(services, call, name, partition) for partition in topic.partitions))
+    return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
 
-async def _handle(services: Services, call: Call) -> Answer:
-    return {"throttle_time": 0, "topics": await asyncio.gather(*(_topic(services, call, topic) for topic in call.request.topics))}
+async def _handle(services: Services, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
 
 
-API: Final = Api(2, "ListOffsets", 1, 11, _handle, ends_with_client=True)
+API: Final = Api("ListOffsets", ListOffsetsRequest, ListOffsetsResponse, 1, 11, _handle, ends_with_client=True)

@@ -1,7 +1,13 @@
 """OffsetFetch (9), versions 1 to 10.
 
-v2 all topics with null, group errors · v7 RequireStable (there are no transactions to wait for) ·
-v8 many groups · v9 member epochs · v10 topic ids
+v2   all topics with null; errors of the group
+v5   leader epochs (KIP-320)
+v6   flexible (KIP-482)
+v7   stable offsets (KIP-447): there are no transactions to wait for
+v8   many groups (KIP-709)
+v9   members say who they are (KIP-848)
+v10  topics by id (KIP-848)
+
 What was committed of another topic that had the same name is left out (KAFKA-19141), also for those who ask by name.
 """
 
@@ -11,20 +17,31 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.fan_out import Parts, fan_out
-from handler.apis.groups import Asked, asked_topic, coordinated_in_order, place, settled
+from handler.apis.api import Api, Call, Response, Services
 from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.topics import find
+from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
+from handler.apis.routing.to_coordinator import to_coordinator_in_turn
+from handler.apis.topics import find, requested_topic
+from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
 from handler.groups.records import OffsetValue
 from handler.groups.shard import Offsets
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Topic, Undescribed
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,53 +51,88 @@ GROUPS_SINCE: Final = 8
 TOPIC_IDS_SINCE: Final = 10
 GROUP_ERRORS_SINCE: Final = 2
 
-
-def _partition(index: int, value: OffsetValue | None, error: ErrorCode) -> dict[str, Any]:
-    if value is None:
-        return {"partition_index": index, "committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": error}
-    return {
-        "partition_index": index, "committed_offset": value.offset, "committed_leader_epoch": value.leader_epoch,
-        "metadata": value.metadata, "error_code": error,
-    }  # fmt: skip
+Topics = Sequence[OffsetFetchRequestTopics]
 
 
-def _topic(asked: Asked, indexes: Any, offsets: Offsets, error: ErrorCode) -> dict[str, Any]:
+# --- one group
+
+
+async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """A member that has been put out must not go on from old offsets, so it may say who it is."""
+    group_id = group.group_id
+    try:
+        committed = await services.groups.join_elections().offsets(group_id, group.member_id, group.member_epoch)
+    except NotLeading as refused:
+        return _refused(group, refused.error)
+    if isinstance(committed, ErrorCode):
+        return _refused(group, committed)
+    offsets = await _of_these_topics(services, committed, group.topics)
+    if offsets is None:
+        return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    if group.topics is None:
+        topics = await _all_topics(services, call, offsets)
+        if topics is None:
+            return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+    if services.mirror.wants(group_id):
+        try:
+            offsets = offsets | await _of_subscription(services, group_id, group.topics, offsets)
+        except PulsarError as unavailable:
+            log.info("the subscription %s can't be asked for its position: %s", group_id, unavailable)
+            # Asked again; to begin anywhere else would lose or double records.
+            return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return OffsetFetchResponseGroup(group_id=group_id, topics=[_topic(services, topic, offsets) for topic in group.topics])
+
+
+def _refused(group: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+
+
+def _topic(services: Services, topic: OffsetFetchRequestTopics, offsets: Offsets) -> OffsetFetchResponseTopics:
+    requested = requested_topic(services, topic.name, topic.topic_id)
     partitions = []
-    for index in indexes:
-        at = place(asked, index)
-        failed = error if error is not ErrorCode.none else asked.error
-        partitions.append(_partition(index, offsets.get(at) if at is not None and error is ErrorCode.none else None, failed))
-    return {**asked.identity, "partitions": partitions}
+    for index in topic.partition_indexes:
+        at = requested.partition(index)
+        partitions.append(_partition(index, None if at is None else offsets.get(at), requested.error))
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-async def _all_topics(services: Services, call: Call, offsets: Offsets, by_id: bool) -> list[dict[str, Any]] | None:
+def _partition(index: int, value: OffsetValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    if value is None:
+        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, error_code=error)
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=value.offset, committed_leader_epoch=value.leader_epoch, metadata=value.metadata
+    )
+
+
+async def _all_topics(services: Services, call: Call, offsets: Offsets) -> list[OffsetFetchResponseTopics] | None:
     """Everything the group has committed. A topic that is gone has no id to be told by; None if Pulsar can't say which are gone."""
-    topics: dict[str, list[dict[str, Any]]] = {}
+    partitions_of: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for (topic, index), value in offsets.items():
-        topics.setdefault(topic, []).append(_partition(index, value, ErrorCode.none))
-    if not by_id:
-        return [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
-    told = []
-    for name, partitions in topics.items():
+        partitions_of.setdefault(topic, []).append(_partition(index, value, ErrorCode.NONE))
+    if call.version < TOPIC_IDS_SINCE:
+        return [OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in partitions_of.items()]
+    topics = []
+    for name, partitions in partitions_of.items():
         found = await find(services, call, services.catalog.names.parse(name))
         if isinstance(found, Topic):
-            told.append({"topic_id": found.topic_id, "partitions": partitions})
-        elif found is not ErrorCode.unknown_topic_or_partition:
+            topics.append(OffsetFetchResponseTopics(topic_id=found.topic_id, partitions=partitions))
+        elif found is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return None
-    return told
+    return topics
 
 
-async def _of_subscription(services: Services, group_id: str, topics: Any, known: Offsets) -> Offsets:
+async def _of_subscription(services: Services, group_id: str, topics: Topics, known: Offsets) -> Offsets:
     """Where a group that has committed nothing begins: at the Pulsar subscription of its name."""
     found: Offsets = {}
     for topic in topics:
-        asked = asked_topic(services, topic)
+        requested = requested_topic(services, topic.name, topic.topic_id)
         for index in topic.partition_indexes:
-            at = place(asked, index)
-            if at is None or asked.topic is None or at in known or not services.catalog.may_have(asked.topic, index):
+            at = requested.partition(index)
+            if at is None or requested.topic is None or at in known or not services.catalog.may_have(requested.topic, index):
                 continue
             try:
-                offset = await services.mirror.offset(group_id, asked.topic.partition(index))
+                offset = await services.mirror.offset(group_id, requested.topic.partition(index))
             except TopicMissing:
                 continue
             if offset is not None:
@@ -88,12 +140,12 @@ async def _of_subscription(services: Services, group_id: str, topics: Any, known
     return found
 
 
-async def _of_these_topics(services: Services, offsets: Offsets, topics: Any) -> Offsets | None:
+async def _of_these_topics(services: Services, offsets: Offsets, topics: Topics | None) -> Offsets | None:
     """Without what was committed of other topics that had the names of these. None if Pulsar can't say which are there now.
 
     Kafka does so for requests by id; one by name would get the offsets of a topic that was deleted while its sidecar died.
     """
-    wanted = None if topics is None else {asked_topic(services, topic).name for topic in topics}
+    wanted = None if topics is None else {requested_topic(services, topic.name, topic.topic_id).canonical for topic in topics}
     marked = {topic for (topic, _), value in offsets.items() if value.topic_id is not None and (wanted is None or topic in wanted)}
     ids = dict(zip(marked, await asyncio.gather(*(_current_id(services, topic) for topic in marked)), strict=True))
     if UNKNOWN in ids.values():
@@ -120,87 +172,76 @@ def _counts(value: OffsetValue, topic_id: uuid.UUID | None) -> bool:
     return topic_id is None or value.counts_for(topic_id)
 
 
-class Member(NamedTuple):
-    """Who asks, if it says so. A member that has been put out must not go on from old offsets."""
-
-    member_id: str | None = None
-    epoch: int = -1
+# --- requests about one group, to v7
 
 
-async def _group(services: Services, call: Call, group_id: str, topics: Any, member: Member) -> dict[str, Any]:
-    error = ErrorCode.none
-    offsets: Offsets = {}
-    told: asyncio.Future[Offsets | ErrorCode] = asyncio.get_running_loop().create_future()
-    try:
-        services.groups.join_elections().offsets(group_id, lambda found: None if told.done() else told.set_result(found), *member)
-        found = await told
-        if isinstance(found, ErrorCode):
-            error = found
-        else:
-            known = await _of_these_topics(services, found, topics)
-            offsets = known or {}
-            error = ErrorCode.coordinator_load_in_progress if known is None else ErrorCode.none
-    except NotLeading as refused:
-        error = refused.error
-    if error is not ErrorCode.none and call.version >= GROUP_ERRORS_SINCE:
-        return {"group_id": group_id, "topics": (), "error_code": error}
-    if topics is not None and error is ErrorCode.none and services.mirror.wants(group_id):
-        try:
-            offsets = offsets | await _of_subscription(services, group_id, topics, offsets)
-        except PulsarError as unavailable:
-            log.info("the subscription %s can't be asked for its position: %s", group_id, unavailable)
-            error = ErrorCode.coordinator_load_in_progress  # asked again; to begin anywhere else would lose or double records
-            if call.version >= GROUP_ERRORS_SINCE:
-                return {"group_id": group_id, "topics": (), "error_code": error}
-    if topics is None:
-        answers = await _all_topics(services, call, offsets, call.version >= TOPIC_IDS_SINCE)
-        if answers is None:
-            return {"group_id": group_id, "topics": (), "error_code": ErrorCode.coordinator_load_in_progress}
-    else:
-        answers = [_topic(asked_topic(services, topic), topic.partition_indexes, offsets, error) for topic in topics]
-    return {"group_id": group_id, "topics": answers, "error_code": error}
+async def _of_one(services: Services, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    topics = None
+    if request.topics is not None:
+        topics = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+    group = await _group(services, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    if group.error_code is not ErrorCode.NONE:
+        return _refuse(call, request, group.error_code)
+    return OffsetFetchResponse(
+        topics=[OffsetFetchResponseTopic(name=topic.name, partitions=[_older(one) for one in topic.partitions]) for topic in group.topics]
+    )
 
 
-async def _of_one(services: Services, call: Call) -> Answer:
-    group = await _group(services, call, call.request.group_id, call.request.topics, Member())
-    return {"throttle_time": 0, "topics": group["topics"], "error_code": group["error_code"]}
+def _older(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )
 
 
-def _refuse(call: Call, error: ErrorCode) -> Answer:
+def _refuse(call: Call, request: OffsetFetchRequest, error: ErrorCode) -> OffsetFetchResponse:
     if call.version >= GROUP_ERRORS_SINCE:
-        return {"throttle_time": 0, "topics": (), "error_code": error}
-    topics = [
-        {"name": topic.name, "partitions": [_partition(index, None, error) for index in topic.partition_indexes]}
-        for topic in call.request.topics
-    ]
-    return {"throttle_time": 0, "topics": topics}
+        return OffsetFetchResponse(error_code=error)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name, partitions=[_older(_partition(index, None, error)) for index in topic.partition_indexes]
+            )
+            for topic in request.topics or ()
+        ]
+    )
 
 
-_handle_one: Final = coordinated_in_order(_of_one, _refuse)
+_handle_one: Final = to_coordinator_in_turn(_of_one, _refuse)
 
 
-def _member(group: Any) -> Member:
-    return Member(getattr(group, "member_id", None), getattr(group, "member_epoch", -1))
+# --- requests about many groups
 
 
-async def _of_many(services: Services, call: Call) -> Answer:
-    async def here(groups: Sequence[Any]) -> list[dict[str, Any]]:
-        return [await _group(services, call, group.group_id, group.topics, _member(group)) for group in groups]
+async def _of_many(services: Services, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    async def here(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchResponseGroup]:
+        return [await _group(services, call, group) for group in groups]
 
-    def refuse(group: Any, error: ErrorCode) -> dict[str, Any]:
-        return {"group_id": group.group_id, "topics": (), "error_code": error}
+    async def elsewhere(leader: Leader, groups: Sequence[OffsetFetchRequestGroup]) -> Sequence[OffsetFetchResponseGroup]:
+        part = OffsetFetchRequest(groups=groups, require_stable=request.require_stable)
+        return (await ask_peer(services, call, leader, part, OffsetFetchResponse)).groups
 
-    for group in call.request.groups:
-        if not await in_time(call, services.order.wait(call.client, group.group_id), False):
-            return {"throttle_time": 0, "groups": [refuse(one, LATE_GROUP) for one in call.request.groups]}
-    groups = await fan_out(services, call, Parts("groups", "groups", lambda group: group.group_id, here, refuse))
-    return {"throttle_time": 0, "groups": groups}
+    parts = Parts(group_of=lambda group: group.group_id, here=here, elsewhere=elsewhere, refuse=_refused)
+    if not await in_time(call, _all_before(services, call, request.groups), False):
+        return OffsetFetchResponse(groups=[_refused(group, LATE_GROUP) for group in request.groups])
+    return OffsetFetchResponse(groups=await fan_out(services, call, parts, request.groups))
 
 
-def _handle(services: Services, call: Call) -> Result:
+async def _all_before(services: Services, call: Call, groups: Sequence[OffsetFetchRequestGroup]) -> bool:
+    """Wait for what this client has asked of the same groups before."""
+    for group in groups:
+        async with services.in_turn.turn((call.client, group.group_id)):
+            pass
+    return True
+
+
+async def _handle(services: Services, call: Call, request: OffsetFetchRequest) -> Response:
     if call.version >= GROUPS_SINCE:
-        return _of_many(services, call)
-    return in_time(call, settled(_handle_one(services, call)), _refuse(call, LATE_GROUP))
+        return await _of_many(services, call, request)
+    return await in_time(call, _handle_one(services, call, request), _refuse(call, request, LATE_GROUP))
 
 
-API: Final = Api(9, "OffsetFetch", 1, 10, _handle, ends_with_client=True)
+API: Final = Api("OffsetFetch", OffsetFetchRequest, OffsetFetchResponse, 1, 10, _handle, ends_with_client=True)

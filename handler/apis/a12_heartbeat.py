@@ -1,29 +1,27 @@
-"""Heartbeat (12), versions 0 to 4. v3 static members."""
+"""Heartbeat (12), versions 0 to 4.
+
+v3  static members (KIP-345)
+v4  flexible (KIP-482)
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.groups import coordinated
-from handler.coordination.errors import NotLeading
-
-
-def _handle(services: Services, call: Call) -> Answer:
-    request = call.request
-    try:
-        error = services.groups.join_elections().heartbeat(
-            request.group_id, request.member_id, getattr(request, "group_instance_id", None), request.generation_id
-        )
-    except NotLeading as refused:
-        return _refuse(call, refused.error)
-    return {"throttle_time": 0, "error_code": error}
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.to_coordinator import to_coordinator
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return {"throttle_time": 0, "error_code": error}
+async def _handle(services: Services, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+    coordinator = services.groups.join_elections()
+    error = coordinator.heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
+    return HeartbeatResponse(error_code=error)
 
 
-API: Final = Api(12, "Heartbeat", 0, 4, coordinated(_handle, _refuse))
+def _refuse(_: Call, __: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=error)
+
+
+API: Final = Api("Heartbeat", HeartbeatRequest, HeartbeatResponse, 0, 4, to_coordinator(_handle, _refuse))

@@ -1,44 +1,40 @@
-"""LeaveGroup (13), versions 0 to 5. v3 many members, also by instance (an administrator removes static ones)."""
+"""LeaveGroup (13), versions 0 to 5.
+
+v3  many members, also by instance: an administrator removes static ones (KIP-345)
+v4  flexible (KIP-482)
+v5  why a member leaves (KIP-800), of no account
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, coordinated_in_order
-from handler.groups.classic.members import MemberIdentity
-from handler.groups.coordinator import Coordinator
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.to_coordinator import to_coordinator_in_turn
+from handler.groups.classic import members
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 MANY_SINCE: Final = 3
 
 
-def _handle(services: Services, call: Call) -> Result:
-    request = call.request
-    if call.version >= MANY_SINCE:
-        leaving = [MemberIdentity(member.member_id, member.group_instance_id) for member in request.members]
-    else:
-        leaving = [MemberIdentity(request.member_id, None)]
-
-    def answer(errors: list[ErrorCode]) -> Answer:
-        if call.version < MANY_SINCE:
-            return {"throttle_time": 0, "error_code": errors[0]}
-        members = [
-            {"member_id": one.member_id, "group_instance_id": one.instance_id, "error_code": error}
-            for one, error in zip(leaving, errors, strict=True)
+async def _handle(services: Services, call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    coordinator = services.groups.join_elections()
+    if call.version < MANY_SINCE:
+        (error,) = await coordinator.leave(request.group_id, [members.MemberIdentity(request.member_id, None)])
+        return LeaveGroupResponse(error_code=error)
+    leaving = [members.MemberIdentity(member.member_id, member.group_instance_id) for member in request.members]
+    errors = await coordinator.leave(request.group_id, leaving)
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(member_id=member.member_id, group_instance_id=member.instance_id, error_code=error)
+            for member, error in zip(leaving, errors, strict=True)
         ]
-        return {"throttle_time": 0, "error_code": ErrorCode.none, "members": members}
-
-    def question(coordinator: Coordinator, told: Any) -> None:
-        coordinator.leave(request.group_id, leaving, told)
-
-    return ask(services, question, answer, partial(_refuse, call))
+    )
 
 
-def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return {"throttle_time": 0, "error_code": error, "members": ()}
+def _refuse(_: Call, __: LeaveGroupRequest, error: ErrorCode) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error)
 
 
-API: Final = Api(13, "LeaveGroup", 0, 5, coordinated_in_order(_handle, _refuse))
+API: Final = Api("LeaveGroup", LeaveGroupRequest, LeaveGroupResponse, 0, 5, to_coordinator_in_turn(_handle, _refuse))

@@ -1,44 +1,37 @@
-"""SyncGroup (14), versions 0 to 5. v3 static members · v5 protocol type and name, checked and told."""
+"""SyncGroup (14), versions 0 to 5.
+
+v3  static members (KIP-345)
+v4  flexible (KIP-482)
+v5  protocol type and name, checked and answered (KIP-559)
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, coordinated
-from handler.groups.classic.members import SyncGroupRequest, SyncGroupResponse, sync_refused
-from handler.groups.coordinator import Coordinator
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.to_coordinator import to_coordinator
+from handler.groups.classic import members
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def _handle(services: Services, call: Call) -> Result:
-    request = call.request
-    sync = SyncGroupRequest(
-        request.member_id, getattr(request, "group_instance_id", None), request.generation_id,
-        getattr(request, "protocol_type", None), getattr(request, "protocol_name", None),
-        {item.member_id: item.assignment for item in request.assignments},
+async def _handle(services: Services, call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
+    sync = members.SyncGroupRequest(
+        request.member_id, request.group_instance_id, request.generation_id, request.protocol_type, request.protocol_name,
+        {one.member_id: one.assignment for one in request.assignments},
     )  # fmt: skip
-
-    def question(coordinator: Coordinator, told: Any) -> None:
-        coordinator.sync(sync, request.group_id, told)
-
-    return ask(services, question, _answer, partial(_refuse, call))
+    return _response(await services.groups.join_elections().sync(sync, request.group_id))
 
 
-def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return _answer(sync_refused(error))
+def _refuse(_: Call, __: SyncGroupRequest, error: ErrorCode) -> SyncGroupResponse:
+    return _response(members.sync_refused(error))
 
 
-def _answer(answer: SyncGroupResponse) -> Answer:
-    return {
-        "throttle_time": 0,
-        "error_code": answer.error,
-        "protocol_type": answer.protocol_type,
-        "protocol_name": answer.protocol,
-        "assignment": answer.assignment,
-    }
+def _response(synced: members.SyncGroupResponse) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=synced.error, protocol_type=synced.protocol_type, protocol_name=synced.protocol, assignment=synced.assignment
+    )
 
 
-API: Final = Api(14, "SyncGroup", 0, 5, coordinated(_handle, _refuse), ends_with_client=True)
+API: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse, 0, 5, to_coordinator(_handle, _refuse), ends_with_client=True)

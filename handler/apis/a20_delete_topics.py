@@ -2,7 +2,10 @@
 
 The partitioned Pulsar topic goes with all its partitions, producers and subscriptions, and with what
 groups have committed of it. Internal topics are INVALID_TOPIC_EXCEPTION.
-v5 error messages · v6 by topic id
+
+v4  flexible (KIP-482)
+v5  error messages (KIP-599)
+v6  topics by id (KIP-516)
 """
 
 from __future__ import annotations
@@ -10,16 +13,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.api import Api, Call, Services
 from handler.coordination.directory import Leader
 from handler.fleet.peers import PeerUnavailable
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import InvalidTopicName, TopicName
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 log = logging.getLogger(__name__)
 
@@ -29,29 +32,33 @@ async def _name(services: Services, named: str | None, topic_id: uuid.UUID | Non
         try:
             return services.catalog.names.parse(named)
         except InvalidTopicName:
-            return ErrorCode.invalid_topic_exception
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic_id is None:
-        return ErrorCode.invalid_request
-    return await services.catalog.find_by_id(topic_id) or ErrorCode.unknown_topic_id
+        return ErrorCode.INVALID_REQUEST
+    return await services.catalog.find_by_id(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
 
 
-async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | None) -> dict[str, Any]:
-    answer = {"name": named, "topic_id": topic_id, "error_code": ErrorCode.none, "error_message": None}
+async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | None) -> DeletableTopicResult:
+    result = DeletableTopicResult(name=named, topic_id=topic_id)
     try:
         name = await _name(services, named, topic_id)
         if isinstance(name, ErrorCode):
-            return answer | {"error_code": name}
+            result.error_code = name
+            return result
         if name.internal:
-            return answer | {"error_code": ErrorCode.invalid_topic_exception, "error_message": f"{name.local} is internal"}
+            result.error_code, result.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name.local} is internal"
+            return result
         topic = await services.catalog.find(name, fresh=True)
         if not named and topic.topic_id != topic_id:  # deleted and made again by someone else
-            return answer | {"error_code": ErrorCode.unknown_topic_id}
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+            return result
         services.partitions.forget_topic(name.pulsar)
         await services.catalog.delete(name)
         services.partitions.forget_topic(name.pulsar)  # what was opened again meanwhile
     except PulsarError as error:
-        return answer | {"error_code": error_code(error), "error_message": str(error)}
-    return answer | {"name": named or services.catalog.names.kafka(name), "topic_id": topic.topic_id}
+        result.error_code, result.error_message = error_code(error), str(error)
+        return result
+    return DeletableTopicResult(name=named or services.catalog.names.kafka(name), topic_id=topic.topic_id)
 
 
 async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None]) -> None:
@@ -75,17 +82,14 @@ async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None
     await asyncio.gather(*(tell(leader) for leader in others if leader.control))
 
 
-async def _handle(services: Services, call: Call) -> Answer:
-    request = call.request
-    if hasattr(request, "topics"):
-        asked = [(topic.name, topic.topic_id) for topic in request.topics]
-    else:
-        asked = [(name, None) for name in request.topic_names]
-    results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in asked))
-    deleted = {result["name"]: result["topic_id"] for result in results if result["error_code"] is ErrorCode.none}
+async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    wanted: list[tuple[str | None, uuid.UUID | None]] = [(name, None) for name in request.topic_names]
+    wanted += [(topic.name, topic.topic_id) for topic in request.topics]
+    results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in wanted))
+    deleted = {result.name: result.topic_id for result in results if result.name and result.error_code is ErrorCode.NONE}
     if deleted:
         await _forget_offsets(services, deleted)
-    return {"throttle_time": 0, "responses": results}
+    return DeleteTopicsResponse(responses=results)
 
 
-API: Final = Api(20, "DeleteTopics", 1, 6, _handle)
+API: Final = Api("DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, _handle)

@@ -1,41 +1,48 @@
-"""DeleteGroups (42), versions 0 to 2. Only groups without members, with all they have committed."""
+"""DeleteGroups (42), versions 0 to 2. Only groups without members, with all they have committed.
+
+v2  flexible (KIP-482)
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Services
-from handler.apis.fan_out import Parts, fan_out
-from handler.apis.groups import pulsar_partitions
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
+from handler.apis.topics import pulsar_partitions
+from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-async def _delete(services: Services, group_id: str) -> dict[str, Any]:
-    told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
+    coordinator = services.groups.join_elections()
     try:
-        had = services.groups.join_elections().places(group_id)
-        services.groups.join_elections().delete_group(group_id, lambda error: None if told.done() else told.set_result(error))
+        committed = coordinator.committed_partitions(group_id)
+        error = await coordinator.delete_group(group_id)
     except NotLeading as refused:
-        return {"group_id": group_id, "error_code": refused.error}
-    error = await told
-    if error is ErrorCode.none:
-        services.mirror.deleted(group_id, pulsar_partitions(services, had))
-    return {"group_id": group_id, "error_code": error}
+        return _refused(group_id, refused.error)
+    if error is ErrorCode.NONE:
+        services.mirror.deleted(group_id, pulsar_partitions(services, committed))
+    return DeletableGroupResult(group_id=group_id, error_code=error)
 
 
-async def _handle(services: Services, call: Call) -> Answer:
-    async def here(groups: Sequence[str]) -> list[dict[str, Any]]:
+def _refused(group_id: str, error: ErrorCode) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=error)
+
+
+async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    async def here(groups: Sequence[str]) -> list[DeletableGroupResult]:
         return await asyncio.gather(*(_delete(services, group_id) for group_id in groups))
 
-    def refuse(group_id: str, error: ErrorCode) -> dict[str, Any]:
-        return {"group_id": group_id, "error_code": error}
+    async def elsewhere(leader: Leader, groups: Sequence[str]) -> Sequence[DeletableGroupResult]:
+        return (await ask_peer(services, call, leader, DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)).results
 
-    results = await fan_out(services, call, Parts("groups_names", "results", str, here, refuse, is_question=False))
-    return {"throttle_time": 0, "results": results}
+    parts = Parts(group_of=str, here=here, elsewhere=elsewhere, refuse=_refused, is_question=False)
+    return DeleteGroupsResponse(results=await fan_out(services, call, parts, request.groups_names))
 
 
-API: Final = Api(42, "DeleteGroups", 0, 2, _handle)
+API: Final = Api("DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle)

@@ -1,49 +1,42 @@
-"""OffsetDelete (47), version 0: committed offsets of topics that nobody in the group is subscribed to."""
+"""OffsetDelete (47), version 0 (KIP-496): committed offsets of topics that nobody in the group is subscribed to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, asked_topic, coordinated, place, pulsar_partitions
-from handler.groups.coordinator import Coordinator
-from handler.groups.shard import TopicPartition
-
-Told = tuple[ErrorCode, dict[TopicPartition, ErrorCode]]
-
-
-def _handle(services: Services, call: Call) -> Result:
-    topics = [(asked_topic(services, topic), topic.partitions) for topic in call.request.topics]
-    places = [at for asked, partitions in topics for one in partitions if (at := place(asked, one.partition_index)) is not None]
-
-    def answer(told: Told) -> Answer:
-        error, errors = told
-        if error is not ErrorCode.none:
-            return {"error_code": error, "throttle_time": 0, "topics": ()}
-        services.mirror.deleted(
-            call.request.group_id, pulsar_partitions(services, [at for at, failed in errors.items() if failed is ErrorCode.none])
-        )
-        answers = []
-        for asked, partitions in topics:
-            results = []
-            for one in partitions:
-                at = place(asked, one.partition_index)
-                results.append({"partition_index": one.partition_index, "error_code": asked.error if at is None else errors[at]})
-            answers.append({**asked.identity, "partitions": results})
-        return {"error_code": error, "throttle_time": 0, "topics": answers}
-
-    def question(coordinator: Coordinator, told: Callable[[Told], None]) -> None:
-        coordinator.delete_offsets(call.request.group_id, places, lambda error, errors: told((error, errors)))
-
-    return ask(services, question, answer, partial(_refuse, call))
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.to_coordinator import to_coordinator
+from handler.apis.topics import pulsar_partitions, requested_topic
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 
-def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return {"error_code": error, "throttle_time": 0, "topics": ()}
+async def _handle(services: Services, call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
+    wanted = [at for requested, partitions in topics for one in partitions if (at := requested.partition(one.partition_index)) is not None]
+    errors = await services.groups.join_elections().delete_offsets(request.group_id, wanted)
+    if isinstance(errors, ErrorCode):
+        return OffsetDeleteResponse(error_code=errors)
+    deleted = [at for at, error in errors.items() if error is ErrorCode.NONE]
+    services.mirror.deleted(request.group_id, pulsar_partitions(services, deleted))
+    responses = []
+    for requested, partitions in topics:
+        results = []
+        for one in partitions:
+            at = requested.partition(one.partition_index)
+            error = requested.error if at is None else errors[at]
+            results.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
+        responses.append(OffsetDeleteResponseTopic(name=requested.name, partitions=results))
+    return OffsetDeleteResponse(topics=responses)
 
 
-API: Final = Api(47, "OffsetDelete", 0, 0, coordinated(_handle, _refuse))
+def _refuse(_: Call, __: OffsetDeleteRequest, error: ErrorCode) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error)
+
+
+API: Final = Api("OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, to_coordinator(_handle, _refuse))

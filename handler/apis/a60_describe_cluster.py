@@ -1,48 +1,45 @@
-"""DescribeCluster (60), versions 0 to 2.
+"""DescribeCluster (60), versions 0 to 2 (KIP-700).
 
-The cluster id is the Pulsar cluster's name. Controllers (v1, KIP-919) are not to be asked for here.
+v1  which kind of endpoint is asked for (KIP-919): controllers are not to be asked for here
+v2  fenced brokers (KIP-1073), of which there are none
+
+The cluster id is the Pulsar cluster's name.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.a03_metadata import OPERATIONS_NOT_GIVEN
-from handler.apis.api import Answer, Api, Call, Services
+from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_CLUSTER, in_time
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
 
 
-async def _handle(services: Services, call: Call) -> Answer:
+async def _handle(services: Services, call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
     node = services.config.node_id
     host, port = services.node_address(call.client)
-    answer: dict[str, Any] = {
-        "throttle_time": 0,
-        "error_message": None,
-        "endpoint_type": BROKERS,
-        "cluster_id": "",
-        "controller_id": node,
-        "brokers": (),
-        "cluster_authorized_operations": OPERATIONS_NOT_GIVEN,
-    }
-    if getattr(call.request, "endpoint_type", BROKERS) != BROKERS:
-        return answer | {"error_code": ErrorCode.mismatched_endpoint_type, "error_message": "this is a broker's listener"}
+    if request.endpoint_type != BROKERS:
+        return _refused(node, ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a broker's listener")
     try:
         cluster_id = await in_time(call, services.catalog.cluster_id(), None)
-        if cluster_id is None:
-            return answer | {"error_code": LATE_CLUSTER, "error_message": "Pulsar did not answer in time"}
     except PulsarError as error:
-        return answer | {"error_code": error_code(error), "error_message": str(error)}
+        return _refused(node, error_code(error), str(error))
+    if cluster_id is None:
+        return _refused(node, LATE_CLUSTER, "Pulsar did not answer in time")
     brokers = [
-        {"broker_id": node_id, "host": host, "port": port, "rack": None, "is_fenced": False}
+        DescribeClusterBroker(broker_id=node_id, host=host, port=port)
         for node_id, host, port in ((node, host, port), *services.groups.fellows())
     ]
-    return answer | {"error_code": ErrorCode.none, "cluster_id": cluster_id, "brokers": brokers}
+    return DescribeClusterResponse(cluster_id=cluster_id, controller_id=node, brokers=brokers)
 
 
-API: Final = Api(60, "DescribeCluster", 0, 2, _handle, ends_with_client=True)
+def _refused(node: int, error: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=error, error_message=message, controller_id=node)
+
+
+API: Final = Api("DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, 0, 2, _handle, ends_with_client=True)

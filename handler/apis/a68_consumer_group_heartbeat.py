@@ -1,16 +1,17 @@
-"""ConsumerGroupHeartbeat (68), versions 0 to 1 (KIP-848). v1 regular expressions; the member makes its id itself."""
+"""ConsumerGroupHeartbeat (68), versions 0 to 1 (KIP-848).
+
+v1  regular expressions; the member makes its id itself (KIP-1082)
+"""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from functools import partial
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from handler.apis.api import Answer, Api, Call, Result, Services
-from handler.apis.groups import ask, client_host, coordinated_in_order, milliseconds
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.to_coordinator import client_host, to_coordinator_in_turn
 from handler.groups.consumer.assignors import ASSIGNORS
 from handler.groups.consumer.members import (
     JOIN_GROUP_MEMBER_EPOCH,
@@ -19,107 +20,116 @@ from handler.groups.consumer.members import (
     HeartbeatRequest,
     HeartbeatResponse,
 )
-from handler.groups.coordinator import Coordinator
 from handler.groups.records.consumer import Assignment
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages import consumer_group_heartbeat as messages
+from handler.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
 
 MEMBER_MAKES_ITS_ID_SINCE: Final = 1
 limited = RateLimitedLog(logging.getLogger(__name__))
 
 
-def _handle(services: Services, call: Call) -> Result:
-    request = call.request
-    beat = HeartbeatRequest(
+async def _handle(services: Services, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    heartbeat = HeartbeatRequest(
         request.member_id or (str(uuid.uuid4()) if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH else ""),
         request.member_epoch,
         request.instance_id,
         request.rack_id,
-        milliseconds(request.rebalance_timeout),
-        request.subscribed_topic_names,
-        getattr(request, "subscribed_topic_regex", None),
+        request.rebalance_timeout_ms,
+        None if request.subscribed_topic_names is None else tuple(request.subscribed_topic_names),
+        request.subscribed_topic_regex,
         request.server_assignor,
         _owned(request.topic_partitions),
         call.client_id or "",
         client_host(call),
     )
-    fault = _fault(call, beat)
+    fault = _fault(call, request, heartbeat)
     if fault is not None:
-        limited.warning("group %s: member %s is refused: %s", request.group_id, beat.member_id, fault.message)
-        return _answer(fault)
-
-    def question(coordinator: Coordinator, told: Any) -> None:
-        coordinator.consumers.heartbeat(beat, request.group_id, told)
-
-    return ask(services, question, _answer, partial(_refuse, call))
+        limited.warning("group %s: member %s is refused: %s", request.group_id, heartbeat.member_id, fault.message)
+        return _response(fault)
+    return _response(await services.groups.join_elections().consumers.heartbeat(heartbeat, request.group_id))
 
 
-def _fault(call: Call, beat: HeartbeatRequest) -> HeartbeatResponse | None:
+def _fault(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: HeartbeatRequest) -> HeartbeatResponse | None:
     """What is wrong with the request alone, in the words of Kafka's GroupCoordinatorService."""
-    if beat.assignor is not None and beat.assignor not in ASSIGNORS:
+    if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         supported = ", ".join(ASSIGNORS)
         return HeartbeatResponse(
-            ErrorCode.unsupported_assignor, f"ServerAssignor {beat.assignor} is not supported. Supported assignors: {supported}."
+            ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {heartbeat.assignor} is not supported. Supported assignors: {supported}."
         )
-    text = _invalid(call, beat)
-    return None if text is None else HeartbeatResponse(ErrorCode.invalid_request, text)
+    text = _invalid(call, request, heartbeat)
+    return None if text is None else HeartbeatResponse(ErrorCode.INVALID_REQUEST, text)
 
 
-def _invalid(call: Call, beat: HeartbeatRequest) -> str | None:
-    if not call.request.member_id and (
-        call.version >= MEMBER_MAKES_ITS_ID_SINCE or beat.epoch > 0 or beat.epoch == LEAVE_GROUP_MEMBER_EPOCH
+def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: HeartbeatRequest) -> str | None:
+    if not request.member_id and (
+        call.version >= MEMBER_MAKES_ITS_ID_SINCE or heartbeat.epoch > 0 or heartbeat.epoch == LEAVE_GROUP_MEMBER_EPOCH
     ):
         return "MemberId can't be empty."
-    if not call.request.group_id:
+    if not request.group_id:
         return "GroupId can't be empty."
-    if beat.instance_id == "":
+    if heartbeat.instance_id == "":
         return "InstanceId can't be empty."
-    if beat.rack_id == "":
+    if heartbeat.rack_id == "":
         return "RackId can't be empty."
-    if beat.epoch == JOIN_GROUP_MEMBER_EPOCH:
-        return _invalid_joining(beat)
-    if beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and beat.instance_id is None:
+    if heartbeat.epoch == JOIN_GROUP_MEMBER_EPOCH:
+        return _invalid_joining(heartbeat)
+    if heartbeat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and heartbeat.instance_id is None:
         return "InstanceId can't be null."
-    return "MemberEpoch is invalid." if beat.epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH else None
+    return "MemberEpoch is invalid." if heartbeat.epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH else None
 
 
-def _invalid_joining(beat: HeartbeatRequest) -> str | None:
-    if beat.rebalance_timeout < 0:
+def _invalid_joining(heartbeat: HeartbeatRequest) -> str | None:
+    if heartbeat.rebalance_timeout < 0:
         return "RebalanceTimeoutMs must be provided in first request."
-    if beat.owned is None or beat.owned:
+    if heartbeat.owned is None or heartbeat.owned:
         return "TopicPartitions must be empty when (re-)joining."
-    if beat.topics is None and beat.regex is None:
+    if heartbeat.topics is None and heartbeat.regex is None:
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
     return None
 
 
-def _owned(topics: Any) -> Assignment | None:
+def _owned(topics: Sequence[TopicPartitions] | None) -> Assignment | None:
     if topics is None:
         return None
     owned: dict[uuid.UUID, frozenset[int]] = {}
     for topic in topics:
-        owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | frozenset(topic.partitions)
+        if topic.topic_id is not None:
+            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | frozenset(topic.partitions)
     return owned
 
 
-def _refuse(_: Call, error: ErrorCode) -> Answer:
-    return _answer(HeartbeatResponse(error))
+def _refuse(_: Call, __: ConsumerGroupHeartbeatRequest, error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error)
 
 
-def _answer(answer: HeartbeatResponse) -> Answer:
-    assignment = answer.assignment
-    return {
-        "throttle_time": 0,
-        "error_code": answer.error,
-        "error_message": answer.message,
-        "member_id": answer.member_id or None,
-        "member_epoch": answer.epoch,
-        "heartbeat_interval": answer.interval,
-        "assignment": None if assignment is None else {"topic_partitions": partitions_by_id(assignment)},
-    }
+def _response(heartbeat: HeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=heartbeat.error,
+        error_message=heartbeat.message,
+        member_id=heartbeat.member_id or None,
+        member_epoch=heartbeat.epoch,
+        heartbeat_interval_ms=heartbeat.interval,
+        assignment=None if heartbeat.assignment is None else _assignment(heartbeat.assignment),
+    )
 
 
-def partitions_by_id(assignment: Assignment) -> list[dict[str, Any]]:
-    return [{"topic_id": topic_id, "partitions": sorted(indexes)} for topic_id, indexes in assignment.items()]
+def _assignment(assignment: Assignment) -> messages.Assignment:
+    return messages.Assignment(
+        topic_partitions=[TopicPartitions(topic_id=topic_id, partitions=sorted(indexes)) for topic_id, indexes in assignment.items()]
+    )
 
 
-API: Final = Api(68, "ConsumerGroupHeartbeat", 0, 1, coordinated_in_order(_handle, _refuse))
+API: Final = Api(
+    "ConsumerGroupHeartbeat",
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    0,
+    1,
+    to_coordinator_in_turn(_handle, _refuse),
+)

@@ -12,9 +12,18 @@ from collections.abc import Callable
 from typing import Final
 
 from handler.telemetry import metrics
+from handler.wire.messages.fetch import FetchResponse
 
 # The largest answer is a quarter of all, and four slow clients in a row still leave a third of it.
 PART: Final = 4
+
+
+class CountedFetchResponse(FetchResponse):
+    """Counts until it is written to its client's socket."""
+
+    __slots__ = ("counted_bytes",)
+
+    counted_bytes: int
 
 
 class AnswerShare:

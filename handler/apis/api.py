@@ -1,19 +1,18 @@
-"""What an API is to the server: a key, a range of versions, a handler.
+"""What an API is to the server: a request, a range of versions, a handler.
 
-A handler gets the services and the call and returns the answer as a dict in the newest version's
-words (see `wire.schema`), None where the protocol has no answer, a promise, or an awaitable. It is
-called in the order of a connection's requests, so what it does before it returns is ordered too.
+A handler gets the services, the call and the request, and returns the response; None where the protocol has none. Most are
+coroutines. They are begun in the order of a connection's requests, so what a coroutine does before its first pause is
+ordered too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_sessions import FetchSessions
-from handler.apis.order import Order
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
@@ -22,21 +21,17 @@ from handler.mirror.mirror import Mirror
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import TopicMissing
+from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
+from handler.wire.message import Message
 
-Answer = dict[str, Any]
+Req = TypeVar("Req", bound=Message)
+Res = TypeVar("Res", bound=Message)
 
-
-class SizedAnswer(Answer):
-    """An answer whose bytes count (see `answer_share`) until they are written."""
-
-    size = 0
-
-
-# Or the bytes of an answer, header and body, that another sidecar has given.
-Told = Answer | bytes | None
-Result = Told | Promise[Told] | Awaitable[Told]
+# Or the bytes of a response, header and body, that another sidecar has given.
+Response = Message | bytes | None
+Result = Response | Promise[Response] | Awaitable[Response]
 
 
 class Client(Protocol):
@@ -49,12 +44,13 @@ class Client(Protocol):
 
 
 class Call(NamedTuple):
-    key: int
+    """How a request came."""
+
     version: int
-    request: Any  # kio's dataclass of this version, or what the API's own reader makes of it
     client_id: str | None
     client: Client
-    frame: memoryview  # as it came, for whoever has to pass it on
+    frame: memoryview  # the request as it came, for whoever has to pass it on
+    body_at: int  # in the frame
     forwarded: bool = False  # by another sidecar, which took this one for the coordinator
     late_at: float | None = None  # on the loop's clock: when a question is to be answered in any case (see `late`)
 
@@ -70,7 +66,7 @@ class Services:
     groups: GroupService
     peers: Peers
     mirror: Mirror
-    order: Order
+    in_turn: InTurn[tuple[Client, str]]  # requests of a client about a group
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
@@ -86,21 +82,23 @@ class Services:
         return self.config.advertised_address or client.local_address
 
 
-Handler = Callable[[Services, Call], Result]
-
-
 @dataclass(frozen=True, slots=True)
-class Api:
-    key: int
+class Api(Generic[Req]):
     name: str
+    request: type[Req]
+    response: type[Message]
     lowest: int
     highest: int
-    handle: Handler
+    handle: Callable[[Services, Call, Req], Result]
     # A question or a wait: nothing is left of it when its client goes. A member that joins stays until its session
     # ends, only its answer is for nobody. All that changes something runs to its end.
     ends_with_client: bool = False
     # The lowest version that ApiVersions tells, where that is not the lowest that is served.
     advertised_lowest: int | None = None
-    # For an API that is asked so often that its bytes are read and written by hand.
-    read: Callable[[memoryview, int], Any] | None = None
-    writer: Callable[[int], Callable[[bytearray, Answer], None]] | None = None
+
+    @property
+    def key(self) -> int:
+        return self.request.KEY
+
+
+AnyApi = Api[Any]

@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 import uuid
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.fetch import FetchRequest, ForgottenTopic
 
 # max.incremental.fetch.session.cache.slots.
 MAX_SESSIONS: Final = 1_000
@@ -63,18 +65,18 @@ class FetchPlan(NamedTuple):
     partitions: list[FetchedPartition]
     session: Session | None
     incremental: bool  # leave out of the answer what has nothing new
-    error: ErrorCode = ErrorCode.none
+    error: ErrorCode = ErrorCode.NONE
 
     @property
     def session_id(self) -> int:
         return 0 if self.session is None else self.session.session_id
 
 
-def _wanted(request: Any) -> list[FetchedPartition]:
+def _wanted(request: FetchRequest) -> list[FetchedPartition]:
     return [
         FetchedPartition(
-            topic.topic_id if hasattr(topic, "topic_id") else topic.topic, partition.partition, partition.fetch_offset,
-            partition.partition_max_bytes, getattr(partition, "current_leader_epoch", -1),
+            topic.topic_id or topic.topic, partition.partition, partition.fetch_offset,
+            partition.partition_max_bytes, partition.current_leader_epoch,
         )
         for topic in request.topics
         for partition in topic.partitions
@@ -101,9 +103,8 @@ class FetchSessions:
     def partitions(self) -> int:
         return self._partitions
 
-    def plan(self, request: Any, now: float) -> FetchPlan:
-        session_id = getattr(request, "session_id", 0)
-        epoch = getattr(request, "session_epoch", FINAL_EPOCH)
+    def plan(self, request: FetchRequest, now: float) -> FetchPlan:
+        session_id, epoch = request.session_id, request.session_epoch
         wanted = _wanted(request)
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             if session_id:
@@ -112,17 +113,17 @@ class FetchSessions:
             return FetchPlan(wanted if session is None else list(session.partitions.values()), session, incremental=False)
         found = self._sessions.get(session_id)
         if found is None:
-            return FetchPlan([], None, incremental=False, error=ErrorCode.fetch_session_id_not_found)
+            return FetchPlan([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if epoch != found.epoch:
-            return FetchPlan([], found, incremental=False, error=ErrorCode.invalid_fetch_session_epoch)
+            return FetchPlan([], found, incremental=False, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         self._sessions.move_to_end(session_id)
         found.used_at = now
         found.epoch = 1 if found.epoch == MAX_EPOCH else found.epoch + 1
         if not self._may_grow(found, wanted):
             self._remove(session_id)  # its consumer sends a whole request, and may get another
-            return FetchPlan([], None, incremental=False, error=ErrorCode.fetch_session_id_not_found)
+            return FetchPlan([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         self._partitions -= len(found.partitions)
-        _update(found, wanted, getattr(request, "forgotten_topics_data", ()))
+        _update(found, wanted, request.forgotten_topics_data)
         self._partitions += len(found.partitions)
         return FetchPlan(list(found.partitions.values()), found, incremental=True)
 
@@ -169,7 +170,7 @@ class FetchSessions:
         return smallest if smallest is not None and len(smallest.partitions) < size else None
 
 
-def _update(session: Session, wanted: list[FetchedPartition], forgotten: Any) -> None:
+def _update(session: Session, wanted: list[FetchedPartition], forgotten: Sequence[ForgottenTopic]) -> None:
     for partition in wanted:
         known = session.partitions.get((partition.topic, partition.index))
         if known is not None:
@@ -177,9 +178,8 @@ def _update(session: Session, wanted: list[FetchedPartition], forgotten: Any) ->
         else:
             session.partitions[partition.topic, partition.index] = partition
     for topic in forgotten:
-        named = topic.topic_id if hasattr(topic, "topic_id") else topic.topic
         for index in topic.partitions:
-            session.partitions.pop((named, index), None)
+            session.partitions.pop((topic.topic_id or topic.topic, index), None)
 
 
 def rotate(session: Session, served: list[FetchedPartition]) -> None:

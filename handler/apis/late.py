@@ -20,9 +20,8 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from handler.apis.api import Call
+from handler.wire.error_code import ErrorCode
 
 T = TypeVar("T")
 L = TypeVar("L")
@@ -30,10 +29,10 @@ L = TypeVar("L")
 # Shorter than the shortest session of a group member (6 s), whose heartbeat may stand behind the question.
 QUESTION_SECONDS: Final = 5.0
 
-LATE_TOPIC: Final = ErrorCode.leader_not_available
-LATE_COORDINATOR: Final = ErrorCode.coordinator_not_available
-LATE_GROUP: Final = ErrorCode.coordinator_load_in_progress
-LATE_CLUSTER: Final = ErrorCode.request_timed_out
+LATE_TOPIC: Final = ErrorCode.LEADER_NOT_AVAILABLE
+LATE_COORDINATOR: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+LATE_GROUP: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+LATE_CLUSTER: Final = ErrorCode.REQUEST_TIMED_OUT
 
 
 async def in_time(call: Call, work: Awaitable[T], late: L) -> T | L:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -31,3 +32,12 @@ class Promise(Generic[T]):
             told(self._value)
         else:
             self._told = told
+
+
+async def settled(result: T | Promise[T] | Awaitable[T]) -> T:
+    """The value, whichever way it comes."""
+    if isinstance(result, Promise):
+        value: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        result.then(lambda resolved: None if value.done() else value.set_result(resolved))
+        return await value
+    return await result if isinstance(result, Awaitable) else result

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
-from typing import Any, Final
-
-from kio.schema.errors import ErrorCode
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from handler.apis.api import Call, Services
 from handler.apis.late import LATE_TOPIC, in_time
+from handler.groups.shard import TopicPartition
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName, TopicName
+from handler.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -24,19 +24,44 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 # stand behind it.
 LEARN_SECONDS: Final = 2.0
 # Of a topic that is listed: it was deleted meanwhile, or is not to be seen.
-GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.topic_authorization_failed)
+GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def resolve(services: Services, requested: Any) -> TopicName | ErrorCode:
+def resolve(services: Services, name: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
     """The topic that a part of a request is about: by name, or by id in the versions that have ids."""
-    name = getattr(requested, "name", None) or getattr(requested, "topic", None)
     if name:
         try:
             return services.catalog.names.parse(name)
         except InvalidTopicName:
-            return ErrorCode.invalid_topic_exception
-    found = services.catalog.name_of(getattr(requested, "topic_id", None))
-    return ErrorCode.unknown_topic_id if found is None else found
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+    found = services.catalog.name_of(topic_id)
+    return ErrorCode.UNKNOWN_TOPIC_ID if found is None else found
+
+
+class RequestedTopic(NamedTuple):
+    """A topic of a request about offsets."""
+
+    name: str  # as it came, and goes back to the client
+    topic_id: uuid.UUID | None
+    topic: TopicName | None
+    canonical: str  # the name under which its offsets are kept
+    error: ErrorCode  # of all its partitions
+
+    def partition(self, index: int) -> TopicPartition | None:
+        return None if self.topic is None else (self.canonical, index)
+
+
+def requested_topic(services: Services, name: str, topic_id: uuid.UUID | None) -> RequestedTopic:
+    found = resolve(services, name, topic_id)
+    if isinstance(found, TopicName):
+        return RequestedTopic(name, topic_id, found, services.catalog.names.kafka(found), ErrorCode.NONE)
+    error = ErrorCode.UNKNOWN_TOPIC_ID if topic_id is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return RequestedTopic(name, topic_id, None, "", error)
+
+
+def pulsar_partitions(services: Services, partitions: Iterable[TopicPartition]) -> list[str]:
+    """Pulsar's names of partitions whose offsets are kept."""
+    return [services.catalog.names.parse(topic).partition(index) for topic, index in partitions]
 
 
 async def learn(services: Services, unknown: Sequence[TopicName | uuid.UUID]) -> None:
@@ -72,7 +97,7 @@ async def find(
         return known or late
     except PulsarError as error:
         code = error_code(error)
-        if code is not ErrorCode.unknown_topic_or_partition:
+        if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             limited.warning("%s", error)  # clients time out without a word
             if error.retriable and known is not None:
                 return known  # a client that is told an error forgets the topic's partitions, and its group rebalances
@@ -83,4 +108,4 @@ async def find(
         return await in_time(call, services.catalog.create_if_missing(name, create_partitions), late)
     except PulsarError as error:
         # What a Kafka broker says while a new topic has no leader yet; clients ask again.
-        return ErrorCode.leader_not_available if error.retriable else error_code(error)
+        return ErrorCode.LEADER_NOT_AVAILABLE if error.retriable else error_code(error)

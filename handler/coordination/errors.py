@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kio.schema.errors import ErrorCode
+from handler.wire.error_code import ErrorCode
 
 
 class NotLeading(Exception):

@@ -16,13 +16,12 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from handler.coordination.errors import NotLeading
 from handler.coordination.term_log import TermLog
 from handler.pulsar.errors import PulsarError, Unavailable
-from handler.tasks import Backoff, KeptAlive
+from handler.tasks import Backoff, KeptAlive, Pending
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +78,7 @@ class Term(Generic[R]):
         self._task = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._writes: dict[int, tuple[Sequence[R], Callable[[ErrorCode], None]]] = {}
         self._write_number = 0
+        self._number = 0  # of the terms there were
 
     # --- from the election
 
@@ -148,6 +148,7 @@ class Term(Generic[R]):
 
     def _end(self) -> None:
         self.phase = Phase.WAITING
+        self._number += 1
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -158,7 +159,7 @@ class Term(Generic[R]):
     def _fail_writes(self) -> None:
         writes, self._writes = self._writes, {}
         for _, done in writes.values():
-            done(ErrorCode.not_coordinator)
+            done(ErrorCode.NOT_COORDINATOR)
 
     def give_up_on_silence(self, now: float) -> None:
         """A write that has had no receipt for so long will not get one."""
@@ -170,9 +171,9 @@ class Term(Generic[R]):
 
     def check_leading(self) -> None:
         if self.phase is Phase.LOADING:
-            raise NotLeading(ErrorCode.coordinator_load_in_progress)
+            raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if self.phase is Phase.WAITING:
-            raise NotLeading(ErrorCode.not_coordinator)
+            raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
     @property
     def under_way(self) -> Iterator[R]:
@@ -184,11 +185,11 @@ class Term(Generic[R]):
         """Whether a record can be written at all; of a term that is over nothing is."""
         return self._log is None or self._log.fits(record)
 
-    def store(self, records: Sequence[R], done: Callable[[ErrorCode], None]) -> None:
+    def store(self, records: Sequence[R], done: Callable[[ErrorCode], None] = lambda _: None) -> None:
         """Write records, apply them when they are stored, then tell; or tell that the term is over."""
         taken = self._log
         if taken is None:  # the term has ended while its caller was at work
-            done(ErrorCode.not_coordinator)
+            done(ErrorCode.NOT_COORDINATOR)
             return
         number = self._write_number
         self._write_number += 1
@@ -210,23 +211,25 @@ class Term(Generic[R]):
         self.records += len(records)
         for record in records:
             self._state.stored(record)
-        done(ErrorCode.none)
+        done(ErrorCode.NONE)
 
-    def after_writes(self, done: Callable[[ErrorCode], None]) -> None:
-        """Call `done` when all that is under way is stored; now, if nothing is."""
-        self.store([], done)
+    async def written(self, records: Sequence[R] = ()) -> None:
+        """Until these records, and all that is under way, are stored. NotLeading if the term ends before."""
+        number = self._number
+        stored = Pending[ErrorCode]()
+        self.store(records, stored.complete)
+        error = await stored
+        if error is not ErrorCode.NONE:
+            raise NotLeading(error)
+        if number != self._number:  # what was stored is, and what is known of it here is gone
+            raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
     async def adopt(self, records: Sequence[R]) -> None:
         """While loading: write again what another program has left, in the form that compaction keeps, then delete that."""
         for begin in range(0, len(records), RECORDS_AT_ONCE):
-            written: asyncio.Future[ErrorCode] = self._loop.create_future()
-            self.store(records[begin : begin + RECORDS_AT_ONCE], partial(_tell, written))
-            if await written is not ErrorCode.none:
-                raise Unavailable("the producer was lost")
+            try:
+                await self.written(records[begin : begin + RECORDS_AT_ONCE])
+            except NotLeading as error:
+                raise Unavailable("the producer was lost") from error
         if self._log is not None:
             self._log.forget_adopted()
-
-
-def _tell(written: asyncio.Future[ErrorCode], error: ErrorCode) -> None:
-    if not written.done():
-        written.set_result(error)

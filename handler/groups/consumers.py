@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.coordination.term import Phase
 from handler.errors import ProtocolError
 from handler.groups.awaiting_topics import RequestsAwaitingTopics
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse, sync_refused
+from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import (
@@ -32,14 +30,15 @@ from handler.groups.records import subscribed_topics
 from handler.groups.shard import Shard
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
 # Clients end with these: whoever asks why finds it in the log.
 FATAL: Final = (
-    ErrorCode.invalid_regular_expression, ErrorCode.unreleased_instance_id, ErrorCode.group_max_size_reached, ErrorCode.group_id_not_found,
-    ErrorCode.invalid_request, ErrorCode.unknown_server_error,
+    ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR,
 )  # fmt: skip
 
 
@@ -51,13 +50,24 @@ class Consumers:
 
     # --- by the consumer protocol
 
-    def heartbeat(self, request: HeartbeatRequest, group_id: str, told: Callable[[HeartbeatResponse], None]) -> None:
+    async def heartbeat(self, request: HeartbeatRequest, group_id: str) -> HeartbeatResponse:
         self._keep_alive(group_id, request.member_id)
-        needs = (
-            partial(self._needs, group_id, request.topics or (), request.regex) if request.epoch >= JOIN_GROUP_MEMBER_EPOCH else _nothing
-        )
-        go = partial(self._beat, request, group_id, told)
-        self._awaiting_topics.when_known((group_id, request.member_id), needs, go, lambda error: told(HeartbeatResponse(error)))
+        leaves = request.epoch in (LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
+        needs: Callable[[], Needs] = _nothing if leaves else partial(self._needs, group_id, request.topics or (), request.regex)
+        await self._awaiting_topics.known((group_id, request.member_id), needs)
+        shard = self._leading(group_id)
+        try:
+            self._check_size(shard, group_id, request.epoch)
+            self._refresh_if_behind(shard, group_id)
+            group = self._group(shard, group_id, request)
+        except Refusal as refused:
+            return _logged(group_id, request.member_id, HeartbeatResponse(refused.error, str(refused)))
+        answer: HeartbeatResponse
+        if leaves:
+            answer = await shard.answer(group, lambda to: group.leave(request, to))
+        else:
+            answer = await shard.answer(group, lambda to: group.heartbeat(self._now(), request, to))
+        return _logged(group_id, request.member_id, answer)
 
     def _keep_alive(self, group_id: str, member_id: str) -> None:
         """A member that has to wait for what it asks is alive. Whether it may ask is seen later: of a wrong one, the session
@@ -67,31 +77,16 @@ class Consumers:
         if isinstance(group, ConsumerGroup) and member_id in group.members:
             group.live(group.members[member_id], self._now())
 
-    def _beat(self, request: HeartbeatRequest, group_id: str, told: Callable[[HeartbeatResponse], None]) -> None:
-        shard = self._leading(group_id)
-        told = partial(_answered, group_id, request.member_id, told)
-        try:
-            self._check_size(shard, group_id, request.epoch)
-            self._inform(shard, group_id)
-            group = self._group(shard, group_id, request)
-        except Refusal as refused:
-            told(HeartbeatResponse(refused.error, str(refused)))
-            return
-        if request.epoch in (LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH):
-            shard.handle(group, lambda: group.leave(request, told))
-        else:
-            shard.handle(group, lambda: group.heartbeat(self._now(), request, told))
-
     def _check_size(self, shard: Shard, group_id: str, epoch: int) -> None:
         if group_id in shard.oversized and epoch >= JOIN_GROUP_MEMBER_EPOCH:
-            raise Refusal(ErrorCode.unknown_server_error, f"Group {group_id} is too large to be stored.")
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is too large to be stored.")
 
     def _group(self, shard: Shard, group_id: str, request: HeartbeatRequest) -> ConsumerGroup:
         try:
             joins = request.epoch == JOIN_GROUP_MEMBER_EPOCH
             group = consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
         except CannotMigrate as reason:
-            raise Refusal(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group: {reason}.") from reason
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group: {reason}.") from reason
         return group
 
     def _existing(self, shard: Shard, group_id: str, request: HeartbeatRequest) -> ConsumerGroup:
@@ -101,12 +96,12 @@ class Consumers:
         if request.epoch > JOIN_GROUP_MEMBER_EPOCH:
             # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, of which clients die;
             # this makes them join again.
-            raise Refusal(ErrorCode.unknown_member_id, f"Member {request.member_id} is not a member of group {group_id} any more.")
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {group_id} any more.")
         raise CannotMigrate("nobody has joined it as one")
 
     # --- by the classic protocol
 
-    def join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
+    async def join(self, request: JoinGroupRequest, group_id: str) -> JoinGroupResponse:
         self._keep_alive(group_id, request.member_id)
         names: Iterable[str] = ()
         if request.protocols:
@@ -114,37 +109,26 @@ class Consumers:
                 names = subscribed_topics(request.protocols[0][1])
             except ProtocolError:
                 pass  # the group refuses it
-        go = partial(self._join, request, group_id, told)
-        needs = partial(self._needs, group_id, names, None)
-        who = group_id, request.member_id or request.new_member_id
-        self._awaiting_topics.when_known(who, needs, go, lambda error: told(JoinGroupResponse(error, request.member_id)))
-
-    def _join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
+        member = group_id, request.member_id or request.new_member_id
+        await self._awaiting_topics.known(member, partial(self._needs, group_id, names, None))
         shard = self._leading(group_id)
         if group_id in shard.oversized:
-            told(JoinGroupResponse(ErrorCode.unknown_server_error, request.member_id))
-            return
-        self._inform(shard, group_id)
+            return JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)
+        self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty:
-            told(JoinGroupResponse(ErrorCode.rebalance_in_progress, request.member_id))  # it has just become another; members join again
-            return
-        shard.handle(group, lambda: classic_members.join(group, self._now(), request, told))
+            return JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id)  # it has just become another; members join again
+        return await shard.answer(group, lambda to: classic_members.join(group, self._now(), request, to))
 
-    def sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
+    async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
         self._keep_alive(group_id, request.member_id)
-        go = partial(self._sync, request, group_id, told)
-        needs = partial(self._needs, group_id, (), None)
-        self._awaiting_topics.when_known((group_id, request.member_id), needs, go, lambda error: told(sync_refused(error)))
-
-    def _sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
+        await self._awaiting_topics.known((group_id, request.member_id), partial(self._needs, group_id, (), None))
         shard = self._leading(group_id)
-        self._inform(shard, group_id)
+        self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup):
-            told(SyncGroupResponse(ErrorCode.rebalance_in_progress))
-            return
-        shard.handle(group, lambda: classic_members.sync(group, self._now(), request, told))
+            return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)
+        return await shard.answer(group, lambda to: classic_members.sync(group, self._now(), request, to))
 
     # --- topics
 
@@ -158,7 +142,7 @@ class Consumers:
             return Needs(wanted | topics_of(group), regexes)
         return Needs(wanted, regexes)
 
-    def _inform(self, shard: Shard, group_id: str) -> None:
+    def _refresh_if_behind(self, shard: Shard, group_id: str) -> None:
         """What a group has missed of its topics comes first. It may be a classic one after that."""
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_informed:
@@ -187,10 +171,10 @@ def _nothing() -> Needs:
     return Needs(frozenset())
 
 
-def _answered(group_id: str, member_id: str, told: Callable[[HeartbeatResponse], None], answer: HeartbeatResponse) -> None:
+def _logged(group_id: str, member_id: str, answer: HeartbeatResponse) -> HeartbeatResponse:
     if answer.error in FATAL:
-        limited.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name.upper(), answer.message)
-    told(answer)
+        limited.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name, answer.message)
+    return answer
 
 
 def _consumer_groups(shard: Shard) -> list[ConsumerGroup]:

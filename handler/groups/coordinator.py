@@ -9,12 +9,9 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
-
-from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
@@ -33,7 +30,9 @@ from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
 from handler.groups.shard import Offsets, Shard, Surroundings, TopicPartition
 from handler.groups.topics_image import TopicsImage
+from handler.tasks import within
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +40,6 @@ log = logging.getLogger(__name__)
 STALLED_SECONDS: Final = 10.0
 EXPIRY_SECONDS: Final = 600.0
 
-Told = Callable[[ErrorCode], None]
-OnCommit = Callable[[dict[TopicPartition, ErrorCode]], None]
 OnCommitted = Callable[[OffsetKey, OffsetValue], None]  # told of every commit that is stored
 
 
@@ -53,26 +50,6 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     topic_id: uuid.UUID | None = None
-
-
-class _Committing:
-    """A commit that waits to be stored; told once, stored or late."""
-
-    __slots__ = ("_told", "deadline", "errors")
-
-    def __init__(self, errors: dict[TopicPartition, ErrorCode], told: OnCommit, deadline: float) -> None:
-        self.errors = errors
-        self._told: OnCommit | None = told
-        self.deadline = deadline
-
-    @property
-    def is_told(self) -> bool:
-        return self._told is None
-
-    def tell(self, error: ErrorCode) -> None:
-        told, self._told = self._told, None
-        if told is not None:
-            told({at: error if known is ErrorCode.none else known for at, known in self.errors.items()})
 
 
 class Commit(NamedTuple):
@@ -110,7 +87,6 @@ class Coordinator:
         self._awake_clock = awake_clock or (lambda: now().clock)
         self._beat_at = self._awake_clock()
         self._expiring = -1  # the shard that was looked at last
-        self._committing: deque[_Committing] = deque()
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumers = Consumers(self.leading, self.awaiting_topics, now)
 
@@ -123,12 +99,12 @@ class Coordinator:
 
     def shard_of(self, group_id: str) -> Shard:
         if not self.shards:
-            raise NotLeading(ErrorCode.coordinator_not_available)
+            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self.shards[partition_of(group_id, len(self.shards))]
 
     def leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
         if (not group_id and not may_be_empty) or len(group_id.encode()) > KEY_BYTES:
-            raise NotLeading(ErrorCode.invalid_group_id)
+            raise NotLeading(ErrorCode.INVALID_GROUP_ID)
         self._is_awake()
         shard = self.shard_of(group_id)
         shard.term.check_leading()
@@ -152,9 +128,6 @@ class Coordinator:
         self._beat_at = self._awake_clock()
         for shard in self.shards:
             shard.term.give_up_on_silence(now.clock)
-        while self._committing and self._committing[0].deadline <= now.clock:
-            # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
-            self._committing.popleft().tell(ErrorCode.coordinator_not_available)
         leading = [shard for shard in self.shards if shard.term.phase is Phase.LEADING]
         metrics.GROUP_SHARDS.set(len(leading))
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
@@ -167,135 +140,112 @@ class Coordinator:
 
     # --- members
 
-    def join(self, request: JoinGroupRequest, group_id: str, told: Callable[[JoinGroupResponse], None]) -> None:
+    async def join(self, request: JoinGroupRequest, group_id: str) -> JoinGroupResponse:
         shard = self.leading(group_id)
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
-            told(JoinGroupResponse(ErrorCode.invalid_session_timeout, request.member_id))
-            return
+            return JoinGroupResponse(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
-            self.consumers.join(request, group_id, told)
-        elif group is None and request.member_id:
-            told(JoinGroupResponse(ErrorCode.unknown_member_id, request.member_id))
-        else:
-            classic = classic_group(shard, group_id)
-            classic.join(self._now(), request, told)
-            shard.run(classic)
+            return await self.consumers.join(request, group_id)
+        if group is None and request.member_id:
+            return JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+        classic = classic_group(shard, group_id)
+        return await shard.answer(classic, lambda to: classic.join(self._now(), request, to))
 
-    def sync(self, request: SyncGroupRequest, group_id: str, told: Callable[[SyncGroupResponse], None]) -> None:
+    async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
-            told(SyncGroupResponse(ErrorCode.unknown_member_id))
-        elif isinstance(group, ConsumerGroup):
-            self.consumers.sync(request, group_id, told)
-        else:
-            group.sync(self._now(), request, told)
-            shard.run(group)
+            return SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID)
+        if isinstance(group, ConsumerGroup):
+            return await self.consumers.sync(request, group_id)
+        return await shard.answer(group, lambda to: group.sync(self._now(), request, to))
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
-            return ErrorCode.unknown_member_id
-        if isinstance(group, ConsumerGroup):
-            errors: list[ErrorCode] = []
-            shard.handle(group, lambda: errors.append(classic_members.heartbeat(group, self._now(), member_id, instance_id, generation)))
-            return errors[0]
-        error = group.heartbeat(self._now(), member_id, instance_id, generation)
-        shard.run(group)
-        return error
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        heartbeat = partial(classic_members.heartbeat, group) if isinstance(group, ConsumerGroup) else group.heartbeat
+        return shard.handle(group, lambda: heartbeat(self._now(), member_id, instance_id, generation))
 
-    def leave(self, group_id: str, leaving: Sequence[MemberIdentity], told: Callable[[list[ErrorCode]], None]) -> None:
+    async def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> list[ErrorCode]:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
-            told([ErrorCode.unknown_member_id] * len(leaving))
-            return
-        errors: list[ErrorCode] = []
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
         leave = partial(classic_members.leave, group) if isinstance(group, ConsumerGroup) else partial(group.leave, self._now())
-        shard.handle(group, lambda: errors.extend(leave(leaving)))
-        shard.term.after_writes(lambda error: told(errors if error is ErrorCode.none else [error] * len(leaving)))
+        errors = shard.handle(group, lambda: leave(leaving))
+        await shard.term.written()
+        return errors
 
     # --- offsets
 
-    def commit(self, request: Commit, told: OnCommit) -> None:
+    async def commit(self, request: Commit) -> dict[TopicPartition, ErrorCode]:
         shard = self.leading(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
         error = self._check_commit(shard, request)
-        if error is not ErrorCode.none:
-            told(dict.fromkeys(request.offsets, error))
-            return
+        if error is not ErrorCode.NONE:
+            return dict.fromkeys(request.offsets, error)
         now = self._now().wall
         expires_at = now + request.retention if request.retention >= 0 else -1
-        errors = dict.fromkeys(request.offsets, ErrorCode.none)
+        errors = dict.fromkeys(request.offsets, ErrorCode.NONE)
         records = []
         for (topic, index), committed in request.offsets.items():
             if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
-                errors[topic, index] = ErrorCode.offset_metadata_too_large
+                errors[topic, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 value = OffsetValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
                 records.append(Record(OffsetKey(request.group_id, topic, index), value))
         if records:
-            committing = _Committing(errors, told, self._now().clock + self._config.offset_commit_timeout_ms / 1000)
-            while self._committing and self._committing[0].is_told:
-                self._committing.popleft()
-            self._committing.append(committing)
-            shard.term.store(records, committing.tell)
-        else:
-            told(errors)
+            try:
+                await within(self._config.offset_commit_timeout_ms / 1000, shard.term.written(records))
+            except TimeoutError:
+                # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
+                raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
+        return errors
 
     def _check_commit(self, shard: Shard, request: Commit) -> ErrorCode:
         group = shard.group(request.group_id)
         if group is None:
             if request.generation >= 0:
-                return ErrorCode.group_id_not_found if request.knows_epochs else ErrorCode.illegal_generation
-            return ErrorCode.none  # it commits without members; the group is made when the offsets are stored
+                return ErrorCode.GROUP_ID_NOT_FOUND if request.knows_epochs else ErrorCode.ILLEGAL_GENERATION
+            return ErrorCode.NONE  # it commits without members; the group is made when the offsets are stored
         if isinstance(group, ConsumerGroup):
             return group.check_commit(request.member_id, request.generation, knows_epochs=request.knows_epochs)
         error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
         shard.run(group)
         return error
 
-    def offsets(self, group_id: str, told: Callable[[Offsets | ErrorCode], None], member_id: str | None = None, epoch: int = -1) -> None:
+    async def offsets(self, group_id: str, member_id: str | None = None, epoch: int = -1) -> Offsets | ErrorCode:
         """What a group has committed, with all that is being stored when it is asked. A member may say who it is."""
         shard = self.leading(group_id, may_be_empty=True)
         group = shard.group(group_id)
-        error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.none
-        if error is not ErrorCode.none:
-            told(error)
-            return
-        shard.term.after_writes(lambda error: told(shard.offsets.get(group_id, {}) if error is ErrorCode.none else error))
+        error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
+        if error is not ErrorCode.NONE:
+            return error
+        await shard.term.written()
+        return shard.offsets.get(group_id, {})
 
-    def places(self, group_id: str) -> list[TopicPartition]:
+    def committed_partitions(self, group_id: str) -> list[TopicPartition]:
         return list(self.leading(group_id).offsets.get(group_id, {}))
 
-    def delete_offsets(
-        self, group_id: str, places: Sequence[TopicPartition], told: Callable[[ErrorCode, dict[TopicPartition, ErrorCode]], None]
-    ) -> None:
+    async def delete_offsets(self, group_id: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode] | ErrorCode:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
-            told(ErrorCode.group_id_not_found, {})
-            return
+            return ErrorCode.GROUP_ID_NOT_FOUND
         if group.members and group.protocol_type != CONSUMER_PROTOCOL:
-            told(ErrorCode.non_empty_group, {})
-            return
+            return ErrorCode.NON_EMPTY_GROUP
         subscribed = self._subscribed(group)
-        errors = dict.fromkeys(places, ErrorCode.none)
+        errors = dict.fromkeys(places, ErrorCode.NONE)
         for place in places:
             if subscribed is None or place[0] in subscribed:
-                errors[place] = ErrorCode.group_subscribed_to_topic
-
-        def forget(error: ErrorCode) -> None:
-            """What was committed before is stored by now, and is deleted too."""
-            if error is not ErrorCode.none:
-                told(error, {})
-                return
-            known = shard.offsets.get(group_id, {})
-            gone = [Record(OffsetKey(group_id, *place), None) for place in places if errors[place] is ErrorCode.none and place in known]
-            shard.term.store(gone, lambda error: told(error, errors if error is ErrorCode.none else {}))
-
-        shard.term.after_writes(forget)
+                errors[place] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        await shard.term.written()  # what was committed before is deleted too
+        known = shard.offsets.get(group_id, {})
+        gone = [Record(OffsetKey(group_id, *place), None) for place in places if errors[place] is ErrorCode.NONE and place in known]
+        await shard.term.written(gone)
+        return errors
 
     def _subscribed(self, group: Group) -> frozenset[str] | None:
         """What a group's members are subscribed to, under the names that offsets are kept by."""
@@ -307,39 +257,31 @@ class Coordinator:
     def describe(self, group_id: str) -> Group | None:
         return self.leading(group_id).group(group_id)
 
-    def after_writes(self, group_id: str, told: Told) -> None:
-        """When all that has changed in a group up to now is stored."""
-        self.leading(group_id).term.after_writes(told)
+    async def written(self, group_id: str) -> None:
+        """Until all that has changed in a group up to now is stored."""
+        await self.leading(group_id).term.written()
 
     def all_groups(self) -> list[Group]:
         """The groups that are coordinated here. Raises where one of the shards is still loading."""
         if any(shard.term.phase is Phase.LOADING for shard in self.shards):
-            raise NotLeading(ErrorCode.coordinator_load_in_progress)
+            raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [group for shard in self.shards for group in shard.groups.values()]
 
-    def delete_group(self, group_id: str, told: Told) -> None:
+    async def delete_group(self, group_id: str) -> ErrorCode:
         shard = self.leading(group_id)
+        await shard.term.written()  # what was committed before is deleted too
+        group = shard.group(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if not group.is_empty:
+            return ErrorCode.NON_EMPTY_GROUP
+        await shard.term.written(self._removed(shard, group))
+        return ErrorCode.NONE
 
-        def delete(error: ErrorCode) -> None:
-            """What was committed before is stored by now."""
-            if error is not ErrorCode.none:
-                told(error)
-                return
-            group = shard.group(group_id)
-            if group is None:
-                told(ErrorCode.group_id_not_found)
-            elif not group.is_empty:
-                told(ErrorCode.non_empty_group)
-            else:
-                self._delete(shard, group, told)
-
-        shard.term.after_writes(delete)
-
-    def _delete(self, shard: Shard, group: Group, told: Told) -> None:
-        records = [Record(OffsetKey(group.group_id, *place), None) for place in shard.offsets.get(group.group_id, {})]
-        records += group.deletion()
+    def _removed(self, shard: Shard, group: Group) -> list[Record]:
+        """What is to be written of a group that is no more."""
         shard.remove(group)
-        shard.term.store(records, told)
+        return [*(Record(OffsetKey(group.group_id, *place), None) for place in shard.offsets.get(group.group_id, {})), *group.deletion()]
 
     def expire_offsets(self) -> None:
         for shard in self.shards:
@@ -359,9 +301,9 @@ class Coordinator:
             if gone:
                 log.info("group %s: %d offsets have expired", group.group_id, len(gone))
             if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
-                self._delete(shard, group, lambda _: None)
+                shard.term.store(self._removed(shard, group))
             elif gone:
-                shard.term.store([Record(OffsetKey(group.group_id, *place), None) for place in gone], lambda _: None)
+                shard.term.store([Record(OffsetKey(group.group_id, *place), None) for place in gone])
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
@@ -380,7 +322,7 @@ class Coordinator:
                 ]
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
-                    shard.term.store([Record(key, None) for key in gone], lambda _: None)
+                    shard.term.store([Record(key, None) for key in gone])
 
 
 def new_member_id(stem: str) -> str:

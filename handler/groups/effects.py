@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Term
 from handler.groups.classic.machine import ClassicGroup
@@ -22,6 +20,7 @@ from handler.groups.machine import Now, Reply
 from handler.groups.records import GroupKey, Record
 from handler.groups.records.consumer import TargetEpochKey
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class Effects:
         for effect in group.take_effects():
             match effect:
                 case Reply(to, answer):
-                    to(answer)
+                    to.complete(answer)
                 case Store() if isinstance(group, ClassicGroup):
                     self._store(group, effect)
                 case Write():
@@ -66,7 +65,7 @@ class Effects:
         """Only what it has to tell: it is no more."""
         for effect in group.take_effects():
             if isinstance(effect, Reply):
-                effect.to(effect.answer)
+                effect.to.complete(effect.answer)
 
     def _store(self, group: ClassicGroup, effect: Store) -> None:
         record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
@@ -78,13 +77,13 @@ class Effects:
             self._shard.term.store([record], partial(self._stored, group, effect.then))
 
     def _stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
-        if error is ErrorCode.none and group.state is not State.DEAD:
+        if error is ErrorCode.NONE and group.state is not State.DEAD:
             group.stored(self._shard.now(), then)
             if isinstance(then, Assigned) and group.state is State.STABLE:
                 metrics.REBALANCES.inc()
             self._shard.run(group)
         elif isinstance(then, Replaced):
-            then.to(JoinGroupResponse(ErrorCode.not_coordinator))
+            then.to.complete(JoinGroupResponse(ErrorCode.NOT_COORDINATOR))
 
     # --- consumer groups
 
@@ -92,7 +91,7 @@ class Effects:
         if not all(map(self._shard.term.fits, effect.records)):
             # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
             log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
-            _answer(effect, ErrorCode.unknown_server_error)
+            _answer(effect, ErrorCode.UNKNOWN_SERVER_ERROR)
             if len(self._shard.oversized) >= OVERSIZED:
                 self._shard.oversized.clear()
             self._shard.oversized.add(group.group_id)
@@ -139,4 +138,4 @@ class Effects:
 
 def _answer(effect: Write, error: ErrorCode) -> None:
     if effect.to is not None:
-        effect.to(effect.answer if error is ErrorCode.none else type(effect.answer)(error))
+        effect.to.complete(effect.answer if error is ErrorCode.NONE else type(effect.answer)(error))

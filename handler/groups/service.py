@@ -14,8 +14,6 @@ import uuid
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.balance import Balance
 from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory, Leader
@@ -34,6 +32,7 @@ from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.tasks import Backoff, KeptAlive, Shared, every
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -121,7 +120,6 @@ class GroupService:
         for task in (self._standing, *self._beating):
             await task.stopped()
         await self._deciding.close()
-        await self.coordinator.awaiting_topics.close()
         self.leave()
 
     # --- where the coordinator of a group is
@@ -192,7 +190,7 @@ class GroupService:
             if leader is not None and leader.name != self.name:
                 return leader
             if self._loop.time() >= until:
-                return ErrorCode.coordinator_not_available
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE
             await asyncio.sleep(POLL_SECONDS)
 
     def join_elections(self) -> Coordinator:
@@ -208,7 +206,7 @@ class GroupService:
             async with asyncio.timeout(READY_SECONDS):
                 await self._stood.wait()
         except TimeoutError as error:
-            raise NotLeading(ErrorCode.coordinator_not_available) from error
+            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
 
     async def _stand(self) -> None:
         try:

@@ -9,8 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from kio.schema.errors import ErrorCode
+from typing import TypeVar
 
 from handler.config import GroupsConfig
 from handler.coordination.term import Term, TermState
@@ -22,10 +21,13 @@ from handler.groups.effects import Effects, Group
 from handler.groups.machine import Now
 from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
 from handler.groups.restored import restored
-from handler.tasks import Pace
+from handler.tasks import Pace, Pending
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, OffsetValue]
@@ -65,7 +67,7 @@ class Shard(TermState[Record]):
         leftovers = await self._take_over()
         await self._write_again()
         if leftovers:
-            self.term.store(leftovers, lambda _: None)
+            self.term.store(leftovers)
         for group in list(self.groups.values()):
             self.run(group)
 
@@ -92,7 +94,7 @@ class Shard(TermState[Record]):
         groups, self.groups = self.groups, {}
         self.offsets, self._loaded, self._adopted = {}, {}, {}
         for group in groups.values():
-            group.die(ErrorCode.not_coordinator)
+            group.die(ErrorCode.NOT_COORDINATOR)
             if isinstance(group, ClassicGroup):
                 self.effects.tell(group)
 
@@ -173,14 +175,14 @@ class Shard(TermState[Record]):
 
     def remove(self, group: Group) -> None:
         """The group is deleted. Nobody is in it."""
-        group.die(ErrorCode.unknown_member_id)
+        group.die(ErrorCode.UNKNOWN_MEMBER_ID)
         del self.groups[group.group_id]
 
     def replace(self, group: Group, records: Sequence[Record]) -> None:
         """Another group of this id takes the place of the one there is, if any; these records say so."""
         self.groups[group.group_id] = group
         if records:
-            self.term.store(records, lambda _: None)
+            self.term.store(records)
             self.term.check_leading()  # the write may have ended the term
 
     def new_group(self, group_id: str) -> ClassicGroup:
@@ -192,11 +194,18 @@ class Shard(TermState[Record]):
         times = Times(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)
         return ConsumerGroup(group_id, self._around.topics, times=times, max_size=config.max_size)
 
-    def handle(self, group: Group, event: Callable[[], object]) -> None:
+    async def answer(self, group: Group, event: Callable[[Pending[T]], object]) -> T:
+        """Let something happen to a group; what it answers when it has decided, and when that is stored."""
+        to = Pending[T]()
+        self.handle(group, lambda: event(to))
+        return await to
+
+    def handle(self, group: Group, event: Callable[[], T]) -> T:
         """Let something happen to a group, and carry out what it decides."""
         try:
-            event()
+            result = event()
             self.run(group)
+            return result
         except Exception:
             # What the group is in memory may not be what it is in the log: it is read again.
             self.term.restart(f"group {group.group_id} failed")

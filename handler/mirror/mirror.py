@@ -17,8 +17,6 @@ from contextlib import aclosing
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.partition.partition import Partition
 from handler.partition.port import EntryLog
 from handler.partition.read_entries import entries_from
@@ -30,6 +28,7 @@ from handler.tasks import every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -170,7 +169,7 @@ async def next_to_read(log_: EntryLog, offset: int) -> Position:
 async def offset_after(partition: Partition, done: Position) -> int:
     """The first offset behind an entry."""
     error = await partition.opened()
-    if error is not ErrorCode.none:
+    if error is not ErrorCode.NONE:
         raise Unavailable(f"{partition.name} can't be opened: {error.name}")
     end = await partition.confirmed_end()
     last = partition.last_position

@@ -19,8 +19,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import SidecarError
 from handler.partition.entries import Content, appended
 from handler.partition.errors import error_code
@@ -33,6 +31,7 @@ from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED,
 from handler.tasks import Backoff, KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 log = logging.getLogger(__name__)
@@ -106,12 +105,12 @@ class Appender:
             if any(append.done in pending.waiters for pending in self._pending.values()):
                 self.on_end(Unavailable("the sidecar failed at a SEND"))  # what has landed is seen by reading
             else:
-                append.refuse(ErrorCode.not_leader_or_follower)
+                append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _append(self, append: Append, end_is_known: bool) -> None:
         header, payload, deadline, done = append
         if len(payload) + METADATA_ALLOWANCE > self.max_message_size:
-            done(Verdict(ErrorCode.message_too_large, -1))
+            done(Verdict(ErrorCode.MESSAGE_TOO_LARGE, -1))
             return
         sequence: Sequence | None = None
         if header.producer_id != NO_PRODUCER_ID:
@@ -122,7 +121,7 @@ class Appender:
             known = self._precheck(sequence, deadline, done)
             if known is None:
                 return
-            if known.error is ErrorCode.out_of_order_sequence_number and not end_is_known:
+            if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return
             if not known.accepted:
@@ -160,14 +159,14 @@ class Appender:
         last = in_flight[-1].sequence
         assert last is not None
         if sequence.epoch < last.epoch:
-            return Verdict(ErrorCode.invalid_producer_epoch, -1)
+            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if sequence.epoch > last.epoch:
-            return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.out_of_order_sequence_number, -1)
+            return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         if follows(last.last, sequence.first):
             return ACCEPTED
         # Not the next one: a batch the fold knows, or a sequence with a hole before it.
         known = self._fold.producers.check(sequence)
-        return known if known.duplicate else Verdict(ErrorCode.out_of_order_sequence_number, -1)
+        return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
     def _send(self, number: int, pending: Pending) -> None:
         assert self._writer is not None
@@ -247,7 +246,7 @@ class Appender:
             if number not in self._pending:
                 continue
             if pending.waiters and pending.deadline <= now:
-                self._tell(pending, Verdict(ErrorCode.request_timed_out, -1))
+                self._tell(pending, Verdict(ErrorCode.REQUEST_TIMED_OUT, -1))
                 if not pending.written:
                     self._give_up(number, pending)
             silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
@@ -264,7 +263,7 @@ class Appender:
         for later, other in list(self._pending.items()):
             same = other.sequence is not None and other.sequence.producer_id == pending.sequence.producer_id
             if same and later > number and not other.written:
-                self._resolve(later, Verdict(ErrorCode.request_timed_out, -1))
+                self._resolve(later, Verdict(ErrorCode.REQUEST_TIMED_OUT, -1))
 
     def close(self) -> None:
         self._task.stop()
@@ -291,7 +290,7 @@ class Appender:
             return
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
-            self._resolve(sequence, Verdict(ErrorCode.message_too_large if too_large else ErrorCode.policy_violation, -1))
+            self._resolve(sequence, Verdict(ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1))
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
@@ -329,9 +328,9 @@ class Appender:
             self._resolve(content.writer_sequence, verdict)
 
     def _resolve(self, number: int, verdict: Verdict) -> None:
-        if verdict.error is ErrorCode.none and verdict.base_offset < 0:
+        if verdict.error is ErrorCode.NONE and verdict.base_offset < 0:
             # A second copy of something whose place nobody knows: no success without an offset.
-            verdict = Verdict(ErrorCode.not_leader_or_follower, -1)
+            verdict = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         pending = self._pending[number]
         self._forget(number, pending)
         self._tell(pending, verdict)

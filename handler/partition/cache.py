@@ -11,9 +11,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.partition.entries import Content
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import empty_batch
 
 # What a cached entry costs beside its bytes, measured with tracemalloc: objects, dict and list slots.
@@ -37,7 +36,7 @@ class CachedEntry:
     @classmethod
     def hole(cls, base_offset: int, next_offset: int) -> CachedEntry:
         """Offsets without records for Kafka clients: a gap in the log, or an entry the fold rejected."""
-        return cls(base_offset, next_offset, None, ErrorCode.none)
+        return cls(base_offset, next_offset, None, ErrorCode.NONE)
 
     def kafka_bytes(self) -> bytes:
         if self._placed is None:
@@ -189,20 +188,20 @@ class PartitionCache:
         entry = self._holding(offset)
         if entry is None:
             return None
-        if entry.error is not ErrorCode.none:
+        if entry.error is not ErrorCode.NONE:
             return Run([], 0, offset, entry.error)
         if entry.size > max_bytes and not at_least_one:
-            return Run([], 0, offset, ErrorCode.none)
+            return Run([], 0, offset, ErrorCode.NONE)
         parts = [entry.kafka_bytes()]
         size = len(parts[0])
         entries = self._entries
         reached = entry.next_offset
         while size < max_bytes:
             following = entries.get(reached)
-            if following is None or following.error is not ErrorCode.none or size + following.size > max_bytes:
+            if following is None or following.error is not ErrorCode.NONE or size + following.size > max_bytes:
                 break
             data = following.kafka_bytes()
             parts.append(data)
             size += len(data)
             reached = following.next_offset
-        return Run(parts, size, reached, ErrorCode.none)
+        return Run(parts, size, reached, ErrorCode.NONE)

@@ -13,8 +13,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache, Run
 from handler.partition.entries import Content, permits_of
@@ -26,6 +24,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class CatchUpReader(ConsumerEvents):
         self.wanted = wanted
         self.next_offset = wanted
         self.done = False
-        self.error: ErrorCode = ErrorCode.none
+        self.error: ErrorCode = ErrorCode.NONE
         self.touched_at = asyncio.get_running_loop().time()
         self._task = KeptAlive("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
@@ -109,7 +108,7 @@ class CatchUpReader(ConsumerEvents):
     def close(self) -> None:
         self._task.stop()
         self._account.close()
-        self._finish(ErrorCode.none)
+        self._finish(ErrorCode.NONE)
 
     def _evicted(self) -> None:
         """Others need the room: what nobody has taken is dropped, and who comes for it gets another reader."""
@@ -125,13 +124,13 @@ class CatchUpReader(ConsumerEvents):
 
     async def _read(self) -> None:
         await self._read_once()
-        self._finish(ErrorCode.none)
+        self._finish(ErrorCode.NONE)
 
     def _fail_for(self, reason: SidecarError) -> None:
         if isinstance(reason, IndexAlarm):
             metrics.INDEX_ALARMS.inc()
             log.error("partition %s: catch-up reader at offset %d: ALARM: %s", self._name, self.next_offset, reason)
-            self._finish(ErrorCode.kafka_storage_error)
+            self._finish(ErrorCode.KAFKA_STORAGE_ERROR)
         else:
             log.warning("partition %s: catch-up reader at offset %d ended: %s", self._name, self.next_offset, reason)
             self._finish(error_code(reason))
@@ -238,7 +237,7 @@ class CatchUpReader(ConsumerEvents):
             if folded.next_offset > self.next_offset:
                 metrics.UNREADABLE_ENTRIES.inc()
                 log.error("partition %s: %s", self._name, error)
-                self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.corrupt_message))
+                self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
             return
         if self._is_gap(position, entry.last_index - content.offsets + 1):
             return
@@ -251,7 +250,7 @@ class CatchUpReader(ConsumerEvents):
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             accepted = folded.verdict.accepted
-            self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.none))
+            self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.NONE))
 
     def _is_gap(self, position: Position, base: int) -> bool:
         """Whether offsets are missing before this entry, and nobody has asked yet if retention took them."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.partition.cache import PartitionCache, Run
 from handler.partition.catch_up_reader import CatchUpReader
 from handler.partition.entries import Content
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
+from handler.wire.error_code import ErrorCode
 
 MAX_READERS: Final = 8
 
@@ -49,7 +48,7 @@ class CatchUpReaders:
             if reader.done:
                 if reader.drained:
                     self._close(reader)
-                if reader.error is not ErrorCode.none and reader.next_offset <= offset:
+                if reader.error is not ErrorCode.NONE and reader.next_offset <= offset:
                     return Run([], 0, offset, reader.error)
             elif reader.will_bring(offset):
                 return None

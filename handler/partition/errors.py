@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import SidecarError
 from handler.pulsar.errors import NotPermitted, Refused, TopicMissing
+from handler.wire.error_code import ErrorCode
 
 
 def error_code(error: SidecarError) -> ErrorCode:
     match error:
         case TopicMissing():
-            return ErrorCode.unknown_topic_or_partition
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         case NotPermitted():
-            return ErrorCode.topic_authorization_failed
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         case Refused():
-            return ErrorCode.policy_violation
+            return ErrorCode.POLICY_VIOLATION
         case _:
             # Retriable, and makes a client refresh its metadata: the owner is moving or away.
-            return ErrorCode.not_leader_or_follower
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER

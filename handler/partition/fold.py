@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import SidecarError
 from handler.partition.entries import Content
 from handler.partition.producers import ACCEPTED, Basis, ProducerTable, Verdict
 from handler.pulsar.entry import Position
+from handler.wire.error_code import ErrorCode
 
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
@@ -104,7 +103,7 @@ class Fold:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
         base = min(self.next_offset, index) if self.started else index
         self._advance(position, base, index)
-        return Folded(position, base, index + 1, Verdict(ErrorCode.corrupt_message, -1), None)
+        return Folded(position, base, index + 1, Verdict(ErrorCode.CORRUPT_MESSAGE, -1), None)
 
     def _apply(self, position: Position, index: int, content: Content) -> Folded:
         base = index - content.offsets + 1
@@ -116,7 +115,7 @@ class Fold:
             if content.max_timestamp > self.max_timestamp:
                 self.max_timestamp = content.max_timestamp
                 self.max_timestamp_base = base
-            verdict = Verdict(ErrorCode.none, base)
+            verdict = Verdict(ErrorCode.NONE, base)
         return Folded(position, base, index + 1, verdict, gap_from, sure)
 
     def _advance(self, position: Position, base: int, index: int) -> None:
@@ -160,4 +159,4 @@ class Fold:
             verdict = self.producers.check(sequence)
             if verdict.duplicate:
                 return verdict
-        return Verdict(ErrorCode.none, -1, duplicate=True)
+        return Verdict(ErrorCode.NONE, -1, duplicate=True)

@@ -11,14 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.partition.errors import error_code
 from handler.partition.producers import Verdict
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader
 
 limited = RateLimitedLog(logging.getLogger(__name__))
@@ -58,7 +57,7 @@ def expire(appends: list[Append], now: float) -> list[Append]:
         if append.deadline <= now or producer_id in late:
             late.add(producer_id)
             late.discard(NO_PRODUCER_ID)  # without one, nothing is behind
-            append.refuse(ErrorCode.request_timed_out)
+            append.refuse(ErrorCode.REQUEST_TIMED_OUT)
         else:
             kept.append(append)
     return kept

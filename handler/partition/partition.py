@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.append import Appender
 from handler.partition.cache import CachedEntry, FetchCache, Run
@@ -36,6 +34,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import BatchHeader
 
 log = logging.getLogger(__name__)
@@ -107,13 +106,13 @@ class Partition:
                 await self._to_end.run(if_unknown=last)
                 await self._start.refresh()
         except TimeoutError:
-            self._end(ErrorCode.not_leader_or_follower, f"did not open within {OPEN_SECONDS:.0f} s")
+            self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
         except PulsarError as error:
             self._end_for(error)
         except Exception:
             # Whoever waits must be told, whatever it was: an answer of the admin API that nobody expected, say.
             log.exception("partition %s could not be opened", self.name)
-            self._end(ErrorCode.unknown_server_error, "could not be opened")
+            self._end(ErrorCode.UNKNOWN_SERVER_ERROR, "could not be opened")
         else:
             if self.ended is None:
                 self._opened.set_result(None)
@@ -126,7 +125,7 @@ class Partition:
         """Wait until the partition can answer; the error when it can't."""
         if self.ended is None and not self._opened.done():
             await asyncio.shield(self._opened)
-        return self.ended or ErrorCode.none
+        return self.ended or ErrorCode.NONE
 
     @property
     def is_open(self) -> bool:
@@ -140,8 +139,8 @@ class Partition:
         if self.ended is not None:
             return
         self.ended = code
-        if code is ErrorCode.kafka_storage_error or self._opened.done():
-            log.log(logging.ERROR if code is ErrorCode.kafka_storage_error else logging.INFO, "partition %s: %s", self.name, why)
+        if code is ErrorCode.KAFKA_STORAGE_ERROR or self._opened.done():
+            log.log(logging.ERROR if code is ErrorCode.KAFKA_STORAGE_ERROR else logging.INFO, "partition %s: %s", self.name, why)
         else:  # clients try again and again
             limited.warning("partition %s: %s", self.name, why)
         if not self._opened.done():
@@ -159,7 +158,7 @@ class Partition:
 
     def close(self) -> None:
         self._opening.cancel()
-        self._end(ErrorCode.not_leader_or_follower, "closed")
+        self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
 
     # --- appending
 
@@ -202,14 +201,14 @@ class Partition:
 
     def _alarm(self, alarm: IndexAlarm) -> None:
         metrics.INDEX_ALARMS.inc()
-        self._end(ErrorCode.kafka_storage_error, f"ALARM: {alarm}")
+        self._end(ErrorCode.KAFKA_STORAGE_ERROR, f"ALARM: {alarm}")
 
     def _fail_at(self, position: Position) -> None:
         """The sidecar itself has failed at an entry: what is known of the partition may be half of it."""
         metrics.INTERNAL_ERRORS.labels("fold").inc()
         limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
-        self._end(ErrorCode.not_leader_or_follower, f"entry {position} could not be folded")
+        self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
     def _read_entry(self, entry: RawEntry) -> Content:
         """The content of an entry, or EntryUnreadable."""
@@ -235,7 +234,7 @@ class Partition:
             log.error("partition %s: %s", self.name, error)
             folded = fold.unreadable(position, entry.last_index)
             self._foreign_at = self._loop.time()
-            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.corrupt_message))
+            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
             self._to_end.reached(position)
             return
         folded = fold.by_reading(position, entry.last_index, content)
@@ -251,7 +250,7 @@ class Partition:
         # them. So is an entry of which this fold is not sure: that reader goes back as far as it takes.
         if folded.sure:
             served = content if folded.verdict.accepted else None
-            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.none))
+            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.NONE))
         self._to_end.reached(folded.position)
         self._changed()
 
@@ -292,12 +291,12 @@ class Partition:
         self.used_at = now
         self._tail.want()
         if offset < self.log_start:
-            return Run([], 0, offset, ErrorCode.offset_out_of_range)
+            return Run([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
         if self.is_beyond_the_end(offset):
             confirmed = self._log_end.is_confirmed_since(since)
-            return Run([], 0, offset, ErrorCode.offset_out_of_range) if confirmed else None
+            return Run([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE) if confirmed else None
         if offset == self._fold.next_offset:
-            return Run([], 0, offset, ErrorCode.none)
+            return Run([], 0, offset, ErrorCode.NONE)
         # The readers are asked first, for they must learn how far their consumers have come.
         held = self._catch_ups.run(offset, max_bytes, at_least_one, now)
         run = self._cache.run(offset, max_bytes, at_least_one) or held

@@ -12,9 +12,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.pulsar.entry import Position
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import next_sequence
 
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
@@ -34,7 +33,7 @@ class Verdict(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        return self.error is ErrorCode.none and not self.duplicate
+        return self.error is ErrorCode.NONE and not self.duplicate
 
 
 class Sequence(NamedTuple):
@@ -71,7 +70,7 @@ class WrittenBatch(NamedTuple):
     position: Position
 
 
-ACCEPTED: Final = Verdict(ErrorCode.none, -1)
+ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
 
 
 @dataclass(slots=True)
@@ -98,15 +97,15 @@ class ProducerTable:
         if state is None:
             return ACCEPTED
         if batch.epoch < state.epoch:
-            return Verdict(ErrorCode.invalid_producer_epoch, -1)
+            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if batch.epoch > state.epoch:
             # "A new epoch must begin at sequence 0" (ProducerAppendInfo.checkSequence).
-            return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.out_of_order_sequence_number, -1)
+            return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         for written in state.batches:
             if written.first == batch.first and written.last == batch.last:
-                return Verdict(ErrorCode.none, written.base_offset, duplicate=True)
+                return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
         if not follows(state.last, batch.first):
-            return Verdict(ErrorCode.out_of_order_sequence_number, -1)
+            return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         return ACCEPTED
 
     def basis(self, at: Position, producer_id: int) -> Basis:

@@ -12,18 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
-from handler.apis.answer_share import AnswerShare
-from handler.apis.api import Result, SizedAnswer
+from handler.apis.answer_share import AnswerShare, CountedFetchResponse
+from handler.apis.api import Response, Result
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.framing import FrameBuffer
+from handler.wire.message import Message
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -68,7 +69,7 @@ class _Slot:
         self.answer_size = 0  # as far as it counts against the share of all answers
         self.abandoned = False  # its client is gone, and nobody waits for it
         self.orphaned = False  # its client is gone, and its work goes on
-        self.answer: Mapping[str, Any] | bytes | None = None  # stays None where no answer is to be sent
+        self.answer: Response = None  # stays None where no answer is to be sent
         self.task: asyncio.Future[Any] | None = None
 
 
@@ -209,7 +210,7 @@ class KafkaConnection(asyncio.Protocol):
         slot = _Slot(handled, size, self._loop.time())
         self._slots.append(slot)
         answer = handled.answer
-        if answer is None or isinstance(answer, dict | bytes):
+        if answer is None or isinstance(answer, Message | bytes):
             self._finish(slot, answer)
         elif isinstance(answer, Promise):
             answer.then(partial(self._finish, slot))
@@ -238,15 +239,15 @@ class KafkaConnection(asyncio.Protocol):
         elif not slot.abandoned:
             self.abort()  # what is behind it would wait for ever
 
-    def _finish(self, slot: _Slot, answer: Mapping[str, Any] | bytes | None) -> None:
+    def _finish(self, slot: _Slot, answer: Response) -> None:
         if slot.orphaned:
             self._release(slot.size)
             self._orphans -= 1
             if not self._orphans:
                 self._on_lost(self)
             return
-        if isinstance(answer, SizedAnswer):
-            slot.answer_size = answer.size
+        if isinstance(answer, CountedFetchResponse):
+            slot.answer_size = answer.counted_bytes
         if slot.abandoned:
             self._answers.release(slot.answer_size)
             return

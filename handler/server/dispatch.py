@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Final, NamedTuple
 
 from handler.apis import BY_KEY, COORDINATED
-from handler.apis.a18_api_versions import KEY as API_VERSIONS
 from handler.apis.a18_api_versions import unsupported_version
-from handler.apis.api import Api, Call, Client, Result, Services
+from handler.apis.api import AnyApi, Call, Client, Result, Services
 from handler.apis.late import QUESTION_SECONDS
 from handler.errors import ProtocolError
 from handler.telemetry import metrics
 from handler.telemetry.latencies import Latency
-from handler.wire.headers import RequestHeader, read_header, response_header
-from handler.wire.schema import answer_writer, request_reader
+from handler.wire.headers import API_VERSIONS, RequestHeader, body_at, read_header, response_header
+from handler.wire.message import Message
 
 _SIZE: Final = struct.Struct(">i")
 
@@ -24,10 +22,8 @@ _SIZE: Final = struct.Struct(">i")
 class Route(NamedTuple):
     """All that is known of an API in one version before a request comes."""
 
-    api: Api
+    api: AnyApi
     version: int
-    read: Callable[[memoryview, int], Any]
-    write: Callable[[bytearray, Any], None]
     seconds: Latency
 
 
@@ -37,10 +33,7 @@ def _route(key: int, version: int) -> Route | None:
     api = BY_KEY.get(key)
     if api is None or not api.lowest <= version <= api.highest:
         return None
-    return Route(
-        api, version, api.read or request_reader(key, version), (api.writer or partial(answer_writer, key))(version),
-        metrics.REQUEST_SECONDS.of(api.name),
-    )  # fmt: skip
+    return Route(api, version, metrics.REQUEST_SECONDS.of(api.name))
 
 
 class Handled:
@@ -61,13 +54,13 @@ class Handled:
     def ends_with_client(self) -> bool:
         return self._route.api.ends_with_client
 
-    def encode(self, answer: Mapping[str, Any] | bytes) -> bytes | bytearray:
+    def encode(self, answer: Message | bytes) -> bytes | bytearray:
         if isinstance(answer, bytes):
             return _SIZE.pack(len(answer)) + answer
         route = self._route
         out = bytearray(4)
-        out += response_header(route.api.key, route.version, self._correlation_id)
-        route.write(out, answer)
+        out += response_header(type(answer), route.version, self._correlation_id)
+        answer.write(route.version, out)
         _SIZE.pack_into(out, 0, len(out) - 4)
         return out
 
@@ -86,11 +79,12 @@ class Dispatcher:
             raise ProtocolError(f"API {header.api_key} is not passed on")
         if route is None:
             return self._refused(header)
-        version = route.version
-        request = route.read(frame[header.body_at :], version)
+        api, version = route.api, route.version
+        at = body_at(frame, header, api.request)
+        request = api.request.read(version, frame[at:])
         late_at = self._services.clock() + QUESTION_SECONDS
-        call = Call(route.api.key, version, request, header.client_id, client, frame, forwarded, late_at)
-        return Handled(route, header.correlation_id, route.api.handle(self._services, call))
+        call = Call(version, header.client_id, client, frame, at, forwarded, late_at)
+        return Handled(route, header.correlation_id, api.handle(self._services, call, request))
 
     def _refused(self, header: RequestHeader) -> Handled:
         if header.api_key == API_VERSIONS:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import Final, NamedTuple
 
 from handler.errors import ProtocolError
-from handler.wire.schema import answer_is_flexible, request_is_flexible
+from handler.wire.message import Message
 from handler.wire.varint import skip_tagged_fields
 
 API_VERSIONS: Final = 18
@@ -20,19 +19,11 @@ class RequestHeader(NamedTuple):
     api_version: int
     correlation_id: int
     client_id: str | None
-    body_at: int
-
-
-@cache
-def _is_flexible(key: int, version: int) -> bool:
-    try:
-        return request_is_flexible(key, version)
-    except RuntimeError:  # kio knows no such key or version
-        return False
+    end: int  # of what all versions of the header have
 
 
 def read_header(frame: memoryview) -> RequestHeader:
-    """The header of a request frame.
+    """The header of a request frame, without its tagged fields: whether it has some is known with the API.
 
     The client id keeps its old two-byte length in every header version (KIP-482's exception).
     """
@@ -46,12 +37,15 @@ def read_header(frame: memoryview) -> RequestHeader:
             raise ProtocolError("the client id is longer than the request")
         client_id = bytes(frame[at : at + length]).decode("utf-8", "replace")
         at += length
-    if _is_flexible(key, version):
-        at = skip_tagged_fields(frame, at)
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
-def response_header(key: int, version: int, correlation_id: int) -> bytes:
+def body_at(frame: memoryview, header: RequestHeader, request: type[Message]) -> int:
+    """Where the body begins."""
+    return skip_tagged_fields(frame, header.end) if request.is_flexible(header.api_version) else header.end
+
+
+def response_header(response: type[Message], version: int, correlation_id: int) -> bytes:
     """The header of an answer. That of ApiVersions is never flexible: its reader may not know the version."""
     head = _CORRELATION.pack(correlation_id)
-    return head + b"\0" if key != API_VERSIONS and answer_is_flexible(key, version) else head
+    return head + b"\0" if response.is_flexible(version) and response.KEY != API_VERSIONS else head

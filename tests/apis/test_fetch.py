@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import uuid
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.apis.a01_fetch import handle
 from handler.apis.api import Call
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from tests.apis.test_produce import TOPIC_ID, Setup
 from tests.support.batches import batch
 
@@ -28,31 +27,30 @@ async def setup() -> AsyncIterator[Setup]:
 def begin(
     setup: Setup, offsets: dict[int, int], *, wait: float = 5.0, least: int = 1, most: int = 10**6, topic: uuid.UUID = TOPIC_ID
 ) -> Any:
-    wanted = [
-        SimpleNamespace(partition=index, fetch_offset=offset, partition_max_bytes=10**6, current_leader_epoch=-1)
-        for index, offset in offsets.items()
-    ]
-    request = SimpleNamespace(
-        session_id=0, session_epoch=-1, topics=[SimpleNamespace(topic_id=topic, partitions=wanted)], forgotten_topics_data=[],
-        max_wait=datetime.timedelta(seconds=wait), min_bytes=least, max_bytes=most, isolation_level=0,
-    )  # fmt: skip
-    return handle(setup.services, Call(1, 13, request, "test", cast(Any, setup), memoryview(b"")))
+    wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=10**6) for index, offset in offsets.items()]
+    request = FetchRequest(
+        topics=[FetchTopic(topic_id=topic, partitions=wanted)], max_wait_ms=round(wait * 1000), min_bytes=least, max_bytes=most
+    )
+    return handle(setup.services, Call(13, "test", cast(Any, setup), memoryview(b""), 0), request)
 
 
-async def fetch(setup: Setup, offsets: dict[int, int], **how: Any) -> dict[int, dict[str, Any]]:
+async def fetch(setup: Setup, offsets: dict[int, int], **how: Any) -> dict[int, PartitionData]:
     begun = begin(setup, offsets, **how)
     async with asyncio.timeout(10):
-        answer = begun if isinstance(begun, dict) else await begun
-    parts = [part for topic in answer["responses"] for part in topic["partitions"]]
-    return {part["partition_index"]: part | {"records": b"".join(part["records"])} for part in parts}
+        answer = begun if isinstance(begun, FetchResponse) else await begun
+    return {part.partition_index: part for topic in answer.responses for part in topic.partitions}
+
+
+def records(part: PartitionData) -> bytes:
+    return b"".join(part.records or ())
 
 
 async def test_what_is_there_is_answered_with_both_ends(setup: Setup) -> None:
     await setup.produce(batch(b"a", b"b"))
     answer = (await fetch(setup, {0: 0}))[0]
-    assert answer["error_code"] is ErrorCode.none
-    assert (answer["high_watermark"], answer["last_stable_offset"], answer["log_start_offset"]) == (2, 2, 0)
-    assert len(answer["records"]) == len(batch(b"a", b"b"))
+    assert answer.error_code is ErrorCode.NONE
+    assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (2, 2, 0)
+    assert len(records(answer)) == len(batch(b"a", b"b"))
 
 
 async def test_a_fetch_at_the_end_waits_for_the_next_record(setup: Setup) -> None:
@@ -62,13 +60,13 @@ async def test_a_fetch_at_the_end_waits_for_the_next_record(setup: Setup) -> Non
     assert not waiting.done()
     await setup.produce(batch(b"b"))
     answer = await asyncio.wait_for(waiting, 5)
-    assert answer["responses"][0]["partitions"][0]["records"]
+    assert records(answer.responses[0].partitions[0])
 
 
 async def test_a_fetch_ends_with_its_time_and_says_where_the_end_is(setup: Setup) -> None:
     await setup.produce(batch(b"a"))
     answer = (await fetch(setup, {0: 1}, wait=0.05))[0]
-    assert (answer["error_code"], answer["records"], answer["high_watermark"]) == (ErrorCode.none, b"", 1)
+    assert (answer.error_code, records(answer), answer.high_watermark) == (ErrorCode.NONE, b"", 1)
 
 
 async def test_it_waits_for_as_many_bytes_as_were_asked_for(setup: Setup) -> None:
@@ -78,19 +76,19 @@ async def test_it_waits_for_as_many_bytes_as_were_asked_for(setup: Setup) -> Non
     assert not waiting.done()
     await setup.produce(batch(b"b"))
     answer = await asyncio.wait_for(waiting, 5)
-    assert len(b"".join(answer["responses"][0]["partitions"][0]["records"])) == 2 * len(batch(b"a"))
+    assert len(records(answer.responses[0].partitions[0])) == 2 * len(batch(b"a"))
 
 
 async def test_one_batch_is_given_however_small_the_limit(setup: Setup) -> None:
     await setup.produce(batch(b"a" * 1_000), batch(b"b" * 1_000))
     answers = await fetch(setup, {0: 0, 1: 0}, most=10)
-    assert sorted(len(answer["records"]) > 0 for answer in answers.values()) == [False, True]
+    assert sorted(len(records(answer)) > 0 for answer in answers.values()) == [False, True]
 
 
 @pytest.mark.parametrize("offset", [-5, 9])
 async def test_an_offset_outside_of_the_log_is_out_of_range(setup: Setup, offset: int) -> None:
     await setup.produce(batch(b"a"))
-    assert (await fetch(setup, {0: offset}))[0]["error_code"] is ErrorCode.offset_out_of_range
+    assert (await fetch(setup, {0: offset}))[0].error_code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_a_busy_partition_does_not_keep_another_from_being_told_that_it_is_out_of_range(setup: Setup) -> None:
@@ -98,12 +96,12 @@ async def test_a_busy_partition_does_not_keep_another_from_being_told_that_it_is
         await setup.produce(*[b""] * partition, batch(b"a"))
     for wait in (5.0, 0.0):
         answers = await fetch(setup, {0: 0, 1: 99}, wait=wait)
-        assert answers[1]["error_code"] is ErrorCode.offset_out_of_range
+        assert answers[1].error_code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_an_offset_out_of_range_is_told_to_who_does_not_want_to_wait(setup: Setup) -> None:
     await setup.produce(batch(b"a"))
-    assert (await fetch(setup, {0: 99}, wait=0))[0]["error_code"] is ErrorCode.offset_out_of_range
+    assert (await fetch(setup, {0: 99}, wait=0))[0].error_code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_no_answer_is_made_while_others_are_not_taken(setup: Setup) -> None:
@@ -111,14 +109,14 @@ async def test_no_answer_is_made_while_others_are_not_taken(setup: Setup) -> Non
     answers = setup.services.answers
     answers.limit = 10_000
     answers.take(10_000)
-    assert (await fetch(setup, {0: 0}, wait=0.05))[0]["records"] == b"", "its time was over"
+    assert records((await fetch(setup, {0: 0}, wait=0.05))[0]) == b"", "its time was over"
     waiting = asyncio.ensure_future(begin(setup, {0: 0}))
     await asyncio.sleep(0.02)
     assert answers.is_wanted
     answers.release(9_000)
     answer = await asyncio.wait_for(waiting, 5)
-    assert answer.size == len(batch(b"a" * 1_000))
-    assert answers.used == 1_000 + answer.size
+    assert answer.counted_bytes == len(batch(b"a" * 1_000))
+    assert answers.used == 1_000 + answer.counted_bytes
     assert not answers.is_wanted
 
 
@@ -129,7 +127,7 @@ async def test_an_answer_takes_a_quarter_of_what_is_left(setup: Setup) -> None:
     sizes = []
     for _ in range(40):
         found = await fetch(setup, {0: 0}, wait=0.01)
-        sizes.append(len(found[0]["records"]))
+        sizes.append(len(records(found[0])))
     assert sizes == sorted(sizes, reverse=True)
     assert 3_000 < sizes[0] <= 5_000
     assert sum(sizes) < 20_000 + 2_000, "one batch more than there is room for"
@@ -137,7 +135,7 @@ async def test_an_answer_takes_a_quarter_of_what_is_left(setup: Setup) -> None:
 
 
 async def test_topics_and_partitions_that_are_not_there(setup: Setup) -> None:
-    assert (await fetch(setup, {0: 0}, topic=uuid.UUID(int=1)))[0]["error_code"] is ErrorCode.unknown_topic_id
+    assert (await fetch(setup, {0: 0}, topic=uuid.UUID(int=1)))[0].error_code is ErrorCode.UNKNOWN_TOPIC_ID
     answers = await fetch(setup, {2: 0, -1: 0})
-    assert {answer["error_code"] for answer in answers.values()} == {ErrorCode.unknown_topic_or_partition}
+    assert {answer.error_code for answer in answers.values()} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert not setup.logs, "nothing was opened for them"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
-from kio.schema.errors import ErrorCode
-
 from handler.apis.fetch_sessions import EVICTION_SECONDS, MAX_ALL_PARTITIONS, MAX_SESSIONS, FetchSessions, rotate
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 
-def _request(session_id: int, epoch: int, partitions: dict[int, int], forgotten: tuple[int, ...] = ()) -> Any:
-    wanted = [SimpleNamespace(partition=index, fetch_offset=offset, partition_max_bytes=100) for index, offset in partitions.items()]
-    return SimpleNamespace(
+def _request(session_id: int, epoch: int, partitions: dict[int, int], forgotten: tuple[int, ...] = ()) -> FetchRequest:
+    wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100) for index, offset in partitions.items()]
+    return FetchRequest(
         session_id=session_id,
         session_epoch=epoch,
-        topics=[SimpleNamespace(topic="t", partitions=wanted)] if wanted else [],
-        forgotten_topics_data=[SimpleNamespace(topic="t", partitions=forgotten)] if forgotten else [],
+        topics=[FetchTopic(topic="t", partitions=wanted)] if wanted else [],
+        forgotten_topics_data=[ForgottenTopic(topic="t", partitions=forgotten)] if forgotten else [],
     )
 
 
@@ -34,9 +31,9 @@ def test_a_session_is_opened_goes_on_and_forgets() -> None:
 
 def test_an_unknown_session_and_a_wrong_epoch_are_told() -> None:
     sessions = FetchSessions()
-    assert sessions.plan(_request(99, 1, {}), 0.0).error is ErrorCode.fetch_session_id_not_found
+    assert sessions.plan(_request(99, 1, {}), 0.0).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     opened = sessions.plan(_request(0, 0, {0: 0}), 0.0)
-    assert sessions.plan(_request(opened.session_id, 5, {}), 0.0).error is ErrorCode.invalid_fetch_session_epoch
+    assert sessions.plan(_request(opened.session_id, 5, {}), 0.0).error is ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 def test_a_final_request_closes_its_session() -> None:
@@ -61,7 +58,7 @@ def test_consumers_above_the_limit_have_no_session_and_take_nobody_elses() -> No
     ids = [sessions.plan(_request(0, 0, {0: 0}), 0.0).session_id for _ in range(MAX_SESSIONS)]
     for moment in range(1, 200):
         without = sessions.plan(_request(0, 0, {0: 0}), float(moment))
-        assert (without.session_id, without.error, len(without.partitions)) == (0, ErrorCode.none, 1)
+        assert (without.session_id, without.error, len(without.partitions)) == (0, ErrorCode.NONE, 1)
         assert all(sessions.plan(_request(one, moment, {}), float(moment)).incremental for one in ids)
     assert len(sessions) == MAX_SESSIONS
 
@@ -72,7 +69,7 @@ def test_a_session_that_nobody_uses_makes_room() -> None:
     for one in ids[1:]:
         sessions.plan(_request(one, 1, {}), EVICTION_SECONDS)
     assert sessions.plan(_request(0, 0, {0: 0}), EVICTION_SECONDS + 1).session_id
-    assert sessions.plan(_request(ids[0], 1, {}), EVICTION_SECONDS + 1).error is ErrorCode.fetch_session_id_not_found
+    assert sessions.plan(_request(ids[0], 1, {}), EVICTION_SECONDS + 1).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_consumer_of_more_partitions_takes_the_place_of_the_smallest_once_that_is_old_enough() -> None:
@@ -84,7 +81,7 @@ def test_a_consumer_of_more_partitions_takes_the_place_of_the_smallest_once_that
         sessions.plan(_request(one, 1, {}), EVICTION_SECONDS)
     assert not sessions.plan(_request(0, 0, {0: 0, 1: 0}), EVICTION_SECONDS + 2).session_id, "as large as the smallest is not larger"
     assert sessions.plan(larger, EVICTION_SECONDS + 2).session_id
-    assert sessions.plan(_request(ids[0], 2, {}), EVICTION_SECONDS + 2).error is ErrorCode.fetch_session_id_not_found
+    assert sessions.plan(_request(ids[0], 2, {}), EVICTION_SECONDS + 2).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_sessions_are_bounded_by_their_partitions_too() -> None:
@@ -106,5 +103,5 @@ def test_a_session_does_not_grow_past_what_all_may_have() -> None:
     grown = sessions.plan(_request(small, 1, {index: 0 for index in range(1, 15)}), 0.0)
     assert not grown.error
     refused = sessions.plan(_request(small, 2, {index: 0 for index in range(15, 40)}), 0.0)
-    assert refused.error is ErrorCode.fetch_session_id_not_found
+    assert refused.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert sessions.partitions == MAX_ALL_PARTITIONS - 20

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace as Some
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.topics.catalog import FRESH_SECONDS
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from handler.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.apis.test_offsets_of_groups import commit, fetched
 from tests.apis.test_topics import described
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.services import NAMESPACE, Sidecar, errors
 
-LATE = ErrorCode.leader_not_available
+LATE = ErrorCode.LEADER_NOT_AVAILABLE
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,7 @@ async def test_a_topic_that_is_described_late_has_no_leader_yet_and_who_asks_aga
     assert errors(await described(sidecar, "t")) == [LATE]
     assert sidecar.admin.calls == questions
     sidecar.admin.hold.set()
-    assert errors(await described(sidecar, "t")) == [ErrorCode.none]
+    assert errors(await described(sidecar, "t")) == [ErrorCode.NONE]
     assert sidecar.admin.calls == questions
 
 
@@ -51,16 +53,17 @@ async def test_a_listing_leaves_out_no_topic_because_it_is_slow(sidecar: Sidecar
 
     monkeypatch.setattr(sidecar.admin, "created_at", slow)
     listed = await described(sidecar)
-    assert [(topic["name"], topic["error_code"]) for topic in listed] == [("a", ErrorCode.none), ("b", LATE), ("c", ErrorCode.none)]
-    page = await sidecar.ask(75, 0, topics=[], response_partition_limit=100, cursor=None)
-    assert [topic["name"] for topic in page["topics"]] == ["a"]
-    assert page["next_cursor"] == {"topic_name": "b", "partition_index": 0}
+    assert [(topic.name, topic.error_code) for topic in listed] == [("a", ErrorCode.NONE), ("b", LATE), ("c", ErrorCode.NONE)]
+    page = await sidecar.ask(DescribeTopicPartitionsRequest(response_partition_limit=100), 0)
+    assert [topic.name for topic in page.topics] == ["a"]
+    assert page.next_cursor == Cursor(topic_name="b")
 
 
 async def list_offsets(sidecar: Sidecar, timestamp: int) -> ErrorCode:
-    wanted = Some(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
-    answer = await sidecar.ask(2, 7, topics=[Some(name="t", partitions=[wanted])], isolation_level=0)
-    return ErrorCode(answer["topics"][0]["partitions"][0]["error_code"])
+    topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
+    answer = await sidecar.ask(ListOffsetsRequest(topics=[topic]), 7)
+    (error,) = errors(answer.topics[0].partitions)
+    return error
 
 
 @pytest.mark.parametrize("timestamp", [-1, -2, -3, 5])
@@ -78,7 +81,7 @@ async def test_offsets_that_are_found_late(sidecar: Sidecar, timestamp: int, mon
     monkeypatch.setattr(MemoryLog, "stats", slow)
     assert await list_offsets(sidecar, timestamp) is LATE
     go.set()
-    assert await list_offsets(sidecar, timestamp) is ErrorCode.none
+    assert await list_offsets(sidecar, timestamp) is ErrorCode.NONE
 
 
 async def test_a_search_by_time_is_made_once_for_all_who_ask_and_ends_when_nobody_does(
@@ -110,20 +113,20 @@ async def test_offsets_of_a_group_that_are_told_late_are_asked_for_again(sidecar
     sidecar.offsets.hold_receipts = True
     committing = asyncio.ensure_future(commit(sidecar, 7))
     await asyncio.sleep(0.01)
-    assert await fetched(sidecar) == (ErrorCode.coordinator_load_in_progress, {})
+    assert await fetched(sidecar) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, {})
     assert sidecar.offsets.owner is not None
     sidecar.offsets.hold_receipts = False
     sidecar.offsets.owner.let_go()
     await committing
-    assert await fetched(sidecar) == (ErrorCode.none, {"t": 7})
+    assert await fetched(sidecar) == (ErrorCode.NONE, {"t": 7})
 
 
 async def test_what_changes_something_has_no_limit(sidecar: Sidecar) -> None:
     sidecar.admin.make("t")
     await described(sidecar, "t")
     sidecar.admin.hold = asyncio.Event()
-    deleting = asyncio.ensure_future(sidecar.ask(20, 6, topics=[Some(name="t", topic_id=None)]))
+    deleting = asyncio.ensure_future(sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6))
     await asyncio.sleep(0.2)
     assert not deleting.done()
     sidecar.admin.hold.set()
-    assert errors((await deleting)["responses"]) == [ErrorCode.none]
+    assert errors((await deleting).responses) == [ErrorCode.NONE]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.apis.a00_produce import MAX_AHEAD_MS, handle
 from handler.apis.answer_share import AnswerShare
@@ -20,14 +19,17 @@ from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
+from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicName, TopicNames
-from handler.wire.produce import ProducedPartition, ProducedTopic, ProduceRequest
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 
 NAME = TopicName("public", "default", "t")
 TOPIC_ID = uuid.UUID(int=77)
+EMPTY = PartitionProduceData()
 
 
 @dataclass
@@ -43,15 +45,15 @@ class Setup:
         )
         self.services = Services(
             config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(),
-            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), order=cast(Any, None), answers=AnswerShare(2**30),
+            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
 
-    def begin(self, *records: bytes | None, acks: int = -1, version: int = 13, topic: ProducedTopic | None = None) -> Any:
-        partitions = [ProducedPartition(index, data) for index, data in enumerate(records)]
-        topics = [topic or ProducedTopic(None, TOPIC_ID, partitions)]
-        request = ProduceRequest(None, acks, 5_000, topics)
-        return handle(self.services, Call(0, version, request, "test", cast(Any, self), memoryview(b"")))
+    def begin(self, *records: bytes | None, acks: int = -1, version: int = 13, topic: TopicProduceData | None = None) -> Any:
+        partitions = [PartitionProduceData(index=index, records=data) for index, data in enumerate(records)]
+        topics = [topic or TopicProduceData(topic_id=TOPIC_ID, partition_data=partitions)]
+        request = ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=topics)
+        return handle(self.services, Call(version, "test", cast(Any, self), memoryview(b""), 0), request)
 
     def abort(self) -> None:
         self.aborted += 1
@@ -62,7 +64,7 @@ class Setup:
         promise.then(told.set_result)
         async with asyncio.timeout(5):
             answer = await told
-        return [(part["error_code"], part["base_offset"]) for topic in answer["responses"] for part in topic["partition_responses"]]
+        return [(part.error_code, part.base_offset) for topic in answer.responses for part in topic.partition_responses]
 
     @property
     def written(self) -> int:
@@ -77,12 +79,12 @@ async def setup() -> AsyncIterator[Setup]:
 
 
 async def test_partitions_are_answered_together_in_the_order_asked(setup: Setup) -> None:
-    assert await setup.produce(batch(b"a", b"b"), batch(b"c")) == [(ErrorCode.none, 0), (ErrorCode.none, 0)]
-    assert await setup.produce(batch(b"d"), batch(b"e")) == [(ErrorCode.none, 2), (ErrorCode.none, 1)]
+    assert await setup.produce(batch(b"a", b"b"), batch(b"c")) == [(ErrorCode.NONE, 0), (ErrorCode.NONE, 0)]
+    assert await setup.produce(batch(b"d"), batch(b"e")) == [(ErrorCode.NONE, 2), (ErrorCode.NONE, 1)]
 
 
 async def test_one_bad_partition_does_not_hold_the_others_up(setup: Setup) -> None:
-    assert await setup.produce(b"garbage" * 20, batch(b"good")) == [(ErrorCode.invalid_record, -1), (ErrorCode.none, 0)]
+    assert await setup.produce(b"garbage" * 20, batch(b"good")) == [(ErrorCode.INVALID_RECORD, -1), (ErrorCode.NONE, 0)]
 
 
 async def test_acks_0_writes_and_answers_nothing_when_it_is_written(setup: Setup) -> None:
@@ -90,7 +92,7 @@ async def test_acks_0_writes_and_answers_nothing_when_it_is_written(setup: Setup
     promise = setup.begin(batch(b"a"), acks=0)
     promise.then(told.append)
     assert not promise.resolved, "the request holds its bytes of the budget until it is written"
-    assert await setup.produce(batch(b"b")) == [(ErrorCode.none, 1)]
+    assert await setup.produce(batch(b"b")) == [(ErrorCode.NONE, 1)]
     assert told == [None]
     assert setup.aborted == 0
 
@@ -103,16 +105,24 @@ async def test_a_client_of_acks_0_learns_of_an_error_by_losing_its_connection(se
 @pytest.mark.parametrize(
     ("records", "how", "error"),
     [
-        (batch(b"a"), {"acks": 2}, ErrorCode.invalid_required_acks),
-        (None, {}, ErrorCode.invalid_record),
-        (b"", {}, ErrorCode.invalid_record),
-        (batch(b"a")[:-3], {}, ErrorCode.corrupt_message),
-        (batch(b"a")[:-1] + b"!", {}, ErrorCode.corrupt_message),
-        (batch(b"a") * 2, {}, ErrorCode.invalid_record),
-        (batch(b"a" * 100, codec=4), {"version": 6}, ErrorCode.unsupported_compression_type),
-        (batch(b"a", timestamp=int(time.time() * 1000) + 2 * MAX_AHEAD_MS), {}, ErrorCode.invalid_timestamp),
-        (batch(b"a"), {"topic": ProducedTopic(None, uuid.UUID(int=1), [ProducedPartition(0, b"")])}, ErrorCode.unknown_topic_id),
-        (batch(b"a"), {"topic": ProducedTopic("no/such", None, [ProducedPartition(0, b"")])}, ErrorCode.invalid_topic_exception),
+        (batch(b"a"), {"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
+        (None, {}, ErrorCode.INVALID_RECORD),
+        (b"", {}, ErrorCode.INVALID_RECORD),
+        (batch(b"a")[:-3], {}, ErrorCode.CORRUPT_MESSAGE),
+        (batch(b"a")[:-1] + b"!", {}, ErrorCode.CORRUPT_MESSAGE),
+        (batch(b"a") * 2, {}, ErrorCode.INVALID_RECORD),
+        (batch(b"a" * 100, codec=4), {"version": 6}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (batch(b"a", timestamp=int(time.time() * 1000) + 2 * MAX_AHEAD_MS), {}, ErrorCode.INVALID_TIMESTAMP),
+        (
+            batch(b"a"),
+            {"topic": TopicProduceData(topic_id=uuid.UUID(int=1), partition_data=[EMPTY])},
+            ErrorCode.UNKNOWN_TOPIC_ID,
+        ),
+        (
+            batch(b"a"),
+            {"topic": TopicProduceData(name="no/such", partition_data=[EMPTY])},
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ),
     ],
 )
 async def test_what_is_known_to_be_bad_is_not_written(setup: Setup, records: bytes | None, how: dict[str, Any], error: ErrorCode) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from types import SimpleNamespace as Some
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.topics.catalog import FRESH_SECONDS
-from handler.wire.produce import ProducedPartition, ProducedTopic
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.services import NAMESPACE, Sidecar, errors
 
@@ -23,24 +26,25 @@ def with_offsets(sidecar: Sidecar) -> Sidecar:
     return sidecar
 
 
-async def described(sidecar: Sidecar, *names: str) -> list[dict[str, Any]]:
-    topics = [Some(name=name, topic_id=None) for name in names] if names else None
-    answer = await sidecar.ask(3, 12, topics=topics, allow_auto_topic_creation=True)
-    found: list[dict[str, Any]] = answer["topics"]
-    return found
+async def described(sidecar: Sidecar, *names: str) -> Sequence[MetadataResponseTopic]:
+    topics = [MetadataRequestTopic(name=name) for name in names] if names else None
+    answer = await sidecar.ask(MetadataRequest(topics=topics), 12)
+    assert isinstance(answer, MetadataResponse)
+    return answer.topics
 
 
 async def test_the_offsets_of_groups_are_an_internal_topic(with_offsets: Sidecar) -> None:
     with_offsets.admin.make("t")
     listed = await described(with_offsets)
-    assert [(topic["name"], topic["is_internal"], len(topic["partitions"])) for topic in listed] == [(OFFSETS, True, 8), ("t", False, 1)]
+    assert [(topic.name, topic.is_internal, len(topic.partitions)) for topic in listed] == [(OFFSETS, True, 8), ("t", False, 1)]
     (alone,) = await described(with_offsets, OFFSETS)
-    assert alone | {"topic_id": None} == listed[0] | {"topic_id": None}
+    alone.topic_id = listed[0].topic_id
+    assert alone == listed[0]
 
 
 async def test_a_topic_of_that_name_in_another_namespace_is_another(with_offsets: Sidecar) -> None:
     with_offsets.admin.make(f"persistent://public/default/{OFFSETS}", 3)
-    assert [topic["name"] for topic in await described(with_offsets)] == [OFFSETS, f"persistent://public/default/{OFFSETS}"]
+    assert [topic.name for topic in await described(with_offsets)] == [OFFSETS, f"persistent://public/default/{OFFSETS}"]
 
 
 async def test_it_is_not_made_for_who_asks_for_it() -> None:
@@ -48,26 +52,26 @@ async def test_it_is_not_made_for_who_asks_for_it() -> None:
 
     sidecar = Sidecar(KafkaConfig(auto_create_topics=True))
     await sidecar.lead()
-    assert errors(await described(sidecar, OFFSETS, "t")) == [ErrorCode.unknown_topic_or_partition, ErrorCode.none]
+    assert errors(await described(sidecar, OFFSETS, "t")) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
     await sidecar.close()
 
 
 async def test_it_can_not_be_written_grown_deleted_or_made(with_offsets: Sidecar) -> None:
-    refused = ErrorCode.invalid_topic_exception
-    produced = [ProducedTopic(OFFSETS, None, [ProducedPartition(0, batch(b"x"))])]
-    answer = await with_offsets.ask(0, 9, transactional_id=None, acks=-1, timeout_ms=1_000, topic_data=produced)
-    assert errors(answer["responses"][0]["partition_responses"]) == [refused]
-    answer = await with_offsets.ask(37, 3, topics=[Some(name=OFFSETS, count=9, assignments=None)], validate_only=False)
-    assert errors(answer["results"]) == [refused]
-    answer = await with_offsets.ask(20, 6, topics=[Some(name=OFFSETS, topic_id=None)])
-    assert errors(answer["responses"]) == [refused]
-    new = Some(name=OFFSETS, num_partitions=1, replication_factor=1, assignments=(), configs=())
-    answer = await with_offsets.ask(19, 7, topics=[new], validate_only=False)
-    assert errors(answer["topics"]) == [ErrorCode.topic_already_exists]
+    refused = ErrorCode.INVALID_TOPIC_EXCEPTION
+    produced = TopicProduceData(name=OFFSETS, partition_data=[PartitionProduceData(records=batch(b"x"))])
+    answer = await with_offsets.ask(ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[produced]), 9)
+    assert errors(answer.responses[0].partition_responses) == [refused]
+    answer = await with_offsets.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=OFFSETS, count=9, assignments=None)]), 3)
+    assert errors(answer.results) == [refused]
+    answer = await with_offsets.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS)]), 6)
+    assert errors(answer.responses) == [refused]
+    new = CreateTopicsRequest(topics=[CreatableTopic(name=OFFSETS, num_partitions=1, replication_factor=1)])
+    answer = await with_offsets.ask(new, 7)
+    assert errors(answer.topics) == [ErrorCode.TOPIC_ALREADY_EXISTS]
     with_offsets.admin.topics.clear()
     with_offsets.skew += FRESH_SECONDS
-    answer = await with_offsets.ask(19, 7, topics=[new], validate_only=False)
-    assert errors(answer["topics"]) == [refused]
+    answer = await with_offsets.ask(new, 7)
+    assert errors(answer.topics) == [refused]
     assert not with_offsets.admin.topics
     assert not with_offsets.logs
 
@@ -77,10 +81,10 @@ async def test_a_topic_that_can_not_be_described_is_named_in_the_log(sidecar: Si
     sidecar.admin.make("half")
     sidecar.admin.make("whole")
     sidecar.admin.lost_partition.add(NAMESPACE + "half")
-    assert errors(await described(sidecar, "half", "whole")) == [ErrorCode.leader_not_available, ErrorCode.none]
+    assert errors(await described(sidecar, "half", "whole")) == [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NONE]
     assert f"topic {NAMESPACE}half can't be described, its partition 0 does not answer" in caplog.text
-    assert [(topic["name"], topic["error_code"]) for topic in await described(sidecar)] == [
-        ("half", ErrorCode.leader_not_available), ("whole", ErrorCode.none),
+    assert [(topic.name, topic.error_code) for topic in await described(sidecar)] == [
+        ("half", ErrorCode.LEADER_NOT_AVAILABLE), ("whole", ErrorCode.NONE),
     ]  # fmt: skip
 
 
@@ -91,4 +95,4 @@ async def test_what_is_known_of_a_topic_is_told_while_pulsar_is_away(sidecar: Si
     sidecar.skew += FRESH_SECONDS
     sidecar.admin.away = True
     (found,) = await described(sidecar, "t")
-    assert (found["error_code"], len(found["partitions"])) == (ErrorCode.none, 3)
+    assert (found.error_code, len(found.partitions)) == (ErrorCode.NONE, 3)

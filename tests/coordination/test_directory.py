@@ -6,13 +6,13 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
 from handler.coordination.errors import NotLeading
 from handler.groups.service import SUBSCRIPTION, GroupService
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics
 
 
@@ -97,7 +97,7 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
     async with asyncio.timeout(2):
         with pytest.raises(NotLeading) as refused:
             await service.leader("g")
-    assert refused.value.error is ErrorCode.coordinator_not_available
+    assert refused.value.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     await service.close()
 
 

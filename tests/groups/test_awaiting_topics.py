@@ -5,83 +5,91 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.coordination.errors import NotLeading
 from handler.groups import awaiting_topics as module
 from handler.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
 from handler.groups.consumer.members import Needs
 from handler.groups.topics_image import TopicsImage
+from handler.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics
 
-
-def needs(*names: str, regexes: tuple[str, ...] = ()) -> Needs:
-    return Needs(frozenset(names), frozenset(regexes))
+LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-async def test_calls_wait_for_topics_and_keep_their_order() -> None:
-    source = MemoryTopics({"a": 1})
-    informed = RequestsAwaitingTopics(TopicsImage(source))
-    done: list[str] = []
-    informed.when_known(("g", "m"), lambda: needs("a"), lambda: done.append("first"), lambda error: done.append(error.name))
-    informed.when_known(("g", "m"), needs, lambda: done.append("second"), lambda error: done.append(error.name))
-    informed.when_known(("g", "other"), needs, lambda: done.append("another member's"), lambda error: done.append(error.name))
-    assert done == ["another member's"]
+class Members:
+    """What becomes of their requests, in order."""
+
+    def __init__(self, source: MemoryTopics) -> None:
+        self.awaiting = RequestsAwaitingTopics(TopicsImage(source))
+        self.done: list[str] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def ask(self, member: str, what: str, *names: str) -> None:
+        self.tasks.append(asyncio.create_task(self._ask(member, what, names)))
+
+    async def _ask(self, member: str, what: str, names: tuple[str, ...]) -> None:
+        try:
+            await self.awaiting.known(("g", member), lambda: Needs(frozenset(names)))
+            self.done.append(what)
+        except NotLeading as refused:
+            self.done.append(refused.error.name)
+
+    async def end(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def test_requests_wait_for_topics_and_keep_their_order() -> None:
+    members = Members(MemoryTopics({"a": 1}))
+    members.ask("m", "first", "a")
+    members.ask("m", "second")
+    members.ask("other", "another member's")
+    await asyncio.sleep(0)
+    assert members.done == ["another member's"]
+    assert not members.awaiting.is_idle
     await asyncio.sleep(0.01)
-    assert done == ["another member's", "first", "second"]
-    informed.when_known(("g", "m"), lambda: needs("a"), lambda: done.append("third"), lambda error: done.append(error.name))
-    assert done[-1] == "third"
-    await informed.close()
+    assert members.done == ["another member's", "first", "second"]
+    assert members.awaiting.is_idle
+    members.ask("m", "third", "a")
+    await asyncio.sleep(0)
+    assert members.done[-1] == "third"
 
 
 async def test_who_can_not_be_told_of_topics_is_told_to_ask_again() -> None:
-    source = MemoryTopics({"a": 1}, unavailable=True)
-    informed = RequestsAwaitingTopics(TopicsImage(source))
-    told: list[ErrorCode] = []
-    informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
-    informed.when_known(("g", "m"), needs, lambda: told.append(ErrorCode.none), told.append)
+    members = Members(MemoryTopics({"a": 1}, unavailable=True))
+    members.ask("m", "first", "a")
+    members.ask("m", "second")
     await asyncio.sleep(0.01)
-    assert told == [ErrorCode.coordinator_load_in_progress, ErrorCode.none]
-    await informed.close()
-
-
-async def test_who_waits_when_the_sidecar_stops_is_sent_away() -> None:
-    informed = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
-    told: list[ErrorCode] = []
-    informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
-    await informed.close()
-    assert told in ([], [ErrorCode.not_coordinator])
+    assert members.done == [LOADING.name, "second"]
 
 
 async def test_nobody_waits_longer_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """From when it came, also behind another request of its member."""
     monkeypatch.setattr(module, "LEARN_SECONDS", 0.05)
-    source = MemoryTopics({"a": 1}, hangs=True)
-    informed = RequestsAwaitingTopics(TopicsImage(source))
-    told: list[ErrorCode] = []
+    members = Members(MemoryTopics({"a": 1}, hangs=True))
     for _ in range(3):
-        informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
+        members.ask("m", "done", "a")
     await asyncio.sleep(0.1)
-    assert told == [ErrorCode.coordinator_load_in_progress] * 3
-    await informed.close()
+    assert members.done == [LOADING.name] * 3
+    assert members.awaiting.is_idle
 
 
 async def test_no_more_wait_than_a_client_asks_at_once() -> None:
-    informed = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1}, hangs=True)))
-    told: list[ErrorCode] = []
+    members = Members(MemoryTopics({"a": 1}, hangs=True))
     for _ in range(QUEUE_LENGTH + 2):
-        informed.when_known(("g", "m"), lambda: needs("a"), lambda: told.append(ErrorCode.none), told.append)
-    assert told == [ErrorCode.coordinator_load_in_progress] * 2
-    await informed.close()
+        members.ask("m", "done", "a")
+    await asyncio.sleep(0.01)
+    assert members.done == [LOADING.name] * 2
+    await members.end()
+    assert members.awaiting.is_idle
 
 
 async def test_who_waits_while_the_coordinator_goes_is_told_so() -> None:
-    def gone() -> None:
-        raise NotLeading(ErrorCode.not_coordinator)
+    def gone() -> Needs:
+        raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
-    informed = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
-    told: list[ErrorCode] = []
-    informed.when_known(("g", "m"), lambda: needs("a"), gone, told.append)
-    await asyncio.sleep(0.01)
-    assert told == [ErrorCode.not_coordinator]
-    await informed.close()
+    awaiting = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
+    with pytest.raises(NotLeading):
+        await awaiting.known(("g", "m"), gone)

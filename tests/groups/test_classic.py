@@ -9,7 +9,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from kio.schema.errors import ErrorCode
 
 from handler.groups.classic.machine import NEW_MEMBER_SECONDS, ClassicGroup
 from handler.groups.classic.members import (
@@ -24,8 +23,9 @@ from handler.groups.classic.members import (
 )
 from handler.groups.classic.stored import group_value
 from handler.groups.machine import Now, Reply
+from handler.wire.error_code import ErrorCode
 
-NONE = ErrorCode.none
+NONE = ErrorCode.NONE
 DELAY = 3.0
 SESSION = 10.0
 REBALANCE = 60.0
@@ -136,7 +136,7 @@ def test_who_comes_without_an_id_is_given_one_and_comes_again() -> None:
     bench = Bench()
     bench.join("first", known=True)
     given = bench.joined("first")
-    assert given.error is ErrorCode.member_id_required
+    assert given.error is ErrorCode.MEMBER_ID_REQUIRED
     bench.join("second", given.member_id, known=True)
     bench.pass_time(DELAY)
     assert bench.joined("second").member_id == given.member_id
@@ -172,7 +172,7 @@ def test_a_part_that_was_stored_for_an_older_generation_is_nobody_s() -> None:
     bench.group.sync(bench.now, SyncGroupRequest(member, None, 1, None, None, {member: b"A"}), "s")
     bench.run(store=False)
     bench.join("b")  # while the write is under way
-    assert bench.synced("s").error is ErrorCode.rebalance_in_progress
+    assert bench.synced("s").error is ErrorCode.REBALANCE_IN_PROGRESS
     bench.group.stored(bench.now, bench.writes[-1].then)
     assert bench.group.state is State.PREPARING
     assert bench.group.members[member].assignment == b""
@@ -181,7 +181,7 @@ def test_a_part_that_was_stored_for_an_older_generation_is_nobody_s() -> None:
 def test_a_rebalance_ends_when_all_have_come_back(stable: Bench) -> None:
     first, second = stable.joined("a").member_id, stable.joined("b").member_id
     stable.join("c")
-    assert stable.heartbeat(first) is ErrorCode.rebalance_in_progress
+    assert stable.heartbeat(first) is ErrorCode.REBALANCE_IN_PROGRESS
     stable.join("a2", first)
     assert "a2" not in stable.answers
     stable.join("b2", second)
@@ -196,7 +196,7 @@ def test_who_does_not_come_back_is_out(stable: Bench) -> None:
         stable.heartbeat(second)
         stable.pass_time(SESSION * 0.99)
     assert stable.joined("a2").generation == 2
-    assert stable.heartbeat(second) is ErrorCode.unknown_member_id
+    assert stable.heartbeat(second) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_silent_member_is_out_after_its_session(stable: Bench) -> None:
@@ -204,7 +204,7 @@ def test_a_silent_member_is_out_after_its_session(stable: Bench) -> None:
     stable.pass_time(SESSION * 0.9)
     stable.heartbeat(first)
     stable.pass_time(SESSION * 0.2)
-    assert stable.heartbeat(second) is ErrorCode.unknown_member_id
+    assert stable.heartbeat(second) is ErrorCode.UNKNOWN_MEMBER_ID
     assert stable.group.state is State.PREPARING
     stable.join("a2", first)
     assert stable.joined("a2").generation == 2
@@ -245,7 +245,7 @@ def test_protocols_nobody_shares_are_refused_and_the_favourite_of_most_is_taken(
     bench.join("b", protocols=(("y", b""), ("x", b"")))
     bench.join("c", protocols=(("y", b""),))
     bench.join("d", protocols=(("z", b""),))
-    assert bench.joined("d").error is ErrorCode.inconsistent_group_protocol
+    assert bench.joined("d").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     bench.pass_time(DELAY * 3)
     assert bench.joined("a").protocol == "y"
 
@@ -254,7 +254,7 @@ def test_a_full_group_turns_newcomers_away() -> None:
     bench = Bench(max_size=2)
     for name in ("a", "b", "c"):
         bench.join(name)
-    assert bench.joined("c").error is ErrorCode.group_max_size_reached
+    assert bench.joined("c").error is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def static_group() -> Bench:
@@ -277,7 +277,7 @@ def test_a_static_member_that_comes_back_has_its_part_without_a_rebalance() -> N
     assert answer.member_id != old
     bench.sync("sb2", answer.member_id)
     assert bench.synced("sb2").assignment == b"B"
-    assert bench.group.heartbeat(bench.now, old, "j", 1) is ErrorCode.fenced_instance_id
+    assert bench.group.heartbeat(bench.now, old, "j", 1) is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_static_leader_that_comes_back_is_told_not_to_assign() -> None:
@@ -292,12 +292,12 @@ def test_two_instances_of_one_name_fence_each_other() -> None:
     bench = Bench()
     bench.join("a", instance="i")
     bench.join("b", instance="i")
-    assert bench.joined("a").error is ErrorCode.fenced_instance_id
+    assert bench.joined("a").error is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
     bench = static_group()
-    assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [NONE, ErrorCode.unknown_member_id]
+    assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [NONE, ErrorCode.UNKNOWN_MEMBER_ID]
     assert len(bench.group.members) == 1
 
 
@@ -305,14 +305,14 @@ def test_who_may_commit(stable: Bench) -> None:
     first = stable.joined("a").member_id
     group = stable.group
     assert group.check_commit(stable.now, first, None, 1) is NONE
-    assert group.check_commit(stable.now, first, None, 0) is ErrorCode.illegal_generation
-    assert group.check_commit(stable.now, "stranger", None, 1) is ErrorCode.unknown_member_id
-    assert group.check_commit(stable.now, "", None, -1) is ErrorCode.unknown_member_id
+    assert group.check_commit(stable.now, first, None, 0) is ErrorCode.ILLEGAL_GENERATION
+    assert group.check_commit(stable.now, "stranger", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit(stable.now, "", None, -1) is ErrorCode.UNKNOWN_MEMBER_ID
     stable.join("c")
     assert group.check_commit(stable.now, first, None, 1) is NONE  # before it rejoins it commits what it did
     stable.join("a2", first)
     stable.join("b2", stable.joined("b").member_id)
-    assert group.check_commit(stable.now, first, None, 2) is ErrorCode.rebalance_in_progress
+    assert group.check_commit(stable.now, first, None, 2) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_group_that_was_loaded_goes_on_as_it_was(stable: Bench) -> None:
@@ -353,9 +353,9 @@ class Members(RuleBasedStateMachine):
             answer = self.bench.answers.get(token)
             if isinstance(answer, JoinGroupResponse):
                 del self.joining[client]
-                if answer.error in (NONE, ErrorCode.member_id_required):
+                if answer.error in (NONE, ErrorCode.MEMBER_ID_REQUIRED):
                     self.ids[client] = answer.member_id
-                elif answer.error is not ErrorCode.rebalance_in_progress:
+                elif answer.error is not ErrorCode.REBALANCE_IN_PROGRESS:
                     self.ids.pop(client, None)
         for client, (token, _) in list(self.syncing.items()):
             heard = self.bench.answers.get(token)

@@ -6,7 +6,6 @@ import uuid
 from dataclasses import dataclass, field
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
@@ -18,8 +17,9 @@ from handler.groups.machine import Now
 from handler.groups.records import Key, Record, Value
 from handler.groups.records.consumer import Assignment, CurrentKey, EpochKey, TargetEpochKey, TargetKey
 from handler.groups.records.subscription import read_parts
+from handler.wire.error_code import ErrorCode
 
-NONE = ErrorCode.none
+NONE = ErrorCode.NONE
 T = uuid.UUID(int=1)
 U = uuid.UUID(int=2)
 SESSION = 45.0
@@ -175,17 +175,17 @@ def test_a_silent_member_is_out_when_its_session_ends(bench: Bench) -> None:
     assert bench.pass_time(SESSION - 1) == []
     assert bench.pass_time(1) == ["member m1 is out: its session has ended"]
     assert bench.group.state is State.EMPTY
-    assert bench.beat("m1", 1).error is ErrorCode.unknown_member_id
+    assert bench.beat("m1", 1).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_epochs_that_are_not_the_members_are_fenced(bench: Bench) -> None:
     bench.beat("m1", 0)
     bench.beat("m1", 1, topics=("t", "u"))
     assert bench.group.members["m1"].epoch == 2
-    assert bench.beat("m1", 3).error is ErrorCode.fenced_member_epoch
-    assert bench.beat("m1", 1).error is ErrorCode.fenced_member_epoch, "it says nothing of what it has"
+    assert bench.beat("m1", 3).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert bench.beat("m1", 1).error is ErrorCode.FENCED_MEMBER_EPOCH, "it says nothing of what it has"
     assert bench.beat("m1", 1, parts(0, 1, 2, 3)).epoch == 2, "the answer that told it may have been lost"
-    assert bench.beat("m9", 2).error is ErrorCode.unknown_member_id
+    assert bench.beat("m9", 2).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_an_old_heartbeat_that_comes_late_does_not_give_up_what_its_member_has(bench: Bench) -> None:
@@ -196,18 +196,18 @@ def test_an_old_heartbeat_that_comes_late_does_not_give_up_what_its_member_has(b
     bench.beat("m2", 2)
     bench.beat("m3", 0)
     assert bench.beat("m1", 2).assignment == parts(0), "it is to revoke another one, in epoch 2"
-    assert bench.beat("m1", 1, {}).error is ErrorCode.fenced_member_epoch, "it says nothing about that one"
+    assert bench.beat("m1", 1, {}).error is ErrorCode.FENCED_MEMBER_EPOCH, "it says nothing about that one"
 
 
 @pytest.mark.parametrize(
     ("refused", "error"),
     [
-        (lambda bench: bench.beat("m1", 0, regex="("), ErrorCode.invalid_regular_expression),
-        (lambda bench: bench.beat("m" * 40_000, 0), ErrorCode.invalid_request),
-        (lambda bench: bench.beat("m1", 0, topics=tuple(f"{number:0200}" for number in range(6_000))), ErrorCode.unknown_server_error),
-        (lambda bench: bench.beat("m1", 5), ErrorCode.unknown_member_id),
-        (lambda bench: bench.beat("m1", 5, instance="i"), ErrorCode.unknown_member_id),
-        (lambda bench: bench.leave("m1"), ErrorCode.unknown_member_id),
+        (lambda bench: bench.beat("m1", 0, regex="("), ErrorCode.INVALID_REGULAR_EXPRESSION),
+        (lambda bench: bench.beat("m" * 40_000, 0), ErrorCode.INVALID_REQUEST),
+        (lambda bench: bench.beat("m1", 0, topics=tuple(f"{number:0200}" for number in range(6_000))), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (lambda bench: bench.beat("m1", 5), ErrorCode.UNKNOWN_MEMBER_ID),
+        (lambda bench: bench.beat("m1", 5, instance="i"), ErrorCode.UNKNOWN_MEMBER_ID),
+        (lambda bench: bench.leave("m1"), ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
 def test_who_is_refused_changes_nothing(bench: Bench, refused: object, error: ErrorCode) -> None:
@@ -222,7 +222,7 @@ def test_who_is_refused_changes_nothing(bench: Bench, refused: object, error: Er
 def test_a_group_has_no_more_members_than_it_may(bench: Bench) -> None:
     for number in range(3):
         bench.beat(f"m{number}", 0)
-    assert bench.beat("m3", 0).error is ErrorCode.group_max_size_reached
+    assert bench.beat("m3", 0).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert bench.beat("m2", 0).error is NONE
 
 
@@ -270,12 +270,12 @@ def test_a_static_member_that_leaves_for_a_while_keeps_its_partitions_for_whoeve
     assert bench.leave("m1", -2, "i").epoch == -2
     again = bench.beat("m2", 0, instance="i")
     assert (again.epoch, again.assignment) == (1, parts(0, 1, 2, 3)), "no new epoch"
-    assert bench.beat("m1", 1, instance="i").error is ErrorCode.fenced_instance_id
+    assert bench.beat("m1", 1, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_an_instance_that_is_there_is_not_replaced(bench: Bench) -> None:
     bench.beat("m1", 0, instance="i")
-    assert bench.beat("m2", 0, instance="i").error is ErrorCode.unreleased_instance_id
+    assert bench.beat("m2", 0, instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
 
 
 def test_a_static_member_that_did_not_hear_the_answer_to_its_joining_joins_again(bench: Bench) -> None:
@@ -301,7 +301,7 @@ def test_a_classic_member_joins_and_has_its_partitions(bench: Bench) -> None:
     assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is NONE, "what it waits for is not free yet"
     bench.beat("m1", 1)
     bench.beat("m1", 1, parts(0, 1))
-    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.rebalance_in_progress
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.REBALANCE_IN_PROGRESS
     assert bench.join_classic("old").generation == 2
     shares = read_parts(bench.sync_classic("old", 2).assignment).partitions
     assert len(shares["t"]) == 2
@@ -312,7 +312,7 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_out(bench: Bench) 
     bench.join_classic("old")
     bench.sync_classic("old", 2)
     bench.beat("m2", 0)
-    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.rebalance_in_progress
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.REBALANCE_IN_PROGRESS
     for _ in range(3):
         bench.pass_time(20.5)
         classic_members.heartbeat(bench.group, bench.now, "old", None, 2)
@@ -327,7 +327,7 @@ def test_protocols_that_are_not_those_of_consumers_are_refused(bench: Bench) -> 
     classic_members.join(bench.group, bench.now, request, "to")
     answer = bench.run()
     assert isinstance(answer, JoinGroupResponse)
-    assert answer.error is ErrorCode.inconsistent_group_protocol
+    assert answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_when_only_classic_members_are_left_the_group_is_to_become_classic(bench: Bench) -> None:
@@ -346,15 +346,15 @@ def test_commits_and_fetches_are_those_of_the_members_epoch(bench: Bench) -> Non
     assert group.check_commit("", -1, knows_epochs=True) is NONE, "nobody is in it"
     bench.beat("m1", 0)
     bench.join_classic("old")
-    assert group.check_commit("", -1, knows_epochs=True) is ErrorCode.unknown_member_id
+    assert group.check_commit("", -1, knows_epochs=True) is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.check_commit("m1", 1, knows_epochs=True) is NONE
-    assert group.check_commit("m1", 1, knows_epochs=False) is ErrorCode.unsupported_version
-    assert group.check_commit("m1", 2, knows_epochs=True) is ErrorCode.stale_member_epoch
-    assert group.check_commit("old", 1, knows_epochs=True) is ErrorCode.illegal_generation
+    assert group.check_commit("m1", 1, knows_epochs=False) is ErrorCode.UNSUPPORTED_VERSION
+    assert group.check_commit("m1", 2, knows_epochs=True) is ErrorCode.STALE_MEMBER_EPOCH
+    assert group.check_commit("old", 1, knows_epochs=True) is ErrorCode.ILLEGAL_GENERATION
     assert group.check_fetch(None, -1) is NONE
     assert group.check_fetch("m1", 1) is NONE
-    assert group.check_fetch("m1", 2) is ErrorCode.stale_member_epoch
-    assert group.check_fetch("gone", 1) is ErrorCode.unknown_member_id
+    assert group.check_fetch("m1", 2) is ErrorCode.STALE_MEMBER_EPOCH
+    assert group.check_fetch("gone", 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # --- times
@@ -389,12 +389,12 @@ def test_a_classic_member_that_has_joined_again_is_not_expected_to_any_more(benc
     bench.join_classic("old")
     bench.sync_classic("old", 2)
     bench.beat("m2", 0)
-    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.rebalance_in_progress
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.REBALANCE_IN_PROGRESS
     generation = bench.join_classic("old").generation
     bench.sync_classic("old", generation)
     for _ in range(5):
         bench.pass_time(20)
-        if classic_members.heartbeat(bench.group, bench.now, "old", None, generation) is ErrorCode.rebalance_in_progress:
+        if classic_members.heartbeat(bench.group, bench.now, "old", None, generation) is ErrorCode.REBALANCE_IN_PROGRESS:
             generation = bench.join_classic("old").generation
             bench.sync_classic("old", generation)
         for member, owned in (("m1", parts(0, 1)), ("m2", parts())):

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
+from handler.groups.classic.members import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    sync_refused,
+)
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatRequest, HeartbeatResponse
 from handler.groups.coordinator import Commit, CommittedOffset
@@ -16,9 +22,10 @@ from handler.groups.records import GroupKey
 from handler.groups.records.consumer import EpochKey
 from handler.groups.records.offsets import OffsetKey
 from handler.groups.records.subscription import write_parts
+from handler.wire.error_code import ErrorCode
 from tests.support.group_members import GROUP, Bench, NewClient, OldClient, write_names
 
-NONE = ErrorCode.none
+NONE = ErrorCode.NONE
 
 
 @pytest.fixture
@@ -118,20 +125,14 @@ def test_a_group_is_not_made_classic_before_it_is_known_what_its_members_have(be
 def test_a_group_that_is_too_large_fails_alone(bench: Bench) -> None:
     bench.offsets.max_size = 300
     new(bench, "m1", topics=("a",))
-    told: list[HeartbeatResponse] = []
     many = tuple(f"{number:050}" for number in range(20))
     request = HeartbeatRequest("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
-    bench.ask(
-        lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(HeartbeatResponse(error))
-    )
-    assert told[-1].error is ErrorCode.unknown_server_error
+    assert bench.answer(bench.coordinator.consumers.heartbeat(request, GROUP), HeartbeatResponse).error is ErrorCode.UNKNOWN_SERVER_ERROR
     before = terms(bench)
     for _ in range(3):
-        bench.ask(
-            lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(HeartbeatResponse(error))
-        )
+        told = bench.answer(bench.coordinator.consumers.heartbeat(request, GROUP), HeartbeatResponse)
+        assert told.error is ErrorCode.UNKNOWN_SERVER_ERROR
         bench.refresh()
-    assert told[-1].error is ErrorCode.unknown_server_error
     assert terms(bench) == before, "others of its shard are not disturbed for it again"
     assert set(consumer(bench).members) == {"m1"}
 
@@ -164,20 +165,16 @@ def test_while_the_topics_of_a_classic_member_are_looked_up_its_sync_makes_it_jo
     bench.topics.unavailable = True
     forget_topics(bench)
     new_term(bench)
-    told: list[SyncGroupResponse] = []
     request = SyncGroupRequest(last.member_id, None, last.generation, None, None, {})
-    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncGroupResponse(error)))
-    assert told[0].error is ErrorCode.rebalance_in_progress
+    assert bench.answer(bench.coordinator.sync(request, GROUP), sync_refused).error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def classic_static(bench: Bench, instance: str) -> JoinGroupResponse:
-    told: list[JoinGroupResponse] = []
     metadata = write_parts({}, 0)[:2] + write_names(("a",))
     request = JoinGroupRequest(
         "", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic"
     )
-    bench.ask(lambda: bench.coordinator.join(request, GROUP, told.append), lambda error: told.append(JoinGroupResponse(error)))
-    return told[0]
+    return bench.answer(bench.coordinator.join(request, GROUP), JoinGroupResponse)
 
 
 def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and_nobody_has_to_join_again(bench: Bench) -> None:
@@ -186,11 +183,10 @@ def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and
     assert joined.error is NONE
     assert isinstance(bench.group, ClassicGroup)
     assert bench.group.state.value == "Stable"
-    told: list[SyncGroupResponse] = []
     request = SyncGroupRequest(joined.member_id, "i", joined.generation, None, None, {})
-    bench.ask(lambda: bench.coordinator.sync(request, GROUP, told.append), lambda error: told.append(SyncGroupResponse(error)))
-    assert told[0].error is NONE
-    assert told[0].assignment == write_parts({"a": frozenset(range(4))}, 0)
+    told = bench.answer(bench.coordinator.sync(request, GROUP), SyncGroupResponse)
+    assert told.error is NONE
+    assert told.assignment == write_parts({"a": frozenset(range(4))}, 0)
 
 
 @pytest.mark.parametrize("cut", range(8))
@@ -233,7 +229,7 @@ def test_an_assignment_that_gives_a_partition_to_two_members_is_not_taken_over(b
         one.parts = lambda one=one: {member_id: write_parts({"a": frozenset({0})}, 0) for member_id in one.leads}  # type: ignore[method-assign, misc]
     settle(bench, *both)
     assert all(len(one.owned) == 1 for one in both)
-    assert refusal(bench) is ErrorCode.group_id_not_found
+    assert refusal(bench) is ErrorCode.GROUP_ID_NOT_FOUND
     assert isinstance(bench.group, ClassicGroup)
 
 
@@ -242,16 +238,12 @@ def test_an_assignor_that_keeps_data_with_the_assignment_is_not_taken_over(bench
     with_data = write_parts({"a": frozenset({0})}, 0)[:-4] + (3).to_bytes(4) + b"abc"
     client.parts = lambda: dict.fromkeys(client.leads, with_data)  # type: ignore[method-assign]
     settle(bench, client)
-    assert refusal(bench) is ErrorCode.group_id_not_found
+    assert refusal(bench) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def refusal(bench: Bench) -> ErrorCode:
-    told: list[HeartbeatResponse] = []
     request = HeartbeatRequest("m1", 0, None, None, 60_000, ("a",), None, None, {}, "c", "/h")
-    bench.ask(
-        lambda: bench.coordinator.consumers.heartbeat(request, GROUP, told.append), lambda error: told.append(HeartbeatResponse(error))
-    )
-    return told[0].error
+    return bench.answer(bench.coordinator.consumers.heartbeat(request, GROUP), HeartbeatResponse).error
 
 
 def test_offsets_of_a_living_consumer_group_do_not_expire_and_those_of_an_empty_one_do(bench: Bench) -> None:
@@ -275,10 +267,8 @@ async def _later(work: object) -> None:
 
 
 def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:
-    told: list[ErrorCode] = []
     request = Commit(GROUP, client.member_id, None, client.epoch, -1, {("a", 0): CommittedOffset(offset, -1, "")})
-    bench.ask(lambda: bench.coordinator.commit(request, lambda errors: told.extend(errors.values())), told.append)
-    return told[0]
+    return bench.answer(bench.coordinator.commit(request), lambda error: {("a", 0): error})["a", 0]
 
 
 def kept(bench: Bench) -> int | None:
@@ -291,19 +281,16 @@ def test_commits_are_those_of_the_members_epoch(bench: Bench) -> None:
     client = new(bench, "m1")
     assert commit(bench, client, 3) is NONE
     client.epoch += 1
-    assert commit(bench, client, 4) is ErrorCode.stale_member_epoch
+    assert commit(bench, client, 4) is ErrorCode.STALE_MEMBER_EPOCH
     assert kept(bench) == 3
 
 
 def test_an_empty_consumer_group_is_deleted_and_stays_so(bench: Bench) -> None:
     client = new(bench, "m1")
     commit(bench, client, 3)
-    told: list[ErrorCode] = []
-    bench.ask(lambda: bench.coordinator.delete_group(GROUP, told.append), told.append)
-    assert told == [ErrorCode.non_empty_group]
+    assert bench.answer(bench.coordinator.delete_group(GROUP), ErrorCode) is ErrorCode.NON_EMPTY_GROUP
     client.leave()
-    bench.ask(lambda: bench.coordinator.delete_group(GROUP, told.append), told.append)
-    assert told[-1] is NONE
+    assert bench.answer(bench.coordinator.delete_group(GROUP), ErrorCode) is NONE
     new_term(bench)
     assert bench.group is None
     assert kept(bench) is None
@@ -330,10 +317,9 @@ def test_a_consumer_makes_an_empty_classic_group_its_own(bench: Bench) -> None:
 def test_members_are_put_out_by_an_administrator(bench: Bench) -> None:
     first, second = new(bench, "m1", instance="i"), new(bench, "m2")
     settle(bench, first, second)
-    told: list[list[ErrorCode]] = []
     leaving = [MemberIdentity("", "i"), MemberIdentity("m2", None), MemberIdentity("nobody", None), MemberIdentity("", "nobody")]
-    bench.ask(lambda: bench.coordinator.leave(GROUP, leaving, told.append), lambda error: told.append([error]))
-    assert told == [[NONE, NONE, ErrorCode.unknown_member_id, ErrorCode.unknown_member_id]]
+    told = bench.answer(bench.coordinator.leave(GROUP, leaving), lambda error: [error])
+    assert told == [NONE, NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID]
     assert bench.group is not None
     assert not bench.group.members
 
@@ -434,9 +420,12 @@ def test_members_of_a_group_that_turns_classic_are_asked_to_join_again_and_not_f
     settle(bench, last, member)
     last.leave()
     assert isinstance(bench.group, ClassicGroup)
-    errors: list[ErrorCode] = []
-    bench.ask(lambda: errors.append(bench.coordinator.heartbeat(GROUP, member.member_id, None, member.generation)), errors.append)
-    assert errors == [ErrorCode.rebalance_in_progress]
+
+    async def heartbeat() -> ErrorCode:
+        return bench.coordinator.heartbeat(GROUP, member.member_id, None, member.generation)
+
+    error = bench.answer(heartbeat(), ErrorCode)
+    assert error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_topic_that_is_deleted_is_taken_from_its_members_at_their_next_heartbeat(bench: Bench) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
 from handler.partition.entries import appended
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 
@@ -16,7 +16,7 @@ DATA = batch(b"a", b"b")
 
 def _put(cache: PartitionCache, *bases: int) -> None:
     for base in bases:
-        cache.put(CachedEntry(base, base + 2, appended(DATA, read_produced(DATA), b"w", base, None), ErrorCode.none))
+        cache.put(CachedEntry(base, base + 2, appended(DATA, read_produced(DATA), b"w", base, None), ErrorCode.NONE))
 
 
 def test_a_run_ends_where_an_entry_is_missing() -> None:
@@ -66,13 +66,13 @@ def test_what_a_partition_drops_is_given_back() -> None:
 def test_an_error_is_told_at_its_own_offset_and_not_before() -> None:
     cache = FetchCache(10**6).partition()
     _put(cache, 0)
-    cache.put(CachedEntry(2, 3, None, ErrorCode.corrupt_message))
+    cache.put(CachedEntry(2, 3, None, ErrorCode.CORRUPT_MESSAGE))
     before = cache.run(0, 10**6, True)
     assert before is not None
-    assert (before.next_offset, before.error) == (2, ErrorCode.none)
+    assert (before.next_offset, before.error) == (2, ErrorCode.NONE)
     at = cache.run(2, 10**6, True)
     assert at is not None
-    assert (at.parts, at.error) == ([], ErrorCode.corrupt_message)
+    assert (at.parts, at.error) == ([], ErrorCode.CORRUPT_MESSAGE)
 
 
 def test_a_hole_is_served_as_an_empty_batch_over_its_offsets() -> None:

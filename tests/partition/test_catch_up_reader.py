@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.partition.entries import read_entry
 from handler.partition.partition import TAIL_IDLE_SECONDS
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NOT_ALLOWED
+from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all
@@ -26,8 +26,8 @@ async def test_what_was_sent_behind_a_refused_batch_is_hidden_from_everybody() -
     await append(writer, numbered(5))
     log.refuse_sends, log.refuse_with = 1, NOT_ALLOWED
     refused, behind = await asyncio.gather(append(writer, numbered(6)), append(writer, numbered(7)))
-    assert refused.error is ErrorCode.policy_violation
-    assert behind.error is ErrorCode.out_of_order_sequence_number
+    assert refused.error is ErrorCode.POLICY_VIOLATION
+    assert behind.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert (await append(writer, numbered(6))).base_offset == 2
     assert (await append(writer, numbered(7))).base_offset == 3
     served = [(0, b"5"), (2, b"6"), (3, b"7")]
@@ -84,7 +84,7 @@ async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_o
     for number in range(400):
         log.write(batch(b"%d" % number))
     partition = open_partition(log, replay_entries=1)
-    assert await partition.opened() is ErrorCode.none
+    assert await partition.opened() is ErrorCode.NONE
     readers = 0
     opened = MemoryLog.find_index
 

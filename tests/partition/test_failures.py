@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.partition.fold import Fold
 from handler.partition.partition import PartitionLimits
 from handler.partition.producers import Verdict
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import Position
+from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, MemoryWriter
 from tests.support.partitions import append, fetch, open_partition, read_all
@@ -45,9 +45,9 @@ async def test_an_entry_at_which_the_sidecar_fails_ends_the_partition_twice_and_
         opened.add(partition)
         code = await partition.opened()
     assert len(opened) == 3
-    assert code is ErrorCode.none
+    assert code is ErrorCode.NONE
     found = [await fetch(partition, offset) for offset in (0, 1, 2, 3)]
-    assert [run.error for run in found] == [ErrorCode.none, ErrorCode.none, ErrorCode.corrupt_message, ErrorCode.none]
+    assert [run.error for run in found] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE]
     assert (await append(partition, batch(b"4"))).base_offset == 4
     await table.close()
 
@@ -61,14 +61,14 @@ async def test_old_data_at_which_the_sidecar_fails_is_unreadable_too(broken_fold
     errors = []
     for _ in range(3):
         partition = table.get("t")
-        assert await partition.opened() is ErrorCode.none
+        assert await partition.opened() is ErrorCode.NONE
         run = None
         while run is None and partition.ended is None:
             run = partition.read(100, 1, at_least_one=True, since=0)
             await asyncio.sleep(0.005)
         errors.append(partition.ended or (run.error if run is not None else None))
-    assert errors == [ErrorCode.not_leader_or_follower, ErrorCode.not_leader_or_follower, ErrorCode.corrupt_message]
-    assert [(await fetch(partition, offset)).error for offset in (99, 101)] == [ErrorCode.none] * 2
+    assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CORRUPT_MESSAGE]
+    assert [(await fetch(partition, offset)).error for offset in (99, 101)] == [ErrorCode.NONE] * 2
     await table.close()
 
 
@@ -78,9 +78,9 @@ async def test_an_append_at_which_the_sidecar_fails_is_refused_and_can_be_sent_a
     await append(table.get("t"), batch(b"0"))
     broken_fold.append(Position(1, 1))
     for _ in range(2):
-        assert (await append(table.get("t"), batch(b"1"))).error is ErrorCode.not_leader_or_follower
+        assert (await append(table.get("t"), batch(b"1"))).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     broken_fold.clear()
-    assert (await append(table.get("t"), batch(b"2"))).error is ErrorCode.none
+    assert (await append(table.get("t"), batch(b"2"))).error is ErrorCode.NONE
     await table.close()
 
 
@@ -90,7 +90,7 @@ async def test_readers_and_writers_go_on_after_errors_that_nobody_thought_of(fai
     for number in range(100):
         log.write(batch(b"%d" % number))
     partition = open_partition(log, replay_entries=4)
-    assert await partition.opened() is ErrorCode.none
+    assert await partition.opened() is ErrorCode.NONE
     log.disconnect()
     failures = 2
     works = getattr(MemoryLog, failing if failing == "find_index" else f"{failing}_as")
@@ -116,7 +116,7 @@ async def test_a_consumer_that_fails_to_be_told_takes_nobody_with_it() -> None:
     def fails() -> None:
         raise ZeroDivisionError
 
-    assert await partition.opened() is ErrorCode.none
+    assert await partition.opened() is ErrorCode.NONE
     partition.watch(fails)
     partition.watch(told.set)
     assert (await append(partition, batch(b"a"))).base_offset == 0
@@ -135,7 +135,7 @@ async def test_appends_that_wait_for_the_end_of_the_log_have_a_deadline() -> Non
     behind = asyncio.create_task(append(partition, batch(b"3", producer_id=7, epoch=0, sequence=3), 60))
     await asyncio.sleep(0.15)
     partition.tick(asyncio.get_running_loop().time())
-    assert [verdict.error for verdict in await asyncio.gather(held, behind)] == [ErrorCode.request_timed_out] * 2
+    assert [verdict.error for verdict in await asyncio.gather(held, behind)] == [ErrorCode.REQUEST_TIMED_OUT] * 2
     partition.close()
 
 
@@ -155,7 +155,7 @@ async def test_a_send_that_fails_in_the_sidecar_is_sent_again_and_holds_up_nobod
 
     monkeypatch.setattr(MemoryWriter, "send", send)
     failed, other = await asyncio.gather(append(partition, batch(b"1", producer_id=7, epoch=0, sequence=1)), append(partition, batch(b"x")))
-    assert (failed.error, other.error) == (ErrorCode.none, ErrorCode.none)
+    assert (failed.error, other.error) == (ErrorCode.NONE, ErrorCode.NONE)
     assert [value for _, value in await read_all(partition)] == [b"0", b"1", b"x"]
     partition.close()
 
@@ -170,6 +170,6 @@ async def test_an_append_at_whose_check_the_sidecar_fails_is_refused(monkeypatch
     with monkeypatch.context() as broken:
         broken.setattr("handler.partition.append.Appender._precheck", fails)
         refused = await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))
-    assert refused.error is ErrorCode.not_leader_or_follower
+    assert refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))).base_offset == 1
     partition.close()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from handler.partition.entries import Content, appended
 from handler.partition.fold import Fold, Folded, IndexAlarm
@@ -16,6 +15,7 @@ from handler.partition.native import kafka_batch
 from handler.partition.producers import Basis
 from handler.pulsar.entry import Position
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced, split_batches
 from tests.support.batches import batch
 
@@ -245,4 +245,4 @@ def test_an_entry_nobody_can_read_takes_its_offsets() -> None:
     fold.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, 1, 0, 2))
     folded = fold.unreadable(Position(1, 1), 4)
     assert (folded.base_offset, folded.next_offset) == (2, 5)
-    assert folded.verdict.error is ErrorCode.corrupt_message
+    assert folded.verdict.error is ErrorCode.CORRUPT_MESSAGE

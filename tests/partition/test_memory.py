@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from kio.schema.errors import ErrorCode
-
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.table import PartitionTable
+from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 
@@ -18,7 +17,7 @@ BUDGET = 100_000  # less than two batches for each
 
 
 async def consume(partition: Partition, seen: list[int], pause: float) -> None:
-    assert await partition.opened() is ErrorCode.none
+    assert await partition.opened() is ErrorCode.NONE
     offset = 0
     while offset < BATCHES:
         run = partition.read(offset, 3 * SIZE, at_least_one=True, since=asyncio.get_running_loop().time())
@@ -27,7 +26,7 @@ async def consume(partition: Partition, seen: list[int], pause: float) -> None:
             partition.watch(changed.set)
             await changed.wait()
             continue
-        assert run.error is ErrorCode.none
+        assert run.error is ErrorCode.NONE
         seen.append(run.next_offset - offset)
         offset = run.next_offset
         await asyncio.sleep(pause)

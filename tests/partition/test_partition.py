@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from handler.partition.partition import PartitionLimits
 from handler.partition.producers import Verdict
 from handler.partition.store import BASIS_PROPERTY
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -45,7 +45,7 @@ async def test_a_retry_is_answered_with_the_original_offset() -> None:
     data = batch(b"a", b"b", producer_id=7, epoch=0, sequence=0)
     first = await append(partition, data)
     again = await append(partition, data)
-    assert (first.base_offset, again.base_offset, again.error) == (1, 1, ErrorCode.none)
+    assert (first.base_offset, again.base_offset, again.error) == (1, 1, ErrorCode.NONE)
     assert len(log.entries) == 2
     partition.close()
 
@@ -65,13 +65,13 @@ async def test_a_retry_after_a_restart_is_still_recognised() -> None:
 async def test_a_copy_that_raced_through_another_sidecar_is_not_served() -> None:
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
-    assert await ours.opened() is ErrorCode.none
-    assert await theirs.opened() is ErrorCode.none
+    assert await ours.opened() is ErrorCode.NONE
+    assert await theirs.opened() is ErrorCode.NONE
     log.read_delay = 0.05  # neither has read the other's when it writes
     data = batch(b"a", producer_id=7, epoch=0, sequence=0)
     verdicts = await asyncio.gather(append(ours, data), append(theirs, data))
     assert [verdict.base_offset for verdict in verdicts] == [0, 0]
-    assert [verdict.error for verdict in verdicts] == [ErrorCode.none, ErrorCode.none]
+    assert [verdict.error for verdict in verdicts] == [ErrorCode.NONE, ErrorCode.NONE]
     assert len(log.entries) == 2
     for partition in (ours, theirs):
         assert await read_all(partition) == [(0, b"a")]
@@ -82,11 +82,11 @@ async def test_sequences_out_of_order_are_refused() -> None:
     partition = open_partition(MemoryLog())
     await append(partition, batch(b"a", producer_id=7, epoch=0, sequence=0))
     refused = await append(partition, batch(b"c", producer_id=7, epoch=0, sequence=2))
-    assert refused.error is ErrorCode.out_of_order_sequence_number
+    assert refused.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     old = await append(partition, batch(b"a", producer_id=7, epoch=1, sequence=0))
-    assert old.error is ErrorCode.none
+    assert old.error is ErrorCode.NONE
     fenced = await append(partition, batch(b"b", producer_id=7, epoch=0, sequence=1))
-    assert fenced.error is ErrorCode.invalid_producer_epoch
+    assert fenced.error is ErrorCode.INVALID_PRODUCER_EPOCH
     partition.close()
 
 
@@ -111,7 +111,7 @@ async def test_a_write_that_was_still_under_way_makes_a_second_copy_that_nobody_
     log.refuse_sends = 1  # the broker says it failed ...
     verdict = await append(partition, batch(b"second"), 10)
     late = log.entries[-1]
-    assert (verdict.error, verdict.base_offset) == (ErrorCode.none, 1)
+    assert (verdict.error, verdict.base_offset) == (ErrorCode.NONE, 1)
     # ... and the very same entry lands once more.
     from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 
@@ -127,8 +127,8 @@ async def test_an_append_overtaken_by_a_later_one_is_not_taken_for_a_second_copy
     await append(partition, batch(b"first"))
     log.refuse_sends = 1
     refused, accepted = await asyncio.gather(append(partition, batch(b"refused"), 10), append(partition, batch(b"accepted"), 10))
-    assert refused.error is ErrorCode.none
-    assert accepted.error is ErrorCode.none
+    assert refused.error is ErrorCode.NONE
+    assert accepted.error is ErrorCode.NONE
     values = dict(await read_all(partition))
     assert values[refused.base_offset] == b"refused"
     assert values[accepted.base_offset] == b"accepted"
@@ -147,7 +147,7 @@ async def test_an_append_that_can_not_be_sent_times_out() -> None:
     partition.append(read_produced(data), data, now + 0.1, result.set_result)
     await asyncio.sleep(0.15)
     partition.tick(now + 0.2)
-    assert (await result).error is ErrorCode.request_timed_out
+    assert (await result).error is ErrorCode.REQUEST_TIMED_OUT
     partition.close()
 
 
@@ -190,7 +190,7 @@ async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trim
     assert await partition.confirmed_end() == 6
     run = partition.read(0, 1000, at_least_one=True, since=0)
     assert run is not None
-    assert run.error is ErrorCode.offset_out_of_range
+    assert run.error is ErrorCode.OFFSET_OUT_OF_RANGE
     partition.close()
 
 
@@ -201,7 +201,7 @@ async def test_an_emptied_log_answers_its_end_for_both_after_a_restart() -> None
     partition.close()
     log.trim(1)
     restarted = open_partition(log)
-    assert await restarted.opened() is ErrorCode.none
+    assert await restarted.opened() is ErrorCode.NONE
     assert (await restarted.confirmed_start(), await restarted.confirmed_end()) == (3, 3)
     assert (await append(restarted, batch(b"d"))).base_offset == 3
     restarted.close()
@@ -214,8 +214,8 @@ async def test_an_index_that_comes_back_ends_the_partition() -> None:
     log.index = -1
     log.roll()
     verdict = await append(partition, batch(b"c"))
-    assert verdict.error is ErrorCode.kafka_storage_error
-    assert partition.ended is ErrorCode.kafka_storage_error
+    assert verdict.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.ended is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 async def test_offsets_missing_in_the_log_are_stepped_over() -> None:
@@ -256,7 +256,7 @@ async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothi
     odd.properties.add(key=BASIS_PROPERTY, value=b"nonsense")
     log.append(odd, 1, b"x")
     assert (await append(partition, batch(b"after"))).base_offset == 5
-    for offset, error in ((0, ErrorCode.none), (1, ErrorCode.corrupt_message), (4, ErrorCode.corrupt_message), (5, ErrorCode.none)):
+    for offset, error in ((0, ErrorCode.NONE), (1, ErrorCode.CORRUPT_MESSAGE), (4, ErrorCode.CORRUPT_MESSAGE), (5, ErrorCode.NONE)):
         run = partition.read(offset, 100, at_least_one=True, since=0)
         assert run is not None
         assert run.error is error, offset
@@ -277,10 +277,10 @@ async def test_retention_under_a_reader_of_old_data_is_out_of_range_and_no_gap()
     offset = (await fetch(cold, 0)).next_offset
     assert offset < 100
     log.trim(150)
-    while (run := await fetch(cold, offset)).error is ErrorCode.none:
+    while (run := await fetch(cold, offset)).error is ErrorCode.NONE:
         assert run.next_offset <= 150, "what retention took was passed over in silence"
         offset = run.next_offset
-    assert run.error is ErrorCode.offset_out_of_range
+    assert run.error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert cold.log_start == 150
     cold.close()
 
@@ -297,7 +297,7 @@ async def test_retention_behind_a_tail_that_was_closed_is_out_of_range_and_no_ga
             log.roll()
         await append(other, batch(b"y"))
     log.trim(60)
-    assert (await fetch(mine, 10)).error is ErrorCode.offset_out_of_range
+    assert (await fetch(mine, 10)).error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert (await fetch(mine, 60)).next_offset > 60
     mine.close()
     other.close()
@@ -337,10 +337,10 @@ async def test_a_retry_through_a_sidecar_that_has_not_looked_lately_is_recognise
     for sequence in range(3, 6):
         await append(other, numbered(sequence))
     retry, following = await asyncio.gather(append(mine, numbered(5)), append(mine, numbered(6)))
-    assert (retry.error, retry.base_offset) == (ErrorCode.none, 5)
-    assert (following.error, following.base_offset) == (ErrorCode.none, 6)
+    assert (retry.error, retry.base_offset) == (ErrorCode.NONE, 5)
+    assert (following.error, following.base_offset) == (ErrorCode.NONE, 6)
     hole = await append(mine, numbered(9))
-    assert hole.error is ErrorCode.out_of_order_sequence_number
+    assert hole.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert [value for _, value in await read_all(other)] == [b"%d" % sequence for sequence in range(7)]
     mine.close()
     other.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from handler.partition.producers import REMEMBERED_BATCHES, Basis, ProducerTable, Sequence
 from handler.pulsar.entry import Position
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, next_sequence
 
 
@@ -31,9 +31,9 @@ def test_sequences_wrap() -> None:
 def test_a_new_epoch_begins_at_zero_and_fences_the_old_one() -> None:
     table = ProducerTable()
     assert _write(table, Sequence(1, 0, 0, 4), 0)
-    assert table.check(Sequence(1, 1, 3, 3)).error is ErrorCode.out_of_order_sequence_number
+    assert table.check(Sequence(1, 1, 3, 3)).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert _write(table, Sequence(1, 1, 0, 0), 5)
-    assert table.check(Sequence(1, 0, 5, 5)).error is ErrorCode.invalid_producer_epoch
+    assert table.check(Sequence(1, 0, 5, 5)).error is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=60))
@@ -57,7 +57,7 @@ def test_every_batch_is_there_once_and_duplicates_know_their_offset(attempts: li
             offset += extra + 1
             expected = next_sequence(batch.last, 1)
         else:
-            assert verdict.error is ErrorCode.out_of_order_sequence_number
+            assert verdict.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:

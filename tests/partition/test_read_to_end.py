@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kio.schema.errors import ErrorCode
 
+from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.partitions import append, fetch, open_partition, read_all
@@ -15,7 +15,7 @@ from tests.support.partitions import append, fetch, open_partition, read_all
 async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> None:
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
-    assert await theirs.opened() is ErrorCode.none
+    assert await theirs.opened() is ErrorCode.NONE
     log.read_delay = 0.05
     for number in range(5):
         await append(ours, batch(b"%d" % number))
@@ -27,13 +27,13 @@ async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> 
         theirs.watch(changed.set)
         await asyncio.wait_for(changed.wait(), 5)
         changed.clear()
-    assert run.error is ErrorCode.none
+    assert run.error is ErrorCode.NONE
     assert run.size > 0
     while (beyond := theirs.read(99, 1000, at_least_one=True, since=came)) is None:
         theirs.watch(changed.set)
         await asyncio.wait_for(changed.wait(), 5)
         changed.clear()
-    assert beyond.error is ErrorCode.offset_out_of_range
+    assert beyond.error is ErrorCode.OFFSET_OUT_OF_RANGE
     ours.close()
     theirs.close()
 
@@ -47,8 +47,8 @@ async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothin
         assert await theirs.confirmed_end() == number  # fresh, and old news with the next append
         told = (await append(ours, batch(b"%d" % number))).base_offset
         run = await fetch(theirs, told)
-        assert (run.error, run.next_offset) == (ErrorCode.none, told + 1)
-    assert (await fetch(theirs, 99)).error is ErrorCode.offset_out_of_range
+        assert (run.error, run.next_offset) == (ErrorCode.NONE, told + 1)
+    assert (await fetch(theirs, 99)).error is ErrorCode.OFFSET_OUT_OF_RANGE
     ours.close()
     theirs.close()
 
@@ -76,7 +76,7 @@ async def test_the_tail_stays_open_for_who_waits_for_the_end() -> None:
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
     await append(ours, batch(b"0"))
-    assert await theirs.opened() is ErrorCode.none
+    assert await theirs.opened() is ErrorCode.NONE
     log.read_delay = 0.1
     await append(ours, batch(b"1"))
     asked = asyncio.create_task(theirs.confirmed_end())
@@ -113,7 +113,7 @@ async def test_who_gives_up_waiting_for_an_entry_leaves_no_waiter() -> None:
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
     await append(ours, batch(b"0"))
-    assert await theirs.opened() is ErrorCode.none
+    assert await theirs.opened() is ErrorCode.NONE
     log.read_delay = 60
     await append(ours, batch(b"1"))
     with pytest.raises(TimeoutError):
@@ -134,7 +134,7 @@ async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, mon
             log.roll()
         log.mark()
     partition = open_partition(log)
-    assert await partition.opened() is ErrorCode.none
+    assert await partition.opened() is ErrorCode.NONE
     assert await partition.confirmed_end() == 1
     assert (await append(partition, batch(b"1"))).base_offset == 1
     log.mark()

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from handler.apis.answer_share import AnswerShare
-from handler.apis.api import SizedAnswer
+from handler.apis.answer_share import AnswerShare, CountedFetchResponse
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
@@ -53,10 +52,10 @@ class Work:
     api: str = "Test"
     ends_with_client: bool = True
 
-    def encode(self, answer: Mapping[str, Any]) -> bytes:
-        if "broken" in answer:
+    def encode(self, answer: bytes | CountedFetchResponse) -> bytes:
+        if answer == b"broken":
             raise ValueError("can't be encoded")
-        return bytes(answer["bytes"])
+        return answer if isinstance(answer, bytes) else b"x" * answer.counted_bytes
 
     def took(self, seconds: float) -> None:
         assert seconds >= 0
@@ -100,7 +99,7 @@ class Client:
         self.connection.data_received(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
 
     def resolve(self, number: int, data: bytes) -> None:
-        self.works[number].resolve({"bytes": data})
+        self.works[number].resolve(data)
 
 
 async def test_answers_leave_in_the_order_of_the_requests() -> None:
@@ -121,11 +120,11 @@ async def test_a_request_without_an_answer_holds_nobody_up() -> None:
 
 
 async def test_coroutines_promises_and_plain_answers_keep_their_order() -> None:
-    async def slow() -> dict[str, Any]:
+    async def slow() -> bytes:
         await asyncio.sleep(0)
-        return {"bytes": b"1"}
+        return b"1"
 
-    client = Client({b"slow": slow(), b"plain": {"bytes": b"2"}})
+    client = Client({b"slow": slow(), b"plain": b"2"})
     client.send(b"slow", b"plain", b"promise")
     client.resolve(0, b"3")
     assert client.transport.sent == []
@@ -134,7 +133,7 @@ async def test_coroutines_promises_and_plain_answers_keep_their_order() -> None:
 
 
 async def test_frames_may_come_byte_by_byte() -> None:
-    client = Client({b"hello": {"bytes": b"hi"}})
+    client = Client({b"hello": b"hi"})
     for byte in struct.pack(">i", 5) + b"hello":
         client.connection.data_received(bytes([byte]))
     assert client.transport.sent == [b"hi"]
@@ -143,7 +142,7 @@ async def test_frames_may_come_byte_by_byte() -> None:
 
 @pytest.mark.parametrize("body", [b"garbage", b"bug"])
 async def test_a_request_that_nobody_understands_closes_its_connection_only(body: bytes) -> None:
-    client, other = Client(), Client({b"x": {"bytes": b"y"}})
+    client, other = Client(), Client({b"x": b"y"})
     client.send(body)
     assert client.transport.aborted
     other.send(b"x")
@@ -158,7 +157,7 @@ async def test_a_frame_over_the_limit_is_refused_from_its_length_alone() -> None
 
 
 async def test_an_answer_that_can_not_be_encoded_closes_the_connection() -> None:
-    client = Client({b"x": {"broken": True}})
+    client = Client({b"x": b"broken"})
     client.send(b"x")
     assert client.transport.aborted
 
@@ -190,7 +189,7 @@ async def test_too_many_requests_in_work_stop_the_reading_and_go_on_later() -> N
 
 
 async def test_thousands_of_requests_in_one_read_that_are_answered_at_once() -> None:
-    client = Client({b"x": {"bytes": b"y"}}, budget=ByteBudget(10**6))
+    client = Client({b"x": b"y"}, budget=ByteBudget(10**6))
     client.send(*[b"x"] * 5_000)
     await asyncio.sleep(0.01)
     assert len(client.transport.sent) == 5_000
@@ -198,7 +197,7 @@ async def test_thousands_of_requests_in_one_read_that_are_answered_at_once() -> 
 
 
 async def test_a_client_that_takes_no_answers_is_not_read() -> None:
-    client = Client({b"x": {"bytes": b"y"}})
+    client = Client({b"x": b"y"})
     client.connection.pause_writing()
     assert not client.transport.reading
     client.send(b"x")
@@ -269,7 +268,7 @@ async def test_draining_an_idle_connection_closes_it() -> None:
 
 
 async def test_answers_that_nobody_takes_are_not_encoded() -> None:
-    client = Client({b"x": {"bytes": b"y"}})
+    client = Client({b"x": b"y"})
     client.send(b"first", b"x")
     client.connection.pause_writing()
     client.resolve(0, b"1")
@@ -293,12 +292,12 @@ async def test_work_that_outlives_its_client_keeps_its_bytes_until_it_is_done() 
 async def test_what_changes_something_is_not_cancelled_with_its_client(fails: bool) -> None:
     go, done = asyncio.Event(), asyncio.Event()
 
-    async def change() -> dict[str, Any]:
+    async def change() -> bytes:
         await go.wait()
         done.set()
         if fails:
             raise ZeroDivisionError
-        return {"bytes": b""}
+        return b""
 
     client = Client({b"delete": change()}, changes=True)
     client.send(b"delete")
@@ -312,9 +311,9 @@ async def test_what_changes_something_is_not_cancelled_with_its_client(fails: bo
     assert (client.lost, client.budget.used) == (1, 0)
 
 
-def slow_answer(size: int) -> SizedAnswer:
-    answer = SizedAnswer(bytes=b"x" * size)
-    answer.size = size
+def slow_answer(size: int) -> CountedFetchResponse:
+    answer = CountedFetchResponse()
+    answer.counted_bytes = size
     return answer
 
 

@@ -32,7 +32,7 @@ async def _ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 async def test_it_serves_and_drains() -> None:
-    server = listener({"bytes": b"answer"})
+    server = listener(b"answer")
     port = await server.start("127.0.0.1", 0)
     reader, writer = await _ask(port)
     assert await reader.readexactly(6) == b"answer"
@@ -55,7 +55,7 @@ async def test_a_drain_that_takes_too_long_says_so() -> None:
 
 
 async def test_connections_over_the_limit_are_closed() -> None:
-    server = listener({"bytes": b"!"}, max_connections=1)
+    server = listener(b"!", max_connections=1)
     port = await server.start("127.0.0.1", 0)
     first, one = await _ask(port)
     assert await first.readexactly(1) == b"!"
@@ -68,7 +68,7 @@ async def test_connections_over_the_limit_are_closed() -> None:
 
 
 async def test_idle_connections_are_closed() -> None:
-    server = listener({"bytes": b"!"}, idle_seconds=0.1)
+    server = listener(b"!", idle_seconds=0.1)
     reader, writer = await _ask(await server.start("127.0.0.1", 0))
     async with asyncio.timeout(5):
         assert await reader.read() == b"!"
@@ -80,7 +80,7 @@ async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_w
     monkeypatch.setattr("handler.server.connection.STALLED_SECONDS", 0.2)
     monkeypatch.setattr("handler.server.listener.SWEEP_SECONDS", 0.05)
     server = Listener(
-        lambda _client, _frame: Work({"bytes": b"!"}), ByteBudget(1_000), AnswerShare(1_000),
+        lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000),
         max_request=900, max_connections=10, idle_seconds=60.0,
     )  # fmt: skip
     port = await server.start("127.0.0.1", 0)

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any
-
-from kio.schema.errors import ErrorCode
+from typing import Any, TypeVar
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
@@ -29,15 +27,18 @@ from handler.groups.records import read_record
 from handler.groups.records.subscription import read_parts, write_parts
 from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import Unavailable
+from handler.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
+
+T = TypeVar("T")
 
 Place = tuple[Any, int]  # topic id and partition
 
 GROUP = "g"
 SESSION = 45_000
 NAMES = ("a", "b", "c")
-ASK_AGAIN = (ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_not_available)
+ASK_AGAIN = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Bench:
@@ -48,6 +49,7 @@ class Bench:
         self.offsets = MemoryOffsets()
         self.topics = MemoryTopics()
         self.skew = 0.0
+        self._asking: set[asyncio.Task[None]] = set()
         self.run(self._begin())
 
     def run(self, work: Awaitable[Any]) -> Any:
@@ -69,22 +71,36 @@ class Bench:
         """Until the shard leads and nobody waits for topics."""
         for turn in range(2_000):
             await asyncio.sleep(0 if turn < 100 else 0.001)
-            if self.shard.term.phase is Phase.LEADING and self.coordinator.awaiting_topics.is_idle and turn > 3:
+            if self.shard.term.phase is Phase.LEADING and self.coordinator.awaiting_topics.is_idle and turn > 9:
                 return
         raise AssertionError("the shard does not come to lead")
 
-    def ask(self, question: Callable[[], None], refused: Callable[[ErrorCode], None]) -> None:
-        """In the loop, until all that follows of it is done."""
+    def ask(self, question: Awaitable[T], hear: Callable[[T], object], refused: Callable[[ErrorCode], object]) -> None:
+        """Until all that follows of it is done. The answer may come later."""
 
         async def asked() -> None:
-            self.coordinator.beat()
             try:
-                question()
+                hear(await question)
             except NotLeading as error:
                 refused(error.error)
-            await self._calm()
 
-        self.run(asked())
+        async def ask() -> None:
+            self.coordinator.beat()
+            asking = self.loop.create_task(asked())
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+            await self._calm()
+            if asking.done():
+                asking.result()
+
+        self.run(ask())
+
+    def answer(self, question: Awaitable[T], refused: Callable[[ErrorCode], T]) -> T:
+        """What is answered at once."""
+        answers: list[T] = []
+        self.ask(question, answers.append, lambda error: answers.append(refused(error)))
+        (answer,) = answers
+        return answer
 
     def pass_time(self, seconds: float) -> None:
         self.skew += seconds
@@ -125,10 +141,14 @@ class Bench:
         return found
 
     def close(self) -> None:
-        self.run(self.coordinator.awaiting_topics.close())
         self.shard.term.depose("end")
-        self.run(asyncio.sleep(0))
+        self.run(self._end())
         self.loop.close()
+
+    async def _end(self) -> None:
+        for asking in self._asking:
+            asking.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
 
 
 class NewClient:
@@ -157,24 +177,22 @@ class NewClient:
         )  # fmt: skip
         self.tells_all = lose_answer
         hear = (lambda answer: None) if lose_answer else self.hear
-        self.bench.ask(
-            lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, hear), lambda error: hear(HeartbeatResponse(error))
-        )
+        self.bench.ask(self.bench.coordinator.consumers.heartbeat(request, GROUP), hear, lambda error: hear(HeartbeatResponse(error)))
 
     def hear(self, answer: HeartbeatResponse) -> None:
-        if answer.error is ErrorCode.none:
+        if answer.error is ErrorCode.NONE:
             self.epoch = answer.epoch
             if answer.assignment is not None:
                 self.assigned = {(topic_id, index) for topic_id, indexes in answer.assignment.items() for index in indexes}
                 self.owned |= self.assigned
         elif answer.error in ASK_AGAIN:
             self.tells_all = True
-        elif answer.error is ErrorCode.unreleased_instance_id:
+        elif answer.error is ErrorCode.UNRELEASED_INSTANCE_ID:
             self.gone = True  # another has its place
         else:
-            assert answer.error in (ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id), answer
+            assert answer.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID), answer
             self.begin_again()
-            self.gone = answer.error is ErrorCode.fenced_instance_id
+            self.gone = answer.error is ErrorCode.FENCED_INSTANCE_ID
 
     def begin_again(self) -> None:
         self.epoch, self.assigned, self.owned = JOIN_GROUP_MEMBER_EPOCH, set(), set()
@@ -190,7 +208,7 @@ class NewClient:
         request = HeartbeatRequest(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
         self.begin_again()
         self.gone = True
-        self.bench.ask(lambda: self.bench.coordinator.consumers.heartbeat(request, GROUP, lambda _: None), lambda _: None)
+        self.bench.ask(self.bench.coordinator.consumers.heartbeat(request, GROUP), lambda _: None, lambda _: None)
 
 
 class OldClient:
@@ -227,16 +245,14 @@ class OldClient:
         request = JoinGroupRequest(
             self.member_id, None, "client", "/h", SESSION, 60_000, "consumer", (("range", metadata),), True, False, new_id
         )  # fmt: skip
-        self.bench.ask(
-            lambda: self.bench.coordinator.join(request, GROUP, self.joined), lambda error: self.joined(JoinGroupResponse(error))
-        )
+        self.bench.ask(self.bench.coordinator.join(request, GROUP), self.joined, lambda error: self.joined(JoinGroupResponse(error)))
 
     def joined(self, answer: JoinGroupResponse) -> None:
         self.waits = ""
-        if answer.error is ErrorCode.none:
+        if answer.error is ErrorCode.NONE:
             self.member_id, self.generation, self.needs = answer.member_id, answer.generation, "sync"
             self.leads = tuple(member_id for member_id, _, _ in answer.members)
-        elif answer.error is ErrorCode.member_id_required:
+        elif answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
         else:
             self.refused(answer.error)
@@ -244,7 +260,7 @@ class OldClient:
     def sync(self) -> None:
         self.waits = "sync"
         request = SyncGroupRequest(self.member_id, None, self.generation, "consumer", "range", self.parts())
-        self.bench.ask(lambda: self.bench.coordinator.sync(request, GROUP, self.synced), self.sync_refused)
+        self.bench.ask(self.bench.coordinator.sync(request, GROUP), self.synced, self.sync_refused)
 
     def parts(self) -> dict[str, bytes]:
         """As the leader it gives out what there is."""
@@ -257,12 +273,12 @@ class OldClient:
 
     def synced(self, answer: SyncGroupResponse) -> None:
         self.waits = ""
-        if answer.error is ErrorCode.none:
+        if answer.error is ErrorCode.NONE:
             parts = read_parts(answer.assignment).partitions
             self.owned = {(self.bench.topics.topic_id(name), index) for name, indexes in parts.items() for index in indexes}
             self.needs = ""
         else:
-            assert answer.error is not ErrorCode.coordinator_load_in_progress, "Java dies of it here"
+            assert answer.error is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Java dies of it here"
             self.refused(answer.error)
 
     def sync_refused(self, error: ErrorCode) -> None:
@@ -270,19 +286,17 @@ class OldClient:
         self.synced(sync_refused(error))
 
     def heartbeat(self) -> None:
-        def asked() -> None:
-            error = self.bench.coordinator.heartbeat(GROUP, self.member_id, None, self.generation)
-            if error is not ErrorCode.none:
-                self.refused(error)
+        async def asked() -> ErrorCode:
+            return self.bench.coordinator.heartbeat(GROUP, self.member_id, None, self.generation)
 
-        self.bench.ask(asked, self.refused)
+        self.bench.ask(asked(), lambda error: None if error is ErrorCode.NONE else self.refused(error), self.refused)
 
     def refused(self, error: ErrorCode) -> None:
-        if error is ErrorCode.rebalance_in_progress:
+        if error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.needs = "join"
-        elif error in (ErrorCode.unknown_member_id, ErrorCode.illegal_generation, ErrorCode.fenced_instance_id):
+        elif error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID):
             self.needs, self.owned = "join", set()
-            self.member_id = self.member_id if error is ErrorCode.illegal_generation else ""
+            self.member_id = self.member_id if error is ErrorCode.ILLEGAL_GENERATION else ""
         else:
             assert error in ASK_AGAIN, error
 
@@ -292,7 +306,7 @@ class OldClient:
     def leave(self) -> None:
         self.owned, self.gone = set(), True
         leaving = [MemberIdentity(self.member_id, None)]
-        self.bench.ask(lambda: self.bench.coordinator.leave(GROUP, leaving, lambda _: None), lambda _: None)
+        self.bench.ask(self.bench.coordinator.leave(GROUP, leaving), lambda _: None, lambda _: None)
 
 
 def write_names(names: tuple[str, ...]) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from aiokafka.record.memory_records import MemoryRecords
-from kio.schema.errors import ErrorCode
 
 from handler.partition.cache import FetchCache, Run
 from handler.partition.failures import EntryFailures
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.producers import Verdict
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
 
@@ -28,7 +28,7 @@ async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdi
 
 async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) -> list[tuple[int, bytes | None]]:
     """Everything from `offset` to the end as a consumer would gather it."""
-    assert await partition.opened() is ErrorCode.none
+    assert await partition.opened() is ErrorCode.NONE
     found: list[tuple[int, bytes | None]] = []
     end = await partition.confirmed_end()
     began = asyncio.get_running_loop().time()
@@ -36,7 +36,7 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
         while offset < end:
             run = partition.read(offset, 100_000, at_least_one=True, since=began)
             if run is None or not run.parts:
-                assert run is None or run.error is ErrorCode.none, run.error
+                assert run is None or run.error is ErrorCode.NONE, run.error
                 changed = asyncio.Event()
                 partition.watch(changed.set)
                 await changed.wait()
@@ -54,7 +54,7 @@ async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Run:
     async with asyncio.timeout(seconds):
         while True:
             run = partition.read(offset, 100_000, at_least_one=True, since=began)
-            if run is not None and (run.parts or run.error is not ErrorCode.none):
+            if run is not None and (run.parts or run.error is not ErrorCode.NONE):
                 return run
             changed = asyncio.Event()
             partition.watch(changed.set)

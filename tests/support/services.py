@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, cast
-
-from kio.schema.errors import ErrorCode
 
 from handler.apis import BY_KEY, late
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_sessions import FetchSessions
-from handler.apis.groups import settled
-from handler.apis.order import Order
+from handler.apis.promise import settled
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import Leader
 from handler.coordination.term import Phase
@@ -28,8 +24,11 @@ from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.names import TopicNames
+from handler.wire.error_code import ErrorCode
+from handler.wire.message import Message
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_term_log import MemoryOffsets
 
@@ -132,7 +131,7 @@ class Client:
 
 @dataclass
 class Sidecar:
-    """Handlers to be called with requests, as plain objects with the fields of the version."""
+    """Handlers to be called with requests."""
 
     config: KafkaConfig = field(default_factory=KafkaConfig)
     logs: dict[str, MemoryLog] = field(default_factory=dict)
@@ -153,7 +152,7 @@ class Sidecar:
         (self.shard,) = groups.coordinator.shards
         self.services = Services(
             config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessions(),
-            groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", *cast(Any, (None,) * 4)), order=Order(),
+            groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", *cast(Any, (None,) * 4)), in_turn=InTurn(),
             answers=AnswerShare(2**30),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip
@@ -163,22 +162,23 @@ class Sidecar:
         while self.shard.term.phase is not Phase.LEADING:  # noqa: ASYNC110 - it is told to nobody
             await asyncio.sleep(0.001)
 
-    def begin(self, key: int, version: int, **request: Any) -> Awaitable[Any]:
+    def begin(self, request: Message, version: int) -> asyncio.Future[Any]:
+        """As a connection does it: in the order of the calls."""
         late_at = asyncio.get_running_loop().time() + late.QUESTION_SECONDS
-        call = Call(key, version, SimpleNamespace(**request), "test", self.client, memoryview(b""), late_at=late_at)
-        return settled(BY_KEY[key].handle(self.services, call))
+        call = Call(version, "test", self.client, memoryview(b""), 0, late_at=late_at)
+        return asyncio.ensure_future(settled(BY_KEY[request.KEY].handle(self.services, call, request)))
 
-    async def ask(self, key: int, version: int, **request: Any) -> Any:
+    async def ask(self, request: Message, version: int) -> Any:
         async with asyncio.timeout(10):
-            return await self.begin(key, version, **request)
+            return await self.begin(request, version)
 
     async def close(self) -> None:
         self.shard.term.depose("end")
         await self.table.close()
 
 
-def errors(found: list[dict[str, Any]]) -> list[ErrorCode]:
-    return [ErrorCode(one["error_code"]) for one in found]
+def errors(found: Sequence[Any]) -> list[ErrorCode]:
+    return [one.error_code for one in found]
 
 
 __all__ = ["NAMESPACE", "Client", "MemoryAdmin", "Sidecar", "errors"]

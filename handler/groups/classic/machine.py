@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import ProtocolError
 from handler.groups.classic.members import (
     Assigned,
@@ -36,6 +34,7 @@ from handler.groups.classic.stored import stored_members
 from handler.groups.classic.window import JoinWindow
 from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, Token
 from handler.groups.records import GroupKey, GroupValue, Record, subscribed_topics
+from handler.wire.error_code import ErrorCode
 
 # From which states a state may be entered.
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
@@ -145,14 +144,14 @@ class ClassicGroup:
     def join(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
         if not self._accepts(request.member_id):
             self._remove(request.member_id)
-            self._reply(to, JoinGroupResponse(ErrorCode.group_max_size_reached))
+            self._reply(to, JoinGroupResponse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not self._supports(request.protocol_type, request.protocols):
-            self._reply(to, JoinGroupResponse(ErrorCode.inconsistent_group_protocol, request.member_id))
+            self._reply(to, JoinGroupResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
         elif request.member_id == UNKNOWN_MEMBER_ID:
             self._join_new(now, request, to)
         elif request.member_id in self._roster.pending and request.instance_id is not None:
             # Only dynamic members are told to come again.
-            self._reply(to, JoinGroupResponse(ErrorCode.unknown_server_error, request.member_id))
+            self._reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
         elif request.member_id in self._roster.pending:
             self._join_as(now, request, request.member_id, to)
         else:
@@ -183,7 +182,7 @@ class ClassicGroup:
                 self._join_as(now, request, request.new_member_id, to)
         elif request.needs_member_id:
             self._roster.pending[request.new_member_id] = self._due(now.clock + request.session_timeout / 1000)
-            self._reply(to, JoinGroupResponse(ErrorCode.member_id_required, request.new_member_id))
+            self._reply(to, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
         else:
             self._join_as(now, request, request.new_member_id, to)
 
@@ -202,7 +201,7 @@ class ClassicGroup:
 
     def _join_again(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
         error = self._roster.check(request.member_id, request.instance_id)
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.NONE:
             self._reply(to, JoinGroupResponse(error, request.member_id))
             return
         member = self.members[request.member_id]
@@ -218,13 +217,13 @@ class ClassicGroup:
         elif self.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
             self._reply(to, self._joined(member))
         else:
-            self._reply(to, JoinGroupResponse(ErrorCode.unknown_member_id, request.member_id))
+            self._reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
 
     def _replace_static(self, now: Now, request: JoinGroupRequest, member: Member, to: Token) -> None:
         """KIP-345: the same instance has come back; the one before it is fenced."""
         old_id = member.member_id
-        self._reply(member.joining, JoinGroupResponse(ErrorCode.fenced_instance_id, old_id))
-        self._reply(member.syncing, SyncGroupResponse(ErrorCode.fenced_instance_id))
+        self._reply(member.joining, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        self._reply(member.syncing, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
         member.joining = member.syncing = None
         old_leader = self.leader
         self._roster.rename(member, request.new_member_id)
@@ -259,7 +258,7 @@ class ClassicGroup:
         if self.leader == member.member_id:
             listed = tuple((one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values())
         return JoinGroupResponse(
-            ErrorCode.none, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed
+            ErrorCode.NONE, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed
         )
 
     # --- the rebalance
@@ -272,7 +271,7 @@ class ClassicGroup:
 
     def _prepare(self, now: Now) -> None:
         if self.state is State.COMPLETING:
-            self._propagate(now, ErrorCode.rebalance_in_progress)
+            self._propagate(now, ErrorCode.REBALANCE_IN_PROGRESS)
         self._pending_sync.clear()
         self._sync_at = None
         was_empty = self.state is State.EMPTY
@@ -326,15 +325,15 @@ class ClassicGroup:
 
     def sync(self, now: Now, request: SyncGroupRequest, to: Token) -> None:
         error = self._check_sync(request)
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.NONE:
             self._reply(to, SyncGroupResponse(error))
             return
         member = self.members[request.member_id]
         self._pending_sync.discard(member.member_id)
         if self.state is State.STABLE:
-            self._reply(to, SyncGroupResponse(ErrorCode.none, self.protocol_type, self.protocol, member.assignment))
+            self._reply(to, SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
             return
-        self._reply(member.syncing, SyncGroupResponse(ErrorCode.rebalance_in_progress))  # it asks again: the first asking ends
+        self._reply(member.syncing, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
         member.syncing = to
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
@@ -342,15 +341,15 @@ class ClassicGroup:
 
     def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
         if self.state is State.EMPTY:
-            return ErrorCode.unknown_member_id
+            return ErrorCode.UNKNOWN_MEMBER_ID
         error = self._roster.check(request.member_id, request.instance_id)
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.NONE:
             return error
         if request.generation != self.generation:
-            return ErrorCode.illegal_generation
+            return ErrorCode.ILLEGAL_GENERATION
         if request.protocol_type not in (None, self.protocol_type) or request.protocol not in (None, self.protocol):
-            return ErrorCode.inconsistent_group_protocol
-        return ErrorCode.rebalance_in_progress if self.state is State.PREPARING else ErrorCode.none
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
     def stored(self, now: Now, then: Assigned | Replaced | None) -> None:
         """What was to be stored is stored."""
@@ -359,20 +358,20 @@ class ClassicGroup:
         elif then is not None and self.state is State.COMPLETING and then.generation == self.generation:
             for member in self.members.values():
                 member.assignment = then.assignments.get(member.member_id, b"")
-            self._propagate(now, ErrorCode.none)
+            self._propagate(now, ErrorCode.NONE)
             self._become(State.STABLE, now)
 
     def too_large(self, now: Now, then: Assigned | Replaced | None) -> None:
         """What was to be stored can't be. Kafka says UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
         if isinstance(then, Replaced):
-            self._reply(then.to, then.answer._replace(error=ErrorCode.unknown_server_error))
+            self._reply(then.to, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
         elif then is not None and self.state is State.COMPLETING:
-            self._propagate(now, ErrorCode.unknown_server_error)
+            self._propagate(now, ErrorCode.UNKNOWN_SERVER_ERROR)
             self._prepare(now)
 
     def _propagate(self, now: Now, error: ErrorCode) -> None:
         for member in self.members.values():
-            if error is not ErrorCode.none:
+            if error is not ErrorCode.NONE:
                 member.assignment = b""
                 answer = SyncGroupResponse(error)
             else:
@@ -386,16 +385,16 @@ class ClassicGroup:
 
     def heartbeat(self, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         error = self._roster.check(member_id, instance_id)
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.NONE:
             return error
         if generation != self.generation:
-            return ErrorCode.illegal_generation
+            return ErrorCode.ILLEGAL_GENERATION
         self._refresh(self.members[member_id], now)
-        return ErrorCode.rebalance_in_progress if self.state is State.PREPARING else ErrorCode.none
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
     def leave(self, now: Now, leaving: Iterable[MemberIdentity]) -> list[ErrorCode]:
         errors = [self._leave_one(one) for one in leaving]
-        if ErrorCode.none in errors:
+        if ErrorCode.NONE in errors:
             if self.state in (State.STABLE, State.COMPLETING):
                 self._prepare(now)
             else:
@@ -407,34 +406,34 @@ class ClassicGroup:
         if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance
             static = self._roster.static(one.instance_id or "")
             if static is None:
-                return ErrorCode.unknown_member_id
+                return ErrorCode.UNKNOWN_MEMBER_ID
             member_id = static.member_id
         elif member_id not in self._roster.pending:
             error = self._roster.check(member_id, one.instance_id)
-            if error is not ErrorCode.none:
+            if error is not ErrorCode.NONE:
                 return error
         self._remove(member_id)
-        return ErrorCode.none
+        return ErrorCode.NONE
 
     def check_commit(self, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Whether this member may commit offsets now. One that may is alive."""
         if generation < 0 and self.state is State.EMPTY:
-            return ErrorCode.none
+            return ErrorCode.NONE
         if generation < 0 and member_id == UNKNOWN_MEMBER_ID and instance_id is None:
-            return ErrorCode.unknown_member_id  # not a member, and the group has some
+            return ErrorCode.UNKNOWN_MEMBER_ID  # not a member, and the group has some
         error = self._roster.check(member_id, instance_id)
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.NONE:
             return error
         if generation != self.generation:
-            return ErrorCode.illegal_generation
+            return ErrorCode.ILLEGAL_GENERATION
         if self.state is State.COMPLETING:
-            return ErrorCode.rebalance_in_progress
+            return ErrorCode.REBALANCE_IN_PROGRESS
         self._refresh(self.members[member_id], now)
-        return ErrorCode.none
+        return ErrorCode.NONE
 
     def migrate(self) -> None:
         """A consumer group takes its place: whoever waits is to join that."""
-        self.die(ErrorCode.rebalance_in_progress)
+        self.die(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def die(self, error: ErrorCode) -> None:
         """The group is deleted, or its coordinator's term is over: all that wait are told."""
@@ -501,7 +500,7 @@ class ClassicGroup:
         self._roster.set_protocols(member, request.protocols)
         member.session_timeout = request.session_timeout
         member.rebalance_timeout = request.rebalance_timeout
-        self._reply(member.joining, JoinGroupResponse(ErrorCode.rebalance_in_progress, member.member_id))
+        self._reply(member.joining, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.joining = to
 
     def _remove(self, member_id: str) -> None:
@@ -509,8 +508,8 @@ class ClassicGroup:
         member = self._roster.remove(member_id)
         if member is None:
             return
-        self._reply(member.joining, JoinGroupResponse(ErrorCode.unknown_member_id))
-        self._reply(member.syncing, SyncGroupResponse(ErrorCode.unknown_member_id))
+        self._reply(member.joining, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        self._reply(member.syncing, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 

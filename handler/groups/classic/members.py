@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.groups.machine import UNKNOWN_MEMBER_ID, Reply, Token
+from handler.wire.error_code import ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -69,7 +68,7 @@ class SyncGroupResponse(NamedTuple):
 
 def sync_refused(error: ErrorCode) -> SyncGroupResponse:
     """Clients die of COORDINATOR_LOAD_IN_PROGRESS at SyncGroup. The rebalance is lost with what was known before: they join again."""
-    return SyncGroupResponse(ErrorCode.rebalance_in_progress if error is ErrorCode.coordinator_load_in_progress else error)
+    return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
 class Assigned(NamedTuple):

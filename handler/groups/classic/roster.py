@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kio.schema.errors import ErrorCode
-
 from handler.groups.classic.members import Member, Protocols
+from handler.wire.error_code import ErrorCode
 
 
 class Roster:
@@ -58,10 +57,10 @@ class Roster:
         if instance_id is not None:
             known = self._static.get(instance_id)
             if known is None:
-                return ErrorCode.unknown_member_id
+                return ErrorCode.UNKNOWN_MEMBER_ID
             if known != member_id:
-                return ErrorCode.fenced_instance_id
-        return ErrorCode.none if member_id in self.members else ErrorCode.unknown_member_id
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def share_one_of(self, protocols: Protocols) -> bool:
         return any(self._supported.get(name, 0) == len(self.members) for name, _ in protocols)

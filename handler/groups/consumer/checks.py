@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from handler.groups.consumer.members import ConsumerMember, HeartbeatRequest, InvalidRegex, Refusal, Topics
 from handler.groups.records import write_value
 from handler.groups.records.consumer import SubscriptionValue
+from handler.wire.error_code import ErrorCode
 
 # As large as a record may be in Kafka, unless it is told otherwise (message.max.bytes).
 MEMBER_BYTES: Final = 1_000_000
@@ -35,15 +34,15 @@ def updated(before: ConsumerMember | None, request: HeartbeatRequest) -> Subscri
 def check_told(member_id: str, told: SubscriptionValue, topics: Topics) -> None:
     """Whether a member may be what it says."""
     if any(len(text.encode()) > KEY_BYTES for text in (member_id, told.instance_id or "", told.regex or "")):
-        raise Refusal(ErrorCode.invalid_request, f"A member id, instance id or regular expression is longer than {KEY_BYTES} bytes.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"A member id, instance id or regular expression is longer than {KEY_BYTES} bytes.")
     if len(write_value(told)) > MEMBER_BYTES:
-        raise Refusal(ErrorCode.unknown_server_error, f"What member {member_id} subscribes to takes more than {MEMBER_BYTES} bytes.")
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"What member {member_id} subscribes to takes more than {MEMBER_BYTES} bytes.")
     try:
         if told.regex:
             topics.matching(told.regex)
     except InvalidRegex as error:
         text = f"SubscribedTopicRegex `{told.regex}` is not a valid regular expression: {error}."
-        raise Refusal(ErrorCode.invalid_regular_expression, text) from error
+        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, text) from error
 
 
 def check_epoch(member: ConsumerMember, request: HeartbeatRequest) -> None:
@@ -56,7 +55,7 @@ def check_epoch(member: ConsumerMember, request: HeartbeatRequest) -> None:
     if request.epoch > member.epoch or request.epoch != member.current.previous_epoch or not owns_no_more:
         relation = "greater" if request.epoch > member.epoch else "smaller"
         raise Refusal(
-            ErrorCode.fenced_member_epoch,
+            ErrorCode.FENCED_MEMBER_EPOCH,
             f"The consumer group member has a {relation} member epoch ({request.epoch}) than the one known by the group coordinator "
             f"({member.epoch}). The member must abandon all its partitions and rejoin.",
         )
@@ -65,5 +64,5 @@ def check_epoch(member: ConsumerMember, request: HeartbeatRequest) -> None:
 def epoch_error(member: ConsumerMember, epoch: int) -> ErrorCode:
     """Of a commit or a fetch of offsets."""
     if epoch == member.epoch:
-        return ErrorCode.none
-    return ErrorCode.illegal_generation if member.is_classic else ErrorCode.stale_member_epoch
+        return ErrorCode.NONE
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

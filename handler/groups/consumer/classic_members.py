@@ -10,8 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
-from kio.schema.errors import ErrorCode
-
 from handler.errors import ProtocolError
 from handler.groups.classic.members import (
     JoinGroupRequest,
@@ -26,6 +24,7 @@ from handler.groups.consumer.members import NOTHING, ConsumerMember, Downgrade, 
 from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Token
 from handler.groups.records.consumer import Assignment, ClassicValue, SubscriptionValue
 from handler.groups.records.subscription import Subscription, read_subscription, write_parts
+from handler.wire.error_code import ErrorCode
 
 # --- JoinGroup
 
@@ -41,9 +40,9 @@ def join(group: ConsumerGroup, now: Now, request: JoinGroupRequest, to: Token) -
 def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGroupResponse:
     group.check_room(request.member_id)
     if request.protocol_type != CONSUMER_PROTOCOL or not _share_one(group, request.protocols):
-        raise Refusal(ErrorCode.inconsistent_group_protocol, "its protocols are not those of the others")
+        raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "its protocols are not those of the others")
     if request.member_id == UNKNOWN_MEMBER_ID and request.instance_id is None and request.needs_member_id:
-        return JoinGroupResponse(ErrorCode.member_id_required, request.new_member_id)
+        return JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id)
     member_id = request.member_id or request.new_member_id
     before = _who_joins(group, request, member_id)
     subscription = _subscription(request.protocols)
@@ -58,7 +57,7 @@ def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGrou
     group.deadlines.cancel((Due.JOIN, member_id))
     group.deadlines.set((Due.SYNC, member_id), now.clock + request.rebalance_timeout / 1000)
     group.live(member, now)
-    return JoinGroupResponse(ErrorCode.none, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
+    return JoinGroupResponse(ErrorCode.NONE, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
 
 
 def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
@@ -79,7 +78,7 @@ def _subscription(protocols: Protocols) -> Subscription:
     try:
         return read_subscription(protocols[0][1])
     except ProtocolError as error:
-        raise Refusal(ErrorCode.inconsistent_group_protocol, f"its subscription can't be read: {error}") from error
+        raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"its subscription can't be read: {error}") from error
 
 
 def _told(before: ConsumerMember | None, request: JoinGroupRequest, subscription: Subscription) -> SubscriptionValue:
@@ -108,12 +107,12 @@ def sync(group: ConsumerGroup, now: Now, request: SyncGroupRequest, to: Token) -
         _check_protocol(member, request)
         if group.epoch > member.epoch and member.current.state != Step.UNREVOKED:
             _expect_to_join(group, now, member)
-            raise Refusal(ErrorCode.rebalance_in_progress, "the group has a new epoch")
+            raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the group has a new epoch")
         group.deadlines.cancel((Due.SYNC, member.member_id))
         group.live(member, now)
         version = read_subscription(_protocols(member)[0][1]).version
         answer = SyncGroupResponse(
-            ErrorCode.none, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version)
+            ErrorCode.NONE, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version)
         )
     except Refusal as refused:
         answer = SyncGroupResponse(refused.error)
@@ -127,9 +126,9 @@ def heartbeat(group: ConsumerGroup, now: Now, member_id: str, instance_id: str |
         return refused.error
     group.live(member, now)
     if group.epoch <= member.epoch and member.current.state != Step.UNREVOKED and not _may_have_more(group, member):
-        return ErrorCode.none
+        return ErrorCode.NONE
     _expect_to_join(group, now, member)
-    return ErrorCode.rebalance_in_progress
+    return ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def leave(group: ConsumerGroup, leaving: Iterable[MemberIdentity]) -> list[ErrorCode]:
@@ -139,7 +138,7 @@ def leave(group: ConsumerGroup, leaving: Iterable[MemberIdentity]) -> list[Error
         try:
             member = _who_leaves(group, one)
             gone[member.member_id] = member
-            errors.append(ErrorCode.none)
+            errors.append(ErrorCode.NONE)
         except Refusal as refused:
             errors.append(refused.error)
     if gone:
@@ -154,16 +153,16 @@ def _who_leaves(group: ConsumerGroup, one: MemberIdentity) -> ConsumerMember:
     # An administrator removes a static member by its instance.
     member = group.members.get(one.member_id) if one.instance_id is None else group.static_member(one.instance_id)
     if member is None:
-        raise Refusal(ErrorCode.unknown_member_id, "no such member")
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "no such member")
     return member
 
 
 def _classic(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
     member = group.members.get(member_id) if instance_id is None else group.check_static(member_id, instance_id)
     if member is None or not member.is_classic:
-        raise Refusal(ErrorCode.unknown_member_id, "not a member of the classic protocol")
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "not a member of the classic protocol")
     if member.epoch != generation:
-        raise Refusal(ErrorCode.illegal_generation, f"its generation is {member.epoch}")
+        raise Refusal(ErrorCode.ILLEGAL_GENERATION, f"its generation is {member.epoch}")
     return member
 
 
@@ -174,7 +173,7 @@ def _protocols(member: ConsumerMember) -> Protocols:
 
 def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
     if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (None, _protocols(member)[0][0]):
-        raise Refusal(ErrorCode.inconsistent_group_protocol, "it joined by another protocol")
+        raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "it joined by another protocol")
 
 
 def _expect_to_join(group: ConsumerGroup, now: Now, member: ConsumerMember) -> None:

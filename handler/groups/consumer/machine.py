@@ -15,8 +15,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from handler.groups.consumer.checks import check_epoch, check_told, epoch_error, updated
 from handler.groups.consumer.group_state import GroupState
 from handler.groups.consumer.members import (
@@ -40,6 +38,7 @@ from handler.groups.deadlines import Deadlines
 from handler.groups.machine import CONSUMER_PROTOCOL, Now, Token
 from handler.groups.records import Key, Record, Value
 from handler.groups.records.consumer import Assignment, SubscriptionValue
+from handler.wire.error_code import ErrorCode
 
 # A member that waits for partitions of others is asked to come again so much sooner. The more wait, the less soon.
 WAITING_INTERVAL: Final = 500
@@ -186,7 +185,7 @@ class ConsumerGroup:
         self.live(member, now)
         shown = before is not None and before.current.assigned == member.current.assigned and not request.is_full
         return HeartbeatResponse(
-            ErrorCode.none, None, member.member_id, member.epoch, self._interval(now, member), None if shown else member.current.assigned
+            ErrorCode.NONE, None, member.member_id, member.epoch, self._interval(now, member), None if shown else member.current.assigned
         )
 
     def _interval(self, now: Now, member: ConsumerMember) -> int:
@@ -211,7 +210,7 @@ class ConsumerGroup:
             and same.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
         ):
             text = f"The instance id {request.instance_id} is owned by member {same.member_id}."
-            raise Refusal(ErrorCode.unreleased_instance_id, text)
+            raise Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, text)
         return same or self.members.get(request.member_id)
 
     def _known(self, request: HeartbeatRequest) -> ConsumerMember:
@@ -219,7 +218,7 @@ class ConsumerGroup:
             return self.check_static(request.member_id, request.instance_id)
         known = self.members.get(request.member_id)
         if known is None:
-            raise Refusal(ErrorCode.unknown_member_id, f"Member {request.member_id} is not a member of group {self.group_id}.")
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {self.group_id}.")
         return known
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
@@ -229,15 +228,15 @@ class ConsumerGroup:
     def check_static(self, member_id: str, instance_id: str) -> ConsumerMember:
         known = self.static_member(instance_id)
         if known is None:
-            raise Refusal(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
         if known.member_id != member_id:
-            raise Refusal(ErrorCode.fenced_instance_id, f"Instance id {instance_id} belongs to member {known.member_id}.")
+            raise Refusal(ErrorCode.FENCED_INSTANCE_ID, f"Instance id {instance_id} belongs to member {known.member_id}.")
         return known
 
     def check_room(self, member_id: str) -> None:
         if len(self.members) >= self.max_size and member_id not in self.members:
             text = f"The consumer group has reached its maximum capacity of {self.max_size} members."
-            raise Refusal(ErrorCode.group_max_size_reached, text)
+            raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
 
     def check(self, before: ConsumerMember | None, member_id: str, told: SubscriptionValue) -> None:
         if before is None or before.member_id != member_id or before.told != told:
@@ -322,7 +321,7 @@ class ConsumerGroup:
                 )
             else:
                 self.remove([known])
-            answer = HeartbeatResponse(ErrorCode.none, None, request.member_id, request.epoch)
+            answer = HeartbeatResponse(ErrorCode.NONE, None, request.member_id, request.epoch)
         except Refusal as refused:
             answer = HeartbeatResponse(refused.error, str(refused))
         self.flush(to, answer)
@@ -389,19 +388,19 @@ class ConsumerGroup:
     def check_commit(self, member_id: str, epoch: int, *, knows_epochs: bool) -> ErrorCode:
         """`knows_epochs`: the version of the request has a member epoch where there was a generation."""
         if epoch < 0 and not self.members:
-            return ErrorCode.none
+            return ErrorCode.NONE
         member = self.members.get(member_id)
         if member is None:
-            return ErrorCode.unknown_member_id
+            return ErrorCode.UNKNOWN_MEMBER_ID
         if not member.is_classic and not knows_epochs:
-            return ErrorCode.unsupported_version
+            return ErrorCode.UNSUPPORTED_VERSION
         return epoch_error(member, epoch)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         if member_id is None and epoch < 0:
-            return ErrorCode.none
+            return ErrorCode.NONE
         member = self.members.get(member_id or "")
-        return ErrorCode.unknown_member_id if member is None else epoch_error(member, epoch)
+        return ErrorCode.UNKNOWN_MEMBER_ID if member is None else epoch_error(member, epoch)
 
 
 def _farewell(member: ConsumerMember, due: Due) -> str:

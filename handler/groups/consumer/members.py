@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from handler.groups.machine import Token
 from handler.groups.records import Record
 from handler.groups.records.consumer import Assignment, CurrentValue, SubscriptionValue
+from handler.wire.error_code import ErrorCode
 
 JOIN_GROUP_MEMBER_EPOCH: Final = 0
 LEAVE_GROUP_MEMBER_EPOCH: Final = -1

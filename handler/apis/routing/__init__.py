@@ -1,0 +1,1 @@
+"""Where a request is handled: here, or by the sidecar that coordinates its group."""

@@ -1,0 +1,107 @@
+"""Requests about one group: handled here, or by the sidecar that coordinates the group.
+
+Clients are told the coordinator's own address where they can reach it. Else, and while they have not
+heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from typing import Protocol, TypeVar
+
+from handler.apis.api import Call, Response, Services
+from handler.apis.topics import learn
+from handler.coordination.directory import Leader
+from handler.coordination.errors import NotLeading
+from handler.fleet.peers import PeerUnavailable
+from handler.telemetry import metrics
+from handler.topics.names import TopicName
+from handler.wire.error_code import ErrorCode
+
+log = logging.getLogger(__name__)
+
+
+class AboutGroup(Protocol):
+    group_id: str
+
+
+G = TypeVar("G", bound=AboutGroup)
+Handler = Callable[[Services, Call, G], Awaitable[Response]]
+Refuse = Callable[[Call, G, ErrorCode], Response]
+UnknownTopics = Callable[[Services, G], Sequence[TopicName | uuid.UUID]]
+
+
+def to_coordinator(handle: Handler[G], refuse: Refuse[G]) -> Handler[G]:
+    """A handler of requests about one group, wherever that group is coordinated. It may raise NotLeading."""
+
+    @wraps(handle)
+    async def routed(services: Services, call: Call, request: G) -> Response:
+        try:
+            if _is_here(services, call, request.group_id):
+                return await handle(services, call, request)
+            return await _elsewhere(services, call, request, handle)
+        except NotLeading as refused:
+            return refuse(call, request, refused.error)
+
+    return routed
+
+
+def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
+    return ()
+
+
+def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: UnknownTopics[G] = _no_topics) -> Handler[G]:
+    """The same for requests of which one client's do not overtake each other, whichever way they take.
+
+    `unknown`: what has to be looked up of topics before the coordinator handles the request.
+    """
+
+    @wraps(handle)
+    async def routed(services: Services, call: Call, request: G) -> Response:
+        subject = call.client, request.group_id
+        try:
+            if not _is_here(services, call, request.group_id):
+                async with services.in_turn.turn(subject):
+                    return await _elsewhere(services, call, request, handle)
+            if services.in_turn.waiting(subject) or unknown(services, request):
+                async with services.in_turn.turn(subject):
+                    await learn(services, unknown(services, request))
+            return await handle(services, call, request)
+        except NotLeading as refused:
+            return refuse(call, request, refused.error)
+
+    return routed
+
+
+def _is_here(services: Services, call: Call, group_id: str) -> bool:
+    return call.forwarded or not group_id or services.groups.leads(group_id)
+
+
+async def _elsewhere(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
+    leader = await services.groups.leader(request.group_id)
+    if leader is None:
+        return await handle(services, call, request)
+    return await forward(services, call, leader, bytes(call.frame))
+
+
+async def forward(services: Services, call: Call, leader: Leader, frame: bytes) -> bytes:
+    """The answer of another sidecar; NotLeading where it can't be asked."""
+    if not leader.control:
+        log.warning("a group is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
+        raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    try:
+        answer = await services.peers.forward(leader.control, leader.name, frame, call.client.peer)
+        metrics.FORWARDED.labels("answered").inc()
+        return answer
+    except PeerUnavailable as error:
+        metrics.FORWARDED.labels("failed").inc()
+        log.info("a request could not be passed on: %s", error)
+        raise NotLeading(ErrorCode.NOT_COORDINATOR) from error
+
+
+def client_host(call: Call) -> str:
+    """As Kafka writes it, an address behind a slash."""
+    return "/" + call.client.peer.rpartition(":")[0]

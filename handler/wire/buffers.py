@@ -1,0 +1,338 @@
+"""The primitive types of Kafka's protocol, read with their bounds checked and written.
+
+`Reader` and `Writer` are for the versions before KIP-482, `FlexibleReader` and `FlexibleWriter` for those since: there
+lengths are varints and each struct ends with tagged fields. A message's code is the same for both.
+
+No length is believed: memory is taken only for what the buffer has. What can't be read is a ProtocolError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from handler.errors import ProtocolError
+from handler.wire.varint import read_varint, unsigned_varint
+
+T = TypeVar("T")
+R = TypeVar("R", bound="Reader")
+
+# Every element becomes an object and work, however few its bytes; no honest request is near this.
+MAX_ELEMENTS: Final = 50_000
+# As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
+MAX_STRING: Final = 32_767
+
+_INT8: Final = Struct(">b")
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_INT64: Final = Struct(">q")
+_ZEROS: Final = bytes(16)
+
+
+class Reader:
+    """From `at` on; moves forward as it reads. What ends too early is a struct.error or an IndexError: see `Message.read`."""
+
+    __slots__ = ("at", "data", "end")
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.at = 0
+        self.end = len(data)
+
+    # --- of fixed size
+
+    def unpack(self, layout: Struct) -> tuple[Any, ...]:
+        """Several values at once."""
+        at = self.at
+        self.at = at + layout.size
+        return layout.unpack_from(self.data, at)
+
+    def bool_(self) -> bool:
+        return self.int8() != 0
+
+    def int8(self) -> int:
+        at = self.at
+        self.at = at + 1
+        return _INT8.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
+
+    def int16(self) -> int:
+        at = self.at
+        self.at = at + 2
+        return _INT16.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
+
+    def int32(self) -> int:
+        at = self.at
+        self.at = at + 4
+        return _INT32.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
+
+    def int64(self) -> int:
+        at = self.at
+        self.at = at + 8
+        return _INT64.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
+
+    def uuid(self) -> UUID | None:
+        raw = self._take(16)
+        return None if raw == _ZEROS else UUID(bytes=raw)
+
+    # --- with a length
+
+    def nullable_string(self) -> str | None:
+        return self._text(self.int16())
+
+    def string(self) -> str:
+        return _given(self.nullable_string())
+
+    def nullable_bytes(self) -> bytes | None:
+        size = self._size()
+        return None if size < 0 else self._take(size)
+
+    def bytes_(self) -> bytes:
+        return _given(self.nullable_bytes())
+
+    def records(self) -> Sequence[bytes] | None:
+        whole = self.nullable_bytes()
+        return None if whole is None else (whole,)
+
+    # --- arrays
+
+    def nullable_array(self: R, element: Callable[[R, int], T], version: int) -> list[T] | None:
+        count = self._count()
+        return None if count < 0 else [element(self, version) for _ in range(count)]
+
+    def array(self: R, element: Callable[[R, int], T], version: int) -> list[T]:
+        return _given(self.nullable_array(element, version))
+
+    def nullable_string_array(self) -> list[str] | None:
+        count = self._count()
+        return None if count < 0 else [self.string() for _ in range(count)]
+
+    def string_array(self) -> list[str]:
+        return _given(self.nullable_string_array())
+
+    def nullable_int32_array(self) -> list[int] | None:
+        count = self._size()
+        if count < 0:
+            return None
+        at = self.at
+        self._advance(4 * count)
+        return list(struct.unpack_from(f">{count}i", self.data, at))
+
+    def int32_array(self) -> list[int]:
+        return _given(self.nullable_int32_array())
+
+    # --- structs
+
+    def nullable_struct(self: R, element: Callable[[R, int], T], version: int) -> T | None:
+        """A struct that may be null has a byte before it (KIP-893)."""
+        return element(self, version) if self.int8() == 1 else None
+
+    def tagged_fields(self) -> Sequence[tuple[int, FlexibleReader]]:
+        """The end of a struct: tags, each with what it holds. There are none before KIP-482."""
+        return ()
+
+    # --- how lengths are written
+
+    def _size(self) -> int:
+        return self.int32()
+
+    def _count(self) -> int:
+        count = self._size()
+        if count > self.end - self.at:
+            raise ProtocolError(f"an array of {count} elements in {self.end - self.at} bytes")
+        if count > MAX_ELEMENTS:
+            raise ProtocolError(f"an array of {count} elements: no more than {MAX_ELEMENTS} are taken in one request")
+        return count
+
+    def _text(self, size: int) -> str | None:
+        if size < 0:
+            return None
+        if size > MAX_STRING:
+            raise ProtocolError(f"a string of {size} bytes: no more than {MAX_STRING} are taken")
+        at = self.at
+        self._advance(size)
+        return str(self.data[at : at + size], "utf-8")
+
+    def _take(self, size: int) -> bytes:
+        at = self.at
+        self._advance(size)
+        return bytes(self.data[at : at + size])
+
+    def _advance(self, size: int) -> None:
+        at = self.at + size
+        if at > self.end:
+            raise ProtocolError(f"the message ends {at - self.end} bytes before a value of {size} bytes does")
+        self.at = at
+
+
+class FlexibleReader(Reader):
+    __slots__ = ()
+
+    def nullable_string(self) -> str | None:
+        return self._text(self._size())
+
+    def tagged_fields(self) -> Sequence[tuple[int, FlexibleReader]]:
+        """A message leaves those alone that it does not know (KIP-482)."""
+        count = self._size() + 1
+        if not count:
+            return ()
+        fields = []
+        for _ in range(count):
+            tag, size = self._size() + 1, self._size() + 1
+            at = self.at
+            self._advance(size)
+            fields.append((tag, FlexibleReader(self.data[at : at + size])))
+        return fields
+
+    def _size(self) -> int:
+        """A varint: the size and one, so that 0 is null."""
+        byte = self.data[self.at]
+        if byte < 0x80:
+            self.at += 1
+            return byte - 1
+        value, self.at = read_varint(self.data, self.at)
+        return value - 1
+
+
+def _given(value: T | None) -> T:
+    if value is None:
+        raise ProtocolError("a value is null that must not be")
+    return value
+
+
+class Writer:
+    """Appends to `out`."""
+
+    __slots__ = ("out",)
+
+    def __init__(self, out: bytearray) -> None:
+        self.out = out
+
+    # --- of fixed size
+
+    def bool_(self, value: bool) -> None:
+        self.out.append(value)
+
+    def int8(self, value: int) -> None:
+        self.out += _INT8.pack(value)
+
+    def int16(self, value: int) -> None:
+        self.out += _INT16.pack(value)
+
+    def int32(self, value: int) -> None:
+        self.out += _INT32.pack(value)
+
+    def int64(self, value: int) -> None:
+        self.out += _INT64.pack(value)
+
+    def uuid(self, value: UUID | None) -> None:
+        self.out += _ZEROS if value is None else value.bytes
+
+    # --- with a length
+
+    def string(self, value: str) -> None:
+        data = value.encode()
+        self._string_size(len(data))
+        self.out += data
+
+    def nullable_string(self, value: str | None) -> None:
+        if value is None:
+            self._string_size(-1)
+        else:
+            self.string(value)
+
+    def bytes_(self, value: bytes) -> None:
+        self._size(len(value))
+        self.out += value
+
+    def nullable_bytes(self, value: bytes | None) -> None:
+        if value is None:
+            self._size(-1)
+        else:
+            self.bytes_(value)
+
+    def records(self, parts: Sequence[bytes] | None) -> None:
+        """Record batches, which are copied once, into the message."""
+        if parts is None:
+            self._size(-1)
+            return
+        self._size(sum(map(len, parts)))
+        for part in parts:
+            self.out += part
+
+    # --- arrays
+
+    def nullable_array(self, values: Sequence[Any] | None, version: int) -> None:
+        if values is None:
+            self._size(-1)
+        else:
+            self.array(values, version)
+
+    def array(self, values: Sequence[Any], version: int) -> None:
+        self._size(len(values))
+        for value in values:
+            value.encode(self, version)
+
+    def nullable_string_array(self, values: Sequence[str] | None) -> None:
+        if values is None:
+            self._size(-1)
+        else:
+            self.string_array(values)
+
+    def string_array(self, values: Sequence[str]) -> None:
+        self._size(len(values))
+        for value in values:
+            self.string(value)
+
+    def nullable_int32_array(self, values: Sequence[int] | None) -> None:
+        if values is None:
+            self._size(-1)
+        else:
+            self.int32_array(values)
+
+    def int32_array(self, values: Sequence[int]) -> None:
+        self._size(len(values))
+        self.out += struct.pack(f">{len(values)}i", *values)
+
+    # --- structs
+
+    def nullable_struct(self, value: Any, version: int) -> None:
+        self.int8(-1 if value is None else 1)
+        if value is not None:
+            value.encode(self, version)
+
+    def tagged_fields(self, fields: dict[int, FlexibleWriter] | None = None) -> None:
+        """The end of a struct; tags in ascending order."""
+
+    # --- how lengths are written
+
+    def _string_size(self, size: int) -> None:
+        self.int16(size)
+
+    def _size(self, size: int) -> None:
+        self.int32(size)
+
+
+class FlexibleWriter(Writer):
+    __slots__ = ()
+
+    def _size(self, size: int) -> None:
+        if size < 0x7F:
+            self.out.append(size + 1)
+        else:
+            unsigned_varint(self.out, size + 1)
+
+    def _string_size(self, size: int) -> None:
+        self._size(size)
+
+    def tagged_fields(self, fields: dict[int, FlexibleWriter] | None = None) -> None:
+        if not fields:
+            self.out.append(0)
+            return
+        unsigned_varint(self.out, len(fields))
+        for tag, content in fields.items():
+            unsigned_varint(self.out, tag)
+            unsigned_varint(self.out, len(content.out))
+            self.out += content.out

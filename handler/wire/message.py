@@ -1,0 +1,56 @@
+"""What all messages and their parts have in common."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, ClassVar, Self
+
+from handler.errors import ProtocolError
+from handler.wire.buffers import FlexibleReader, FlexibleWriter, Reader, Writer
+
+
+class Struct:
+    """A message, or a part of one."""
+
+    __slots__ = ()
+
+    @classmethod
+    def decode(cls, reader: Reader, version: int) -> Self:
+        raise NotImplementedError
+
+    def encode(self, writer: Writer, version: int) -> None:
+        raise NotImplementedError
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        names = (name for kind in reversed(type(self).__mro__) for name in getattr(kind, "__slots__", ()))
+        return [(name, getattr(self, name)) for name in names]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._fields() == other._fields()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields())})"
+
+
+class Message(Struct):
+    __slots__ = ()
+
+    KEY: ClassVar[int]
+    FLEXIBLE_SINCE: ClassVar[int]
+
+    @classmethod
+    def is_flexible(cls, version: int) -> bool:
+        return version >= cls.FLEXIBLE_SINCE
+
+    @classmethod
+    def read(cls, version: int, body: memoryview) -> Self:
+        """The message at the beginning of `body`; ProtocolError for anything that is not one."""
+        try:
+            return cls.decode(FlexibleReader(body) if version >= cls.FLEXIBLE_SINCE else Reader(body), version)
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise ProtocolError(f"a {cls.__name__} of version {version} can't be read: {error}") from error
+
+    def write(self, version: int, out: bytearray) -> None:
+        self.encode(FlexibleWriter(out) if version >= self.FLEXIBLE_SINCE else Writer(out), version)
