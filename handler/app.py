@@ -24,8 +24,8 @@ from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer, Overloaded
 from handler.groups.records import OffsetKey, OffsetValue
-from handler.groups.service import GroupService
-from handler.mirror.mirror import Mirror
+from handler.groups.service import group_runtime
+from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.partition import PartitionLimits
 from handler.partition.store import WRITER_PREFIX, PulsarLog
 from handler.partition.table import PartitionTable
@@ -82,19 +82,16 @@ class Sidecar:
         self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
-        mirror = Mirror(
-            config.groups.mirror,
-            self.admin,
-            lambda topic: PulsarLog(self.client, self.admin, topic, writer_name),
-            self.partitions.get,
-            catalog.topic_id,
-        )
+        topics = PulsarTopics(client=self.client, admin=self.admin, writer_name=writer_name, partitions=self.partitions, catalog=catalog)
+        mirror = Mirror(config.groups.mirror, self.admin, topics)
         self.services = Services(
             config=config.kafka,
             catalog=catalog,
             partitions=self.partitions,
             sessions=FetchSessions(),
-            groups=GroupService(self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names)),
+            groups=group_runtime(
+                self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names), loop.time
+            ),
             peers=Peers(loop.time),
             mirror=mirror,
             in_turn=InTurn(),

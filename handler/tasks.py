@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterable
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -143,6 +143,21 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
     """What `work` returns; TimeoutError, and its end, after so many seconds."""
     async with asyncio.timeout(seconds):
         return await work
+
+
+async def pause(seconds: float) -> None:
+    if seconds > 0:
+        await asyncio.sleep(seconds)
+
+
+async def gathered(works: Iterable[Awaitable[T]]) -> list[T]:
+    """What they return, in their order; they go on side by side."""
+    return await asyncio.gather(*works)
+
+
+async def in_a_thread(work: Callable[[], T]) -> T:
+    """For what would hold the loop for long, and does not have the interpreter's lock meanwhile."""
+    return await asyncio.to_thread(work)
 
 
 class Pending(Generic[T]):

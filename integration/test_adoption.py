@@ -11,7 +11,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler.groups.records import GroupKey, GroupValue, OffsetKey, OffsetValue, Record, partition_of, write_key, write_value
+from handler.coordination.shards import shard_of
+from handler.groups.records import GroupKey, GroupValue, OffsetKey, OffsetValue, Record, write_key, write_value
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.messages import write_batch
 from integration.conftest import Cluster
@@ -57,7 +58,7 @@ async def _write_as_kop(url: str, namespace: str, topic: str) -> None:
     client = PulsarClient(url)
     stored_name = f"persistent://public/default/{topic}"
     for group in GROUPS:
-        partition = f"persistent://{namespace}/__consumer_offsets-partition-{partition_of(group, PARTITIONS)}"
+        partition = f"persistent://{namespace}/__consumer_offsets-partition-{shard_of(group, PARTITIONS)}"
         receipts = _Receipts()
         producer = await client.producer(partition, f"kop-{group}", receipts)
         now = int(time.time() * 1000)
@@ -109,7 +110,7 @@ def test_groups_of_kafka_on_pulsar_go_on_where_they_were(cluster: Cluster, topic
     admin.delete_consumer_groups(["orders"])["orders"].result(30)
     assert first.stop() == 0
     for group in GROUPS:
-        _compact(cluster.admin_url, f"{namespace}/__consumer_offsets-partition-{partition_of(group, PARTITIONS)}")
+        _compact(cluster.admin_url, f"{namespace}/__consumer_offsets-partition-{shard_of(group, PARTITIONS)}")
     second = sidecar("second")
     second.start()
     for group in GROUPS[1:]:

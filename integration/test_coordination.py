@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination import balance
 from handler.coordination.term import Phase
-from handler.groups.service import GroupService
+from handler.groups.service import GroupRuntime, group_runtime
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.telemetry import metrics
@@ -270,31 +270,31 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
     config = GroupsConfig(namespace="public/balanced")
     catalog = Catalog(admin, TopicNames("public/default", config.namespace), asyncio.get_running_loop().time)
 
-    def sidecar(node: int) -> GroupService:
+    def sidecar(node: int) -> GroupRuntime:
         kafka = KafkaConfig(advertised=f"127.0.0.1:{node}", node_id=node)
-        return GroupService(client, admin, config, kafka, catalog, lambda key, value: None)
+        return group_runtime(client, admin, config, kafka, catalog, lambda key, value: None, asyncio.get_running_loop().time)
 
-    def leads(service: GroupService) -> int:
-        return sum(shard.term.phase is Phase.LEADING for shard in service.coordinator.shards)
+    def leads(runtime: GroupRuntime) -> int:
+        return sum(shard.term.phase is Phase.LEADING for shard in runtime.coordinator.shards)
 
     async def until(shares: list[int]) -> None:
         async with asyncio.timeout(60):
-            while [leads(service) for service in services] != shares:  # noqa: ASYNC110 - it is told to nobody
+            while [leads(runtime) for runtime in runtimes] != shares:  # noqa: ASYNC110 - it is told to nobody
                 await asyncio.sleep(0.1)
 
-    services = [sidecar(1)]
-    await services[0].stand()
+    runtimes = [sidecar(1)]
+    await runtimes[0].stand()
     await until([8])
-    services.append(sidecar(2))
-    await services[1].stand()
+    runtimes.append(sidecar(2))
+    await runtimes[1].stand()
     terms_lost = metrics.TERMS_LOST._value.get()
     for _ in range(20):
         await asyncio.sleep(0.1)
-        assert [leads(service) for service in services] == [8, 0], "a newcomer takes nothing over"
+        assert [leads(runtime) for runtime in runtimes] == [8, 0], "a newcomer takes nothing over"
     await until([4, 4])
     assert metrics.TERMS_LOST._value.get() == terms_lost
-    await services.pop(0).close()
+    await runtimes.pop(0).close()
     await until([8])
-    await services[0].close()
+    await runtimes[0].close()
     await client.close()
     await admin.close()

@@ -41,7 +41,7 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> Coor
     error = _refused(key_type, key)
     if error is ErrorCode.NONE:
         try:
-            node = await in_time(call, services.groups.find(key, services.node_address(call.client)), None)
+            node = await in_time(call, services.groups.leaders.find(key, services.node_address(call.client)), None)
             if node is not None:
                 return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
             error = LATE_COORDINATOR

@@ -16,7 +16,7 @@ from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
-from handler.groups.service import GroupService
+from handler.groups.service import GroupRuntime
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
@@ -63,7 +63,7 @@ class Services:
     catalog: Catalog
     partitions: PartitionTable
     sessions: FetchSessions
-    groups: GroupService
+    groups: GroupRuntime
     peers: Peers
     mirror: Mirror
     in_turn: InTurn[tuple[Client, str]]  # requests of a client about a group

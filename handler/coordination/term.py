@@ -60,6 +60,11 @@ class TermState(Protocol[RecordOf]):
         """A record of this term is in the log."""
         ...
 
+    @property
+    def live_records(self) -> int:
+        """About so many records of the log count."""
+        ...
+
     def ended(self) -> None:
         """Forget everything. Whoever waits asks again, where the next leader is."""
         ...
@@ -174,6 +179,10 @@ class Term(Generic[R]):
             raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if self.phase is Phase.WAITING:
             raise NotLeading(ErrorCode.NOT_COORDINATOR)
+
+    @property
+    def live_records(self) -> int:
+        return self._state.live_records
 
     @property
     def under_way(self) -> Iterator[R]:

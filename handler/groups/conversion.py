@@ -8,6 +8,7 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import HeartbeatRequest
 from handler.groups.consumer.migration import CannotMigrate, to_consumer
+from handler.groups.effects import tell
 from handler.groups.records import GroupKey, Record
 from handler.groups.shard import Shard
 
@@ -30,7 +31,7 @@ def consumer_group(shard: Shard, group_id: str, newcomer: HeartbeatRequest) -> C
     to_consumer(group, fresh, shard.now())
     fresh.check_room(newcomer.member_id)
     group.migrate()
-    shard.effects.tell(group)
+    tell(group)
     log.info("group %s becomes a consumer group", group_id)
     shard.replace(fresh, [*fresh.group_state.take_records(), Record(GroupKey(group_id), None)])
     return fresh

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
+from handler.coordination.shards import Shards
 from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
 from handler.groups.awaiting_topics import RequestsAwaitingTopics
@@ -27,18 +28,24 @@ from handler.groups.conversion import classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
-from handler.groups.records import OffsetKey, OffsetValue, Record, partition_of
+from handler.groups.records import OffsetKey, OffsetValue, Record
 from handler.groups.shard import Offsets, Shard, Surroundings, TopicPartition
 from handler.groups.topics_image import TopicsImage
-from handler.tasks import within
+from handler.pulsar.errors import PulsarError
+from handler.tasks import KeptAlive, every, pause, within
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
+limited = RateLimitedLog(log)
 
-# Whoever did not come to count the seconds for so long was stopped, and others may have taken its place.
-STALLED_SECONDS: Final = 10.0
+# offsets.retention.check.interval.ms.
 EXPIRY_SECONDS: Final = 600.0
+# Members hear of a topic's new partitions by this much later; Kafka's brokers are told by their controller.
+REFRESH_SECONDS: Final = 10.0
+# Of many topics so many a second are looked at, so that the admin API has time for others.
+REFRESHED_PER_SECOND: Final = 50
 
 OnCommitted = Callable[[OffsetKey, OffsetValue], None]  # told of every commit that is stored
 
@@ -74,69 +81,55 @@ class Coordinator:
         on_committed: OnCommitted,
         awake_clock: Callable[[], float] | None = None,
     ) -> None:
-        self.shards: list[Shard] = []
+        self.shards: Shards[Shard] = Shards(lambda: now().clock, awake_clock)
         self.topics = topics
         self.awaiting_topics = RequestsAwaitingTopics(topics)
         self._around = Surroundings(
-            config=config, now=now, topic_name=topic_name, topics=topics, may_act=self._is_awake, on_committed=on_committed
+            config=config, now=now, topic_name=topic_name, topics=topics, may_act=self.shards.is_awake, on_committed=on_committed
         )
         self._config = config
         self._now = now
         self._topic_name = topic_name
-        # Also counts while the machine sleeps, where there is such a clock.
-        self._awake_clock = awake_clock or (lambda: now().clock)
-        self._beat_at = self._awake_clock()
         self._expiring = -1  # the shard that was looked at last
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumers = Consumers(self.leading, self.awaiting_topics, now)
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
-        self.shards = [Shard(name, open_log, self._around) for name, open_log in logs]
-        self._beat_at = self._awake_clock()
-
-    # --- whose group it is
-
-    def shard_of(self, group_id: str) -> Shard:
-        if not self.shards:
-            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self.shards[partition_of(group_id, len(self.shards))]
+        self.shards.begin([Shard(name, open_log, self._around) for name, open_log in logs])
 
     def leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
+        """The shard of a group, if it is led here."""
         if (not group_id and not may_be_empty) or len(group_id.encode()) > KEY_BYTES:
             raise NotLeading(ErrorCode.INVALID_GROUP_ID)
-        self._is_awake()
-        shard = self.shard_of(group_id)
-        shard.term.check_leading()
-        return shard
-
-    def _is_awake(self) -> bool:
-        """False if this process stood still: what it believes to lead another may lead by now, so it leads nothing."""
-        stood = self._awake_clock() - self._beat_at
-        if stood <= STALLED_SECONDS:
-            return True
-        log.warning("this process stood still for %.0f s: all groups are loaded again", stood)
-        self._beat_at = self._awake_clock()
-        for shard in self.shards:
-            shard.term.restart("the process stood still")
-        return False
+        return self.shards.leading(group_id)
 
     def beat(self) -> None:
         """Once a second."""
-        self._is_awake()
-        now = self._now()
-        self._beat_at = self._awake_clock()
-        for shard in self.shards:
-            shard.term.give_up_on_silence(now.clock)
-        leading = [shard for shard in self.shards if shard.term.phase is Phase.LEADING]
+        self.shards.beat()
+        leading = self.shards.all_leading
         metrics.GROUP_SHARDS.set(len(leading))
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
         metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
-        if self.shards and now.clock >= self._expire_at:
+        now = self._now().clock
+        if self.shards and now >= self._expire_at:
             # One shard at a time: there may be many offsets.
-            self._expire_at = now.clock + EXPIRY_SECONDS / len(self.shards)
+            self._expire_at = now + EXPIRY_SECONDS / len(self.shards)
             self._expiring = (self._expiring + 1) % len(self.shards)
             self._expire(self.shards[self._expiring])
+
+    def tasks(self) -> Sequence[KeptAlive]:
+        return (every(REFRESH_SECONDS, "group_topics", self._refresh_topics),)
+
+    async def _refresh_topics(self) -> None:
+        """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
+        needs = self.consumers.needed(self.shards)
+        try:
+            await self.topics.refresh(lambda: self.consumers.needed(self.shards))
+        except PulsarError as error:
+            limited.info("the topics of consumer groups can't be looked at now: %s", error)
+        self.consumers.refresh(self.shards)
+        await pause(len(needs.names) / REFRESHED_PER_SECOND - REFRESH_SECONDS)
 
     # --- members
 

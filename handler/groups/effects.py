@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Final, Protocol
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Term
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Assigned, JoinGroupResponse, Replaced, State, Store
+from handler.groups.classic.members import Assigned, Replaced, Store
 from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, Write
@@ -27,6 +26,7 @@ log = logging.getLogger(__name__)
 OVERSIZED: Final = 1_000  # so many are remembered; each may end a term once
 
 Group = ClassicGroup | ConsumerGroup
+Effect = Reply | Store | Write | Downgrade
 
 
 class Home(Protocol):
@@ -37,105 +37,98 @@ class Home(Protocol):
     term: Term[Record]
     now: Callable[[], Now]
 
-    def run(self, group: Group) -> None: ...
+    def assignment_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None: ...
     def replace(self, group: Group, records: Sequence[Record]) -> None: ...
     def new_group(self, group_id: str) -> ClassicGroup: ...
     def allows(self, direction: str) -> bool: ...
 
 
-class Effects:
-    def __init__(self, shard: Home) -> None:
-        self._shard = shard
+def carry_out(shard: Home, group: Group, effect: Effect) -> Group | None:
+    """The group that has more to be carried out because of this, if one has."""
+    match effect:
+        case Reply(to, answer):
+            to.complete(answer)
+        case Store() if isinstance(group, ClassicGroup):
+            return _store(shard, group, effect)
+        case Write():
+            _write(shard, group, effect)
+        case Downgrade(rebalance) if isinstance(group, ConsumerGroup):
+            return _downgrade(shard, group, rebalance)
+    return None
 
-    def carry_out(self, group: Group) -> None:
-        for effect in group.take_effects():
-            match effect:
-                case Reply(to, answer):
-                    to.complete(answer)
-                case Store() if isinstance(group, ClassicGroup):
-                    self._store(group, effect)
-                case Write():
-                    self._write(group, effect)
-                case Downgrade(rebalance) if isinstance(group, ConsumerGroup):
-                    self._downgrade(group, rebalance)
 
-    # --- classic groups
+def tell(group: ClassicGroup) -> None:
+    """Only what it has to tell: it is no more."""
+    for effect in group.take_effects():
+        if isinstance(effect, Reply):
+            effect.to.complete(effect.answer)
 
-    def tell(self, group: ClassicGroup) -> None:
-        """Only what it has to tell: it is no more."""
-        for effect in group.take_effects():
-            if isinstance(effect, Reply):
-                effect.to.complete(effect.answer)
 
-    def _store(self, group: ClassicGroup, effect: Store) -> None:
-        record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
-        if not self._shard.term.fits(record):
-            log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
-            group.too_large(self._shard.now(), effect.then)
-            self._shard.run(group)
-        else:
-            self._shard.term.store([record], partial(self._stored, group, effect.then))
+# --- classic groups
 
-    def _stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
-        if error is ErrorCode.NONE and group.state is not State.DEAD:
-            group.stored(self._shard.now(), then)
-            if isinstance(then, Assigned) and group.state is State.STABLE:
-                metrics.REBALANCES.inc()
-            self._shard.run(group)
-        elif isinstance(then, Replaced):
-            then.to.complete(JoinGroupResponse(ErrorCode.NOT_COORDINATOR))
 
-    # --- consumer groups
+def _store(shard: Home, group: ClassicGroup, effect: Store) -> Group | None:
+    record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
+    if not shard.term.fits(record):
+        log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
+        group.too_large(shard.now(), effect.then)
+        return group
+    shard.term.store([record], partial(shard.assignment_stored, group, effect.then))
+    return None
 
-    def _write(self, group: Group, effect: Write) -> None:
-        if not all(map(self._shard.term.fits, effect.records)):
-            # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
-            log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
-            _answer(effect, ErrorCode.UNKNOWN_SERVER_ERROR)
-            if len(self._shard.oversized) >= OVERSIZED:
-                self._shard.oversized.clear()
-            self._shard.oversized.add(group.group_id)
-            self._shard.term.restart("a group could not be stored")
-            return
-        if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
-            metrics.REBALANCES.inc()
-        self._shard.term.store(effect.records, partial(_answer, effect))
 
-    def _downgrade(self, group: ConsumerGroup, rebalance: bool) -> None:
-        """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
-        shard = self._shard
-        if shard.groups.get(group.group_id) is not group:
-            return  # what it wrote last has ended the term
-        now = shard.now()
-        try:
-            classic, record = self._as_classic(group, rebalance)
-        except CannotMigrate as reason:
-            log.info("group %s stays a consumer group: %s", group.group_id, reason)
-            group.stay()
-            group.flush()
-            shard.run(group)
-            return
-        log.info("group %s becomes a classic group", group.group_id)
-        if rebalance:
-            classic.rebalance(now)
-        with contextlib.suppress(NotLeading):
-            shard.replace(classic, [record, *group.deletion()])  # the classic one first: it counts from then on
-            shard.run(classic)
+# --- consumer groups
 
-    def _as_classic(self, group: ConsumerGroup, rebalance: bool) -> tuple[ClassicGroup, Record]:
-        shard = self._shard
-        if not shard.allows("downgrade"):
-            raise CannotMigrate("groups.migration does not allow it")
-        if not group.is_informed:
-            raise CannotMigrate("its topics are not known yet")
-        classic = to_classic(group, shard.new_group(group.group_id), shard.now())
-        parts = {member.member_id: member.assignment for member in classic.members.values()}
-        record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
-        if not shard.term.fits(record):
-            raise CannotMigrate("all its members are more than one entry holds")
-        return classic, record
+
+def _write(shard: Home, group: Group, effect: Write) -> None:
+    if not all(map(shard.term.fits, effect.records)):
+        # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
+        log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
+        _answer(effect, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if len(shard.oversized) >= OVERSIZED:
+            shard.oversized.clear()
+        shard.oversized.add(group.group_id)
+        shard.term.restart("a group could not be stored")
+        return
+    if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
+        metrics.REBALANCES.inc()
+    shard.term.store(effect.records, partial(_answer, effect))
 
 
 def _answer(effect: Write, error: ErrorCode) -> None:
     if effect.to is not None:
         effect.to.complete(effect.answer if error is ErrorCode.NONE else type(effect.answer)(error))
+
+
+def _downgrade(shard: Home, group: ConsumerGroup, rebalance: bool) -> Group | None:
+    """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
+    if shard.groups.get(group.group_id) is not group:
+        return None  # what it wrote last has ended the term
+    try:
+        classic, record = _as_classic(shard, group, rebalance)
+    except CannotMigrate as reason:
+        log.info("group %s stays a consumer group: %s", group.group_id, reason)
+        group.stay()
+        group.flush()
+        return group
+    log.info("group %s becomes a classic group", group.group_id)
+    if rebalance:
+        classic.rebalance(shard.now())
+    try:
+        shard.replace(classic, [record, *group.deletion()])  # the classic one first: it counts from then on
+    except NotLeading:
+        return None
+    return classic
+
+
+def _as_classic(shard: Home, group: ConsumerGroup, rebalance: bool) -> tuple[ClassicGroup, Record]:
+    if not shard.allows("downgrade"):
+        raise CannotMigrate("groups.migration does not allow it")
+    if not group.is_informed:
+        raise CannotMigrate("its topics are not known yet")
+    classic = to_classic(group, shard.new_group(group.group_id), shard.now())
+    parts = {member.member_id: member.assignment for member in classic.members.values()}
+    record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
+    if not shard.term.fits(record):
+        raise CannotMigrate("all its members are more than one entry holds")
+    return classic, record

@@ -5,19 +5,20 @@ Offsets are applied when their receipt comes, in order; groups change at once, a
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from handler.config import GroupsConfig
+from handler.coordination.alarms import Alarms
 from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
 from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Assigned, JoinGroupResponse, Replaced, State
 from handler.groups.consumer.machine import ConsumerGroup, Times
 from handler.groups.consumer.members import Topics
-from handler.groups.effects import Effects, Group
+from handler.groups.effects import Group, carry_out, tell
 from handler.groups.machine import Now
 from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
 from handler.groups.restored import restored
@@ -51,13 +52,10 @@ class Shard(TermState[Record]):
         self.term = Term(name, open_log, self)
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
-        self.effects = Effects(self)
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
         self._around = around
         self.now = around.now
-        self._loop = asyncio.get_running_loop()
-        # By group: when it wants to be woken, and the timer. uvloop's handle of a time that is past has no `when`.
-        self._alarms: dict[str, tuple[float, asyncio.Handle]] = {}
+        self._alarms = Alarms(self._tick)
         self._loaded: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
         self._adopted: dict[Key, Value] = {}
 
@@ -73,8 +71,12 @@ class Shard(TermState[Record]):
 
     async def leading(self, seconds: float) -> None:
         await self._tell_committed()
-        count = sum(map(len, self.offsets.values()))
-        log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), count, seconds)
+        offsets = self.live_records - len(self.groups)
+        log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), offsets, seconds)
+
+    @property
+    def live_records(self) -> int:
+        return len(self.groups) + sum(map(len, self.offsets.values()))
 
     def stored(self, record: Record) -> None:
         key, value = record
@@ -88,15 +90,13 @@ class Shard(TermState[Record]):
             self.groups[key.group] = self.new_group(key.group)
 
     def ended(self) -> None:
-        for _, timer in self._alarms.values():
-            timer.cancel()
         self._alarms.clear()
         groups, self.groups = self.groups, {}
         self.offsets, self._loaded, self._adopted = {}, {}, {}
         for group in groups.values():
             group.die(ErrorCode.NOT_COORDINATOR)
             if isinstance(group, ClassicGroup):
-                self.effects.tell(group)
+                tell(group)
 
     async def _tell_committed(self) -> None:
         """Of what was committed in terms before: they may not have come to telling it."""
@@ -212,12 +212,29 @@ class Shard(TermState[Record]):
             raise
 
     def run(self, group: Group) -> None:
-        """Carry out what a group has decided."""
-        self.effects.carry_out(group)
-        if self.groups.get(group.group_id) is group:
-            if group.unused:
-                self._forget_unused(group)
-            self._wake(group)
+        """Carry out what a group has decided, and what follows from that."""
+        todo: list[Group] = [group]
+        while todo:
+            group = todo.pop()
+            for effect in group.take_effects():
+                further = carry_out(self, group, effect)
+                if further is not None:
+                    todo.append(further)
+            if not todo and self.groups.get(group.group_id) is group:
+                if group.unused:
+                    self._forget_unused(group)
+                if group.wake_at is not None:
+                    self._alarms.set(group.group_id, group.wake_at)
+
+    def assignment_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
+        """From the term: what a classic group had stored is in the log, or the term is over."""
+        if error is ErrorCode.NONE and group.state is not State.DEAD:
+            group.stored(self.now(), then)
+            if isinstance(then, Assigned) and group.state is State.STABLE:
+                metrics.REBALANCES.inc()
+            self.run(group)
+        elif isinstance(then, Replaced):
+            then.to.complete(JoinGroupResponse(ErrorCode.NOT_COORDINATOR))
 
     def _forget_unused(self, group: Group) -> None:
         """Nothing of it is stored. Offsets alone are those of a group without members."""
@@ -229,21 +246,7 @@ class Shard(TermState[Record]):
     def allows(self, direction: str) -> bool:
         return self._around.config.migration in ("bidirectional", direction)
 
-    def _wake(self, group: Group) -> None:
-        """See to it that the group is woken when it wants to be, or a little before."""
-        at = group.wake_at
-        if at is None:
-            return
-        alarm = self._alarms.get(group.group_id)
-        if alarm is not None:
-            due, timer = alarm
-            if due <= at:
-                return
-            timer.cancel()
-        self._alarms[group.group_id] = at, self._loop.call_at(at, self._tick, group.group_id)
-
     def _tick(self, group_id: str) -> None:
-        self._alarms.pop(group_id, None)
         group = self.groups.get(group_id)
         if group is not None and self._around.may_act():
             try:

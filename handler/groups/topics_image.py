@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Protocol
 
 import re2
 
 from handler.groups.consumer.members import InvalidRegex, Needs, Topic, Topics
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused
+from handler.tasks import gathered, in_a_thread
 
 COMPILED: Final = 256
 AT_ONCE: Final = 8  # so many lookups of a refresh: whoever waits for a topic is not to wait for all
@@ -96,11 +96,11 @@ class TopicsImage(Topics):
         wanted = list(regexes)
         listed = await self._source.listed() if wanted else []
         for regex in wanted:
-            self._matching[regex] = await asyncio.to_thread(_match, regex, listed)
+            self._matching[regex] = await in_a_thread(partial(_match, regex, listed))
 
     async def _describe(self, names: Iterable[str]) -> PulsarError | None:
         """Look topics up, and note each at once. The last of what went wrong."""
-        failures = await asyncio.gather(*map(self._describe_one, names))
+        failures = await gathered(map(self._describe_one, names))
         return next((failure for failure in failures if failure is not None), None)
 
     async def _describe_one(self, name: str) -> PulsarError | None:

@@ -12,21 +12,25 @@ import contextlib
 import logging
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from handler.partition.partition import Partition
 from handler.partition.port import EntryLog
 from handler.partition.read_entries import entries_from
-from handler.partition.store import WRITER_PREFIX
+from handler.partition.store import WRITER_PREFIX, PulsarLog
+from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
+from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.tasks import every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 
@@ -49,16 +53,37 @@ class Committed(NamedTuple):
     topic_id: uuid.UUID | None  # None where that was not known
 
 
+class Topics(Protocol):
+    """What the mirror looks at. Calls may raise PulsarError."""
+
+    def log(self, partition: str) -> EntryLog: ...
+    def partition(self, partition: str) -> Partition: ...
+    async def topic_id(self, topic: TopicName) -> uuid.UUID: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PulsarTopics(Topics):
+    client: PulsarClient
+    admin: PulsarAdmin
+    writer_name: str
+    partitions: PartitionTable
+    catalog: Catalog
+
+    def log(self, partition: str) -> EntryLog:
+        return PulsarLog(self.client, self.admin, partition, self.writer_name)
+
+    def partition(self, partition: str) -> Partition:
+        return self.partitions.get(partition)
+
+    async def topic_id(self, topic: TopicName) -> uuid.UUID:
+        return await self.catalog.topic_id(topic)
+
+
 class Mirror:
-    def __init__(
-        self, patterns: str, admin: PulsarAdmin, log_of: Callable[[str], EntryLog], partition_of: Callable[[str], Partition],
-        topic_id_of: Callable[[TopicName], Awaitable[uuid.UUID]],
-    ) -> None:  # fmt: skip
-        self._topic_id_of = topic_id_of
+    def __init__(self, patterns: str, admin: PulsarAdmin, topics: Topics) -> None:
+        self._topics = topics
         self._patterns = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
         self._admin = admin
-        self._log_of = log_of
-        self._partition_of = partition_of
         self._wanted: dict[Place, Committed] = {}
         self._behind: set[Place] = set()  # those that could not be moved when it was tried last
         self._stands_at: OrderedDict[Place, Position] = OrderedDict()
@@ -117,7 +142,7 @@ class Mirror:
     async def _follow(self, place: Place, committed: Committed) -> None:
         async with self._moves:
             try:
-                if committed.topic_id is not None and await self._topic_id_of(committed.topic) != committed.topic_id:
+                if committed.topic_id is not None and await self._topics.topic_id(committed.topic) != committed.topic_id:
                     self._behind.discard(place)  # it was committed of another topic, which had this name
                     return
                 await self.move(place, committed.offset)
@@ -136,7 +161,7 @@ class Mirror:
 
     async def move(self, place: Place, offset: int) -> None:
         """Put the subscription before the entry that holds `offset`."""
-        position = await next_to_read(self._log_of(place.partition), offset)
+        position = await next_to_read(self._topics.log(place.partition), offset)
         if self._stands_at.get(place) == position:
             return
         if place not in self._stands_at:
@@ -153,7 +178,7 @@ class Mirror:
     async def offset(self, group: str, partition: str) -> int | None:
         """Where the subscription of a group stands, as an offset; None where there is none."""
         done = await self._admin.acknowledged(partition, group)
-        return None if done is None else await offset_after(self._partition_of(partition), done)
+        return None if done is None else await offset_after(self._topics.partition(partition), done)
 
 
 async def next_to_read(log_: EntryLog, offset: int) -> Position:

@@ -17,7 +17,7 @@ from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
 
 from handler.config import Config
 from handler.errors import SidecarError
-from handler.mirror.mirror import Mirror, Place
+from handler.mirror.mirror import Mirror, Place, PulsarTopics
 from handler.partition.partition import PartitionLimits
 from handler.partition.store import WRITER_PREFIX, PulsarLog
 from handler.partition.table import PartitionTable
@@ -59,13 +59,11 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
     admin = PulsarAdmin(config.pulsar.admin_url)
     writer = WRITER_PREFIX + uuid.uuid4().hex[:16]
 
-    def log_of(topic: str, name: str = writer) -> PulsarLog:
-        return PulsarLog(client, admin, topic, name)
-
-    partitions = PartitionTable(log_of, writer, 1, PartitionLimits(replay_entries=1))
+    partitions = PartitionTable(lambda topic, name: PulsarLog(client, admin, topic, name), writer, 1, PartitionLimits(replay_entries=1))
     names = TopicNames(config.kafka.namespace, config.groups.namespace)
     catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-    mirror = Mirror(wanted.group, admin, log_of, partitions.get, catalog.topic_id)
+    topics = PulsarTopics(client=client, admin=admin, writer_name=writer, partitions=partitions, catalog=catalog)
+    mirror = Mirror(wanted.group, admin, topics)
     try:
         committed = await _committed(wanted)
         steps = await _steps(wanted, names, admin, mirror, committed)

@@ -16,13 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.entries import Content, appended
 from handler.partition.errors import error_code
-from handler.partition.fold import Fold
+from handler.partition.fold import Fold, Folded, IndexAlarm
 from handler.partition.held_appends import AREA, Append, Done, HeldAppends, tell
 from handler.partition.port import EntryLog, LogWriter
 from handler.partition.producers import ACCEPTED, Sequence, Verdict, follows
@@ -62,18 +61,37 @@ class Pending:
         self.written = False
 
 
+class AppendedTo(Protocol):
+    """The partition, as far as its appender needs it."""
+
+    def keep(self, folded: Folded, content: Content) -> None:
+        """An entry was folded."""
+        ...
+
+    def alarm(self, alarm: IndexAlarm) -> None:
+        """The log contradicts itself. The partition ends."""
+        ...
+
+    def fail_at(self, position: Position) -> None:
+        """The sidecar itself failed at an entry. The partition ends."""
+        ...
+
+    def read_on(self) -> None:
+        """Have the tail reader bring what follows."""
+        ...
+
+    async def read_to_end(self) -> None:
+        """Until everything is folded that the broker held when this was called. Raises PulsarError."""
+        ...
+
+
 class Appender:
-    def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, on_folded_by_receipt: Callable[[Position, Content], Verdict | None],
-        read_to_end: Callable[[], object], settle: Callable[[], Awaitable[None]],
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: AppendedTo) -> None:
         self._log = log_
         self.writer_name = writer_name.encode()
         self._fold = fold
-        self._fold_receipt = on_folded_by_receipt
-        self._read_to_end = read_to_end
-        self._settle = settle
-        self._held = HeldAppends(name, settle, self.append)
+        self._partition = partition
+        self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
         self._next_sequence = 0
         self._pending: dict[int, Pending] = {}  # by writer sequence, in order
@@ -89,6 +107,9 @@ class Appender:
     @property
     def pending(self) -> int:
         return len(self._pending) + len(self._held)
+
+    async def read_to_end(self) -> None:
+        await self._partition.read_to_end()
 
     # --- append
 
@@ -201,7 +222,7 @@ class Appender:
         self.max_message_size = writer.max_message_size
         try:
             self._placed.clear()
-            await self._settle()
+            await self.read_to_end()
         except BaseException:
             writer.close()
             raise
@@ -279,7 +300,7 @@ class Appender:
         pending.sent_at = None
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it and does not say where it stands: reading finds it.
-            self._read_to_end()
+            self._partition.read_on()
             return
         self._placed.append((Position(ledger, entry), sequence))
         self.advance()
@@ -314,13 +335,19 @@ class Appender:
                 continue
             pending = self._pending.get(sequence)
             if pending is None or pending.content is None or not fold.follows(position.ledger, position.entry):
-                self._read_to_end()
+                self._partition.read_on()
                 return
             placed.popleft()
-            verdict = self._fold_receipt(position, pending.content)
-            if verdict is None:
+            try:
+                folded = fold.by_receipt(position, pending.content)
+                self._partition.keep(folded, pending.content)
+            except IndexAlarm as alarm:
+                self._partition.alarm(alarm)
                 return  # the partition has ended, and with it all that was pending
-            self._resolve(sequence, verdict)
+            except Exception:
+                self._partition.fail_at(position)
+                return
+            self._resolve(sequence, folded.verdict)
 
     def on_read(self, content: Content, verdict: Verdict) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""

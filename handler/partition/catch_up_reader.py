@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache, Run
@@ -37,21 +36,36 @@ ENTRIES_AT_ONCE: Final = 256
 SHARED_DISTANCE: Final = 20_000
 
 
+class ReadBehind(Protocol):
+    """The partition, as far as its readers of old data need it."""
+
+    def is_folded(self, position: Position) -> bool:
+        """Whether the tail's entries begin at `position` or before it."""
+        ...
+
+    def read_entry(self, entry: RawEntry) -> Content:
+        """The content of an entry, or EntryUnreadable."""
+        ...
+
+    def fail_at(self, position: Position) -> None:
+        """The sidecar itself failed at an entry. The partition ends."""
+        ...
+
+    def changed(self) -> None:
+        """There is something new to read."""
+        ...
+
+    async def ask_log_start(self) -> int: ...
+    def ask_log_start_soon(self) -> None: ...
+
+
 class CatchUpReader(ConsumerEvents):
-    def __init__(
-        self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, *,
-        reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: Callable[[], Awaitable[int]],
-        read: Callable[[RawEntry], Content], on_failure: Callable[[Position], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, partition: ReadBehind) -> None:
         self._name = name
-        self._read_entry = read
-        self._on_failure = on_failure
+        self._partition = partition
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
-        self._reached_tail = reached_tail
-        self._on_data = on_data
-        self._ask_log_start = log_start
         self._gap: tuple[Position, int] | None = None  # an entry that does not follow, and its base offset
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._fold = Fold()
@@ -118,7 +132,7 @@ class CatchUpReader(ConsumerEvents):
         self._account.close()
         self.done = True
         self._let_go()
-        asyncio.get_running_loop().call_soon(self._on_data)
+        asyncio.get_running_loop().call_soon(self._partition.changed)
 
     # --- its life
 
@@ -160,7 +174,7 @@ class CatchUpReader(ConsumerEvents):
             if self._gap is not None:
                 start, base = self._gap
                 self._gap = None
-                if await self._ask_log_start() > self.next_offset:
+                if await self._partition.ask_log_start() > self.next_offset:
                     return  # retention made the gap: whoever reads here is out of range
                 self._gap_known_to = base
             elif self._restart_at is not None:
@@ -175,7 +189,7 @@ class CatchUpReader(ConsumerEvents):
             self.error = error
             self._let_go()
             # A moment later: whoever waits may ask for another reader, in the middle of which this one is closed.
-            asyncio.get_running_loop().call_soon(self._on_data)
+            asyncio.get_running_loop().call_soon(self._partition.changed)
 
     def _let_go(self) -> None:
         if self._reader is not None:
@@ -215,10 +229,10 @@ class CatchUpReader(ConsumerEvents):
             self._ended.set_exception(alarm)
             return
         except Exception:
-            self._on_failure(position)
+            self._partition.fail_at(position)
             return
-        self._on_data()
-        if self._restart_at is not None or self._gap is not None or self._reached_tail(position):
+        self._partition.changed()
+        if self._restart_at is not None or self._gap is not None or self._partition.is_folded(position):
             self._ended.set_result(None)
             return
         self._grant()
@@ -229,7 +243,7 @@ class CatchUpReader(ConsumerEvents):
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:
-            content = self._read_entry(entry)
+            content = self._partition.read_entry(entry)
         except EntryUnreadable as error:
             if self._is_gap(position, entry.last_index):
                 return

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from handler.partition.cache import PartitionCache, Run
-from handler.partition.catch_up_reader import CatchUpReader
-from handler.partition.entries import Content
-from handler.partition.logstart import LogStart
+from handler.partition.catch_up_reader import CatchUpReader, ReadBehind
 from handler.partition.port import EntryLog
-from handler.pulsar.entry import Position, RawEntry
 from handler.wire.error_code import ErrorCode
 
 MAX_READERS: Final = 8
 
 
 class CatchUpReaders:
-    def __init__(
-        self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, *,
-        reached_tail: Callable[[Position], bool], on_data: Callable[[], None], log_start: LogStart,
-        read: Callable[[RawEntry], Content], on_failure: Callable[[Position], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, partition: ReadBehind) -> None:
         self._name = name
         self._log = log_
-        self._read = read
-        self._on_failure = on_failure
         self._cache = cache
         self._read_ahead = read_ahead
-        self._reached_tail = reached_tail
-        self._on_data = on_data
-        self._log_start = log_start  # whoever reads old data may find it trimmed
+        self._partition = partition
         self._readers: list[CatchUpReader] = []
 
     def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> Run | None:
@@ -57,14 +45,8 @@ class CatchUpReaders:
             if not free:
                 return None  # the next that has brought what its consumer waits for gives up its place
             self._close(min(free, key=lambda reader: reader.touched_at))
-        self._log_start.refresh_soon()
-        self._readers.append(
-            CatchUpReader(
-                self._name, self._log, self._cache, offset, self._read_ahead,
-                reached_tail=self._reached_tail, on_data=self._on_data, log_start=self._log_start.refresh,
-                read=self._read, on_failure=self._on_failure,
-            )
-        )  # fmt: skip
+        self._partition.ask_log_start_soon()  # who reads old data may find it trimmed
+        self._readers.append(CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._partition))
         return None
 
     def tick(self, now: float, idle_seconds: float) -> None:

@@ -8,8 +8,8 @@ nobody is told so before the log has been read to its end. Later appends of the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
 
 from handler.partition.errors import error_code
 from handler.partition.producers import Verdict
@@ -63,12 +63,20 @@ def expire(appends: list[Append], now: float) -> list[Append]:
     return kept
 
 
+class Appends(Protocol):
+    """The appender, as far as those that wait need it."""
+
+    async def read_to_end(self) -> None: ...
+    def append(self, append: Append, end_is_known: bool = False) -> None:
+        """`end_is_known`: the log was read to its end after the append came."""
+        ...
+
+
 class HeldAppends:
     """Those that wait until the end is known."""
 
-    def __init__(self, name: str, confirm_end: Callable[[], Awaitable[None]], append: Callable[[Append, bool], None]) -> None:
-        self._confirm_end = confirm_end
-        self._append = append  # with whether the end was learnt after the append came
+    def __init__(self, name: str, appender: Appends) -> None:
+        self._appender = appender
         self._held: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
         self._round = 0
         self._task = KeptAlive("held_appends", name, self._release)
@@ -87,14 +95,14 @@ class HeldAppends:
         while self._held:
             self._round += 1
             try:
-                await self._confirm_end()
+                await self._appender.read_to_end()
             except PulsarError as error:
                 self.fail(error_code(error))
                 return
             held, self._held = self._held, {}
             for appends in held.values():
                 for came_in, append in appends:
-                    self._append(append, came_in < self._round)
+                    self._appender.append(append, came_in < self._round)
 
     def expire(self, now: float) -> None:
         for producer_id, appends in list(self._held.items()):

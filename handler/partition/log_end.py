@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
@@ -18,10 +18,19 @@ from handler.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 
+class ReadsToLast(Protocol):
+    """The partition, as far as its end needs it."""
+
+    async def read_to_last(self) -> None:
+        """Fold everything up to the broker's last entry. May raise PulsarError."""
+        ...
+
+    def changed(self) -> None: ...
+
+
 class LogEnd:
-    def __init__(self, read_to_last: Callable[[], Awaitable[None]], on_confirmed: Callable[[], None]) -> None:
-        self._read_to_last = read_to_last  # folds everything up to the broker's last entry
-        self._on_confirmed = on_confirmed
+    def __init__(self, partition: ReadsToLast) -> None:
+        self._partition = partition
         self._loop = asyncio.get_running_loop()
         self._confirmed_at = -math.inf  # when the last question that was answered began
         self._waiting: list[asyncio.Future[None]] = []
@@ -37,7 +46,7 @@ class LogEnd:
         await waiter
 
     def is_confirmed_since(self, moment: float) -> bool:
-        """Whether a question that began after `moment` was answered. If not, one is on its way, and `on_confirmed` follows it."""
+        """Whether a question that began after `moment` was answered. If not, one is on its way, and `changed` follows it."""
         if self._confirmed_at > moment:
             return True
         self._readers_wait = True
@@ -69,14 +78,14 @@ class LogEnd:
                 answered, self._asking = self._asking, []
                 _settle(answered, failure)
                 if failure is None:
-                    self._on_confirmed()
+                    self._partition.changed()
         finally:
             if self._task is asyncio.current_task():
                 self._task = None
 
     async def _attempt(self) -> PulsarError | None:
         try:
-            await self._read_to_last()
+            await self._partition.read_to_last()
         except PulsarError as error:
             log.info("the end of a partition could not be confirmed: %s", error)
             return error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from handler.partition.port import EntryLog
 from handler.partition.read_entries import first_entry
@@ -17,12 +16,18 @@ FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 10.0
 
 
+class HasEnd(Protocol):
+    """The partition, as far as its log start needs it."""
+
+    async def confirmed_end(self) -> int: ...
+    def changed(self) -> None: ...
+
+
 class LogStart:
-    def __init__(self, log_: EntryLog, confirmed_end: Callable[[], Awaitable[int]], on_moved: Callable[[], None]) -> None:
+    def __init__(self, log_: EntryLog, partition: HasEnd) -> None:
         self.offset = 0
         self._log = log_
-        self._confirmed_end = confirmed_end
-        self._on_moved = on_moved
+        self._partition = partition
         self._loop = asyncio.get_running_loop()
         self._first: Position | None = None
         self._learnt_at = -STALE_SECONDS
@@ -31,7 +36,7 @@ class LogStart:
     def move(self, offset: int) -> None:
         if offset > self.offset:
             self.offset = offset
-            self._on_moved()
+            self._partition.changed()
 
     async def confirmed(self) -> int:
         """The start, asked for a moment ago at most."""
@@ -56,7 +61,7 @@ class LogStart:
         if stats.first is None:
             # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
             # log is still empty after the end was learnt, for a record may have come in between.
-            end = await self._confirmed_end()
+            end = await self._partition.confirmed_end()
             if (await self._log.stats()).first is None:
                 self.move(end)
         elif stats.first != self._first:

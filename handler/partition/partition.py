@@ -26,7 +26,6 @@ from handler.partition.held_appends import Append, Done, expire
 from handler.partition.log_end import LogEnd
 from handler.partition.logstart import LogStart
 from handler.partition.port import EntryLog
-from handler.partition.producers import Verdict
 from handler.partition.read_to_end import ReadToEnd
 from handler.partition.tail import TailReader
 from handler.pulsar.entry import Position, RawEntry
@@ -71,11 +70,8 @@ class Partition:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
         self._watchers: set[Callable[[], None]] = set()
-        self._start = LogStart(log_, self.confirmed_end, self._changed)
-        self._catch_ups = CatchUpReaders(
-            name, log_, self._cache, limits.read_ahead,
-            reached_tail=self._is_folded, on_data=self._changed, log_start=self._start, read=self._read_entry, on_failure=self._fail_at,
-        )  # fmt: skip
+        self._start = LogStart(log_, self)
+        self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, self)
         self._foreign_at = -1.0
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, Found] = Shared(linger=SEARCH_LINGER_SECONDS)
@@ -83,10 +79,10 @@ class Partition:
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._start_at: Position | None = None
-        self._tail = TailReader(name, log_, self._tail_start, self._on_tail_entry, self._end_for)
+        self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
-        self._log_end = LogEnd(self._to_end.run, self._changed)
-        self._appender = Appender(name, log_, writer_name, self._fold, self._fold_receipt, self._tail.want, self._log_end.confirmed)
+        self._log_end = LogEnd(self)
+        self._appender = Appender(name, log_, writer_name, self._fold, self)
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -108,7 +104,7 @@ class Partition:
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
         except PulsarError as error:
-            self._end_for(error)
+            self.end_for(error)
         except Exception:
             # Whoever waits must be told, whatever it was: an answer of the admin API that nobody expected, say.
             log.exception("partition %s could not be opened", self.name)
@@ -119,7 +115,7 @@ class Partition:
                 waiting, self._waiting = self._waiting, []
                 for append in waiting:
                     self._appender.append(append)
-                self._changed()
+                self.changed()
 
     async def opened(self) -> ErrorCode:
         """Wait until the partition can answer; the error when it can't."""
@@ -131,7 +127,7 @@ class Partition:
     def is_open(self) -> bool:
         return self.ended is None and self._opened.done()
 
-    def _end_for(self, error: SidecarError) -> None:
+    def end_for(self, error: SidecarError) -> None:
         self._end(error_code(error), str(error))
 
     def _end(self, code: ErrorCode, why: str) -> None:
@@ -154,7 +150,7 @@ class Partition:
         self._catch_ups.close()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
-        self._changed()
+        self.changed()
 
     def close(self) -> None:
         self._opening.cancel()
@@ -171,46 +167,43 @@ class Partition:
         else:
             self._waiting.append(append)
 
-    def _fold_receipt(self, position: Position, content: Content) -> Verdict | None:
-        """The verdict; None where folding has failed, and with it the partition."""
-        try:
-            folded = self._fold.by_receipt(position, content)
-            self._keep(folded, content)
-        except IndexAlarm as alarm:
-            self._alarm(alarm)
-            return None
-        except Exception:
-            self._fail_at(position)
-            return None
-        return folded.verdict
+    def read_on(self) -> None:
+        """The appender needs to know what stands before its entries."""
+        self._tail.want()
+
+    async def read_to_end(self) -> None:
+        await self._log_end.confirmed()
+
+    async def read_to_last(self) -> None:
+        await self._to_end.run()
 
     # --- the tail
 
-    def _tail_start(self) -> Position | None:
+    def tail_start(self) -> Position | None:
         return self._fold.last.after() if self._fold.last is not None else self._start_at
 
-    def _on_tail_entry(self, entry: RawEntry) -> int:
+    def on_tail_entry(self, entry: RawEntry) -> int:
         """Fold an entry that was read; returns the flow permits it cost."""
         try:
             self._take(entry)
         except IndexAlarm as alarm:
-            self._alarm(alarm)
+            self.alarm(alarm)
         except Exception:
-            self._fail_at(entry.position)
+            self.fail_at(entry.position)
         return permits_of(entry)
 
-    def _alarm(self, alarm: IndexAlarm) -> None:
+    def alarm(self, alarm: IndexAlarm) -> None:
         metrics.INDEX_ALARMS.inc()
         self._end(ErrorCode.KAFKA_STORAGE_ERROR, f"ALARM: {alarm}")
 
-    def _fail_at(self, position: Position) -> None:
+    def fail_at(self, position: Position) -> None:
         """The sidecar itself has failed at an entry: what is known of the partition may be half of it."""
         metrics.INTERNAL_ERRORS.labels("fold").inc()
         limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
-    def _read_entry(self, entry: RawEntry) -> Content:
+    def read_entry(self, entry: RawEntry) -> Content:
         """The content of an entry, or EntryUnreadable."""
         if self._failures.is_given_up(self.name, entry.position):
             raise EntryUnreadable(f"entry {entry.position} could not be folded twice, and is taken for one that can't be read")
@@ -228,7 +221,7 @@ class Partition:
             fold.check_again(position, entry.last_index)
             return
         try:
-            content = self._read_entry(entry)
+            content = self.read_entry(entry)
         except EntryUnreadable as error:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self.name, error)
@@ -238,21 +231,21 @@ class Partition:
             self._to_end.reached(position)
             return
         folded = fold.by_reading(position, entry.last_index, content)
-        self._keep(folded, content)
+        self.keep(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
             self._foreign_at = self._loop.time()
         else:
             self._appender.on_read(content, folded.verdict)
         self._appender.advance()
 
-    def _keep(self, folded: Folded, content: Content) -> None:
+    def keep(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
         # them. So is an entry of which this fold is not sure: that reader goes back as far as it takes.
         if folded.sure:
             served = content if folded.verdict.accepted else None
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.NONE))
         self._to_end.reached(folded.position)
-        self._changed()
+        self.changed()
 
     # --- reading
 
@@ -267,7 +260,7 @@ class Partition:
     def unwatch(self, changed: Callable[[], None]) -> None:
         self._watchers.discard(changed)
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
         if self._watchers:
             watchers, self._watchers = self._watchers, set()
             for changed in watchers:
@@ -302,7 +295,7 @@ class Partition:
         run = self._cache.run(offset, max_bytes, at_least_one) or held
         return run if run is not None else self._catch_ups.bring(offset)
 
-    def _is_folded(self, position: Position) -> bool:
+    def is_folded(self, position: Position) -> bool:
         return self._fold.last is not None and position >= self._fold.last
 
     # --- both ends
@@ -322,6 +315,12 @@ class Partition:
     async def confirmed_start(self) -> int:
         self.used_at = self._loop.time()
         return await self._start.confirmed()
+
+    async def ask_log_start(self) -> int:
+        return await self._start.refresh()
+
+    def ask_log_start_soon(self) -> None:
+        self._start.refresh_soon()
 
     def refresh_log_start_if_stale(self) -> None:
         self._start.refresh_if_stale()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.port import EntryLog, LogReader
@@ -19,18 +19,30 @@ PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
 ASK_AGAIN_SECONDS: Final = 0.05
 
 
-class TailReader(ConsumerEvents):
-    """Opened by `want`, closed by `stop`; in between it reads on from `start()` after every interruption."""
+class Follows(Protocol):
+    """The partition, as far as its tail reader needs it."""
 
-    def __init__(
-        self, name: str, log_: EntryLog, start: Callable[[], Position | None], on_entry: Callable[[RawEntry], int],
-        on_failure: Callable[[SidecarError], None],
-    ) -> None:  # fmt: skip
+    def tail_start(self) -> Position | None:
+        """From where to read on; None for the beginning."""
+        ...
+
+    def on_tail_entry(self, entry: RawEntry) -> int:
+        """Returns the flow permits that the entry cost."""
+        ...
+
+    def end_for(self, error: SidecarError) -> None:
+        """Trying again won't help."""
+        ...
+
+
+class TailReader(ConsumerEvents):
+    """Opened by `want`, closed by `stop`; in between it reads on from `tail_start()` after every interruption."""
+
+    def __init__(self, name: str, log_: EntryLog, partition: Follows) -> None:
         self._log = log_
-        self._start = start
-        self._deliver = on_entry
+        self._partition = partition
         self._reader: LogReader | None = None
-        self._task = KeptAlive("tail_reader", name, self._read, on_final=on_failure)
+        self._task = KeptAlive("tail_reader", name, self._read, on_final=partition.end_for)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
         self._taken = 0
@@ -60,7 +72,7 @@ class TailReader(ConsumerEvents):
         ended = self._ended = asyncio.get_running_loop().create_future()
         self._taken = 0
         try:
-            self._reader = await self._log.reader(self._start(), self)
+            self._reader = await self._log.reader(self._partition.tail_start(), self)
             self._reader.grant(PERMITS)
             self._opened.set()
             self._task.backoff.reset()
@@ -97,7 +109,7 @@ class TailReader(ConsumerEvents):
     # --- from the reader
 
     def on_entry(self, entry: RawEntry) -> None:
-        self._taken += self._deliver(entry)
+        self._taken += self._partition.on_tail_entry(entry)
         if self._taken >= PERMITS // 2 and self._reader is not None:
             self._reader.grant(self._taken)
             self._taken = 0

@@ -10,7 +10,7 @@ import pytest
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
 from handler.coordination.errors import NotLeading
-from handler.groups.service import SUBSCRIPTION, GroupService
+from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics
@@ -88,17 +88,20 @@ async def test_a_quiet_look_that_failed_does_not_make_old_news_fresh() -> None:
 
 
 async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_stats_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.groups.service.ELECTION_SECONDS", 0.1)
-    monkeypatch.setattr("handler.groups.service.every", lambda *_: _Idle())
-    monkeypatch.setattr("handler.groups.service.Election", lambda *_: _Idle())
+    monkeypatch.setattr("handler.coordination.leaders.ELECTION_SECONDS", 0.1)
+    monkeypatch.setattr("handler.coordination.runtime.every", lambda *_: _Idle())
+    monkeypatch.setattr("handler.coordination.runtime.Election", lambda *_: _Idle())
     admin = Admin()
     admin.answer = None
-    service = GroupService(cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None)
+    clock = asyncio.get_running_loop().time
+    runtime = group_runtime(
+        cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None, clock
+    )
     async with asyncio.timeout(2):
         with pytest.raises(NotLeading) as refused:
-            await service.leader("g")
+            await runtime.leaders.leader("g")
     assert refused.value.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    await service.close()
+    await runtime.close()
 
 
 class _Idle:

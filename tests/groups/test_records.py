@@ -10,6 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handler.coordination.shards import shard_of
 from handler.groups.adopted import AdoptedBatches
 from handler.groups.records import (
     GroupKey,
@@ -19,7 +20,6 @@ from handler.groups.records import (
     OffsetValue,
     Record,
     RecordUnreadable,
-    partition_of,
     read_record,
     subscribed_topics,
     write_key,
@@ -98,7 +98,7 @@ def test_kinds_of_later_versions_are_passed_over() -> None:
     [("", 0), ("b", 48), ("polygenelubricants", 2), ("my-group", 38), ("ü€𝄞", 30)],
 )
 def test_a_group_has_the_partition_that_kafka_on_pulsar_gave_it(group: str, expected: int) -> None:
-    assert partition_of(group, 50) == expected
+    assert shard_of(group, 50) == expected
 
 
 def test_the_topics_of_a_subscription() -> None:

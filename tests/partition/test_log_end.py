@@ -17,7 +17,7 @@ class Broker:
         self.questions = 0
         self.told = 0
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
-        self.end = LogEnd(self.read_to_last, self.on_confirmed)
+        self.end = LogEnd(self)
 
     async def read_to_last(self) -> None:
         self.questions += 1
@@ -25,7 +25,7 @@ class Broker:
         if answer is not None:
             raise answer
 
-    def on_confirmed(self) -> None:
+    def changed(self) -> None:
         self.told += 1
 
 

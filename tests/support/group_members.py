@@ -106,7 +106,7 @@ class Bench:
         self.skew += seconds
 
         async def ticked() -> None:
-            self.coordinator._beat_at = self.coordinator._awake_clock()
+            self.coordinator.shards._beat_at = self.coordinator.shards._awake_clock()
             for group_id in list(self.shard.groups):
                 self.shard._tick(group_id)
             await self._calm()

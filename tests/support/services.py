@@ -99,11 +99,12 @@ class LocalGroups:
     def __init__(self, config: GroupsConfig, now: Any, catalog: Catalog, offsets: MemoryOffsets) -> None:
         self.coordinator = Coordinator(config, now, catalog.canonical, TopicsImage(catalog), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
+        self.leaders = self
 
     def join_elections(self) -> Coordinator:
         return self.coordinator
 
-    def leads(self, group_id: str) -> bool:
+    def is_here(self, group_id: str) -> bool:
         return self.coordinator.shards[0].term.phase is Phase.LEADING
 
     async def leader(self, group_id: str) -> Leader | None:
@@ -152,7 +153,7 @@ class Sidecar:
         (self.shard,) = groups.coordinator.shards
         self.services = Services(
             config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessions(),
-            groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", *cast(Any, (None,) * 4)), in_turn=InTurn(),
+            groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
             answers=AnswerShare(2**30),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip

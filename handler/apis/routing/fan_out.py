@@ -55,10 +55,10 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
 
 
 async def _leader(services: Services, group_id: str) -> Leader | ErrorCode | None:
-    if not group_id or services.groups.leads(group_id):
+    if not group_id or services.groups.leaders.is_here(group_id):
         return None
     try:
-        return await services.groups.leader(group_id)
+        return await services.groups.leaders.leader(group_id)
     except NotLeading as refused:
         return refused.error
 

@@ -77,11 +77,11 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
 
 
 def _is_here(services: Services, call: Call, group_id: str) -> bool:
-    return call.forwarded or not group_id or services.groups.leads(group_id)
+    return call.forwarded or not group_id or services.groups.leaders.is_here(group_id)
 
 
 async def _elsewhere(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
-    leader = await services.groups.leader(request.group_id)
+    leader = await services.groups.leaders.leader(request.group_id)
     if leader is None:
         return await handle(services, call, request)
     return await forward(services, call, leader, bytes(call.frame))

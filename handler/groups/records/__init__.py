@@ -16,7 +16,7 @@ from handler.groups.records.primitives import Reader, RecordUnreadable, text
 from handler.groups.records.subscription import subscribed_topics
 
 __all__ = [
-    "GroupKey", "GroupValue", "Key", "MemberValue", "OffsetKey", "OffsetValue", "Record", "RecordUnreadable", "Value", "partition_of",
+    "GroupKey", "GroupValue", "Key", "MemberValue", "OffsetKey", "OffsetValue", "Record", "RecordUnreadable", "Value",
     "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
 ]  # fmt: skip
 
@@ -71,16 +71,3 @@ def write_value(value: Value) -> bytes:
     if isinstance(value, OffsetValue):
         return write_offset(value)
     return write_group(value) if isinstance(value, GroupValue) else consumer.write_value(value)
-
-
-def partition_of(group: str, partitions: int) -> int:
-    """The partition of a group: Java's hash of its id, modulo the count and never negative.
-
-    As in Kafka-on-Pulsar (`MathUtils.signSafeMod`), whose topics are taken over. Kafka itself takes the
-    absolute value of the hash; clients never compute it.
-    """
-    data = group.encode("utf-16-be", "surrogatepass")
-    result = 0
-    for (unit,) in struct.iter_unpack(">H", data):
-        result = (31 * result + unit) & 0xFFFFFFFF
-    return (result - 2**32 if result >= 2**31 else result) % partitions

@@ -1,0 +1,35 @@
+"""When something wants to be woken, by key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Alarms:
+    """`ring` is called with a key at its time, or a little before."""
+
+    def __init__(self, ring: Callable[[str], None]) -> None:
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        # uvloop's handle of a time that is past has no `when`, so the time is kept here.
+        self._set: dict[str, tuple[float, asyncio.Handle]] = {}
+
+    def set(self, key: str, at: float) -> None:
+        """No later than `at`, on the loop's clock."""
+        alarm = self._set.get(key)
+        if alarm is not None:
+            due, timer = alarm
+            if due <= at:
+                return
+            timer.cancel()
+        self._set[key] = at, self._loop.call_at(at, self._due, key)
+
+    def _due(self, key: str) -> None:
+        self._set.pop(key, None)
+        self._ring(key)
+
+    def clear(self) -> None:
+        for _, timer in self._set.values():
+            timer.cancel()
+        self._set.clear()

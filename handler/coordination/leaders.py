@@ -1,0 +1,127 @@
+"""Where the coordinator of a key is: this sidecar, or another that requests are passed on to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from handler.coordination.directory import Directory, Leader
+from handler.coordination.errors import NotLeading
+from handler.coordination.shards import Shards, shard_of
+from handler.coordination.term import Phase
+from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.tasks import Shared
+from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
+
+limited = RateLimitedLog(logging.getLogger(__name__))
+
+# Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question may take.
+ELECTION_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.05
+
+
+class Node(NamedTuple):
+    """A sidecar as Kafka's clients know it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Identity(NamedTuple):
+    """What a sidecar tells of itself."""
+
+    name: str
+    node_id: int
+    advertised: str  # for Kafka clients; empty where only its own reach it
+
+
+def _node(leader: Leader) -> Node:
+    host, _, port = leader.advertised.rpartition(":")
+    return Node(leader.node, host.strip("[]"), int(port))
+
+
+class Leaders:
+    """`stand` makes this sidecar a candidate; when it returns, the shards are known."""
+
+    def __init__(self, own: Identity, shards: Shards[Any], directory: Directory, stand: Callable[[], Awaitable[None]]) -> None:
+        self._own = own
+        self._shards = shards
+        self._directory = directory
+        self._stand = stand
+        self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
+        self._loop = asyncio.get_running_loop()
+
+    async def find(self, key: str, own: tuple[str, int]) -> Node:
+        """Where clients find the coordinator of a key; NotLeading while there is none."""
+        leader = await self.leader(key)
+        if leader is not None and self.tells(leader):
+            return _node(leader)
+        return Node(self._own.node_id, *own)  # and passes on what is asked
+
+    def tells(self, leader: Leader) -> bool:
+        """Whether clients are told where that sidecar is: both advertise an address, and have node ids of their own."""
+        known = bool(self._own.advertised) and leader in self._directory.told(self._own.node_id)
+        return known and self._directory.is_settled(leader)
+
+    def fellows(self) -> list[Node]:
+        """The other sidecars that clients are told of. Those of one that advertises no address reach only that one."""
+        return [_node(other) for other in self._directory.told(self._own.node_id)] if self._own.advertised else []
+
+    async def others_now(self) -> list[Leader]:
+        """The other sidecars that coordinate, whether this one has to do with it or not."""
+        try:
+            return [leader for leader in await self._directory.leaders() if leader.name != self._own.name]
+        except TopicMissing:
+            return []  # nothing was coordinated yet
+
+    def is_here(self, key: str) -> bool:
+        """Whether the key is coordinated here, as far as this sidecar knows."""
+        return bool(self._shards) and self._shards.of(key).term.phase is not Phase.WAITING
+
+    async def leader(self, key: str) -> Leader | None:
+        """The other sidecar that coordinates a key, None when it is this one; NotLeading while there is none."""
+        await self._stand()
+        return await self._decided(shard_of(key, len(self._shards)))
+
+    async def all(self) -> list[Leader]:
+        """The other sidecars that coordinate. Every shard has a leader by then; those here are loaded, if that is quick."""
+        await self._stand()
+        found = await asyncio.gather(*(self._decided(number) for number in range(len(self._shards))))
+        for _ in range(round(ELECTION_SECONDS / POLL_SECONDS)):
+            if all(shard.term.phase is not Phase.LOADING for shard in self._shards):
+                break
+            await asyncio.sleep(POLL_SECONDS)
+        return list({leader.name: leader for leader in found if leader is not None}.values())
+
+    async def _decided(self, number: int) -> Leader | None:
+        """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for, by all who ask together."""
+        if self._shards[number].term.phase is not Phase.WAITING:
+            return None
+        decided = await self._deciding.call(number, lambda: self._decide(number))
+        if isinstance(decided, ErrorCode):
+            raise NotLeading(decided)
+        return decided
+
+    async def _decide(self, number: int) -> Leader | ErrorCode | None:
+        until = self._loop.time() + ELECTION_SECONDS
+        while True:
+            if self._shards[number].term.phase is not Phase.WAITING:
+                return None
+            leader = None
+            try:
+                async with asyncio.timeout_at(until):
+                    leader = await self._directory.leader(number)
+            except (PulsarError, TimeoutError) as error:
+                limited.info("who coordinates %s can't be found out: %s", self._shards[number].term.name, error or "no answer")
+            if leader is not None and leader.name != self._own.name:
+                return leader
+            if self._loop.time() >= until:
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def close(self) -> None:
+        await self._deciding.close()

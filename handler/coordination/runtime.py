@@ -1,0 +1,228 @@
+"""What keeps a coordinator at work (Kafka's CoordinatorRuntime): the topic, the candidates for its shards, the seconds.
+
+Nothing happens before a client asks for a coordinator: a sidecar that coordinates nothing stands in no election and holds no
+shard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from handler.coordination.balance import Balance
+from handler.coordination.codec import Codec
+from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory
+from handler.coordination.election import Election
+from handler.coordination.errors import NotLeading
+from handler.coordination.leaders import Identity, Leaders
+from handler.coordination.shards import Shards
+from handler.coordination.term import Phase, Term
+from handler.coordination.term_log import PulsarTermLog, TermLog
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.tasks import Backoff, KeptAlive, every
+from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
+
+log = logging.getLogger(__name__)
+limited = RateLimitedLog(log)
+
+BEAT_SECONDS: Final = 1.0
+# A request waits for so long until the topic is known: a namespace and a topic may have to be made first.
+READY_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 2.0
+COMPACT_SECONDS: Final = 10.0
+# How often a sidecar that advertises no address looks who leads what: there may be one beside each application.
+BALANCE_SECONDS: Final = 15.0
+# Worth compacting: this many records, and several for each that counts.
+COMPACT_RECORDS: Final = 10_000
+COMPACT_RATIO: Final = 4
+
+R = TypeVar("R")
+OpenLog = Callable[[], TermLog[R]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopic(Generic[R]):
+    namespace: str
+    name: str
+    partitions: int  # if it has to be made; what is there keeps its count
+    subscription: str  # seen by Pulsar's operators, and the same in every sidecar
+    producer: str
+    codec: Codec[R]
+
+    @property
+    def pulsar(self) -> str:
+        return f"persistent://{self.namespace}/{self.name}"
+
+
+class Coordinator(Protocol[R]):
+    """What is coordinated, as far as the runtime needs it."""
+
+    @property
+    def shards(self) -> Shards[Any]: ...
+    def begin(self, logs: Sequence[tuple[str, OpenLog[R]]]) -> None:
+        """From now on there are shards, one for each log."""
+        ...
+
+    def beat(self) -> None:
+        """Once a second."""
+        ...
+
+    def tasks(self) -> Sequence[KeptAlive]:
+        """What else is to be done while there are shards."""
+        ...
+
+
+C = TypeVar("C", bound=Coordinator[Any])
+
+
+class CoordinatorRuntime(Generic[C]):
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: InternalTopic[Any], own: Identity, coordinator: C) -> None:
+        self.coordinator = coordinator
+        self.name = own.name
+        self.control_address = ""  # where others reach this one, known once it listens
+        self._client = client
+        self._admin = admin
+        self._topic = topic
+        self._own = own
+        self._loop = asyncio.get_running_loop()
+        self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
+        self.leaders = Leaders(own, coordinator.shards, self._directory, self.stand)
+        self._elections: list[Election] = []
+        self._standing = KeptAlive("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
+        self._stood = asyncio.Event()
+        self._has_left = False
+        self._balance: Balance | None = None
+        self._balance_at = 0.0
+        self._beating = [
+            every(BEAT_SECONDS, "coordinator_seconds", coordinator.beat),
+            every(COMPACT_SECONDS, "coordinator_compaction", self._compact),
+            every(BEAT_SECONDS, "coordinator_directory", self._refresh_directory),
+            *coordinator.tasks(),
+        ]
+        self._compacted: dict[str, int] = {}  # by shard: how many records it had then
+
+    # --- standing for election
+
+    def join_elections(self) -> C:
+        """The coordinator, for a request that is its. With the first this sidecar becomes a candidate for all shards."""
+        if not self._stood.is_set() and not self._has_left:
+            self._standing.start()
+        return self.coordinator
+
+    async def stand(self) -> None:
+        """Stand in the elections of all shards, from the first time on that somebody asks."""
+        self.join_elections()
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self._stood.wait()
+        except TimeoutError as error:
+            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
+
+    async def _stand(self) -> None:
+        try:
+            partitions = await self._partitions()
+        except PulsarError as error:
+            limited.warning("%s has to wait: %s", self._topic.name, error)
+            raise
+        metadata = {
+            ADVERTISED.encode(): self._own.advertised.encode(), NODE.encode(): str(self._own.node_id).encode(),
+            CONTROL.encode(): self.control_address.encode(),
+        }  # fmt: skip
+        topics = [f"{self._topic.pulsar}-partition-{number}" for number in range(partitions)]
+        self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
+        for topic, shard in zip(topics, self.coordinator.shards, strict=True):
+            election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, _wall_clock)
+            self._elections.append(election)
+        self._balance = Balance(self.name, partitions)
+        for task in self._beating:
+            task.start()
+        self._stood.set()
+        log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic.pulsar)
+
+    def _open_log(self, topic: str) -> PulsarTermLog[Any]:
+        return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, self._topic.producer)
+
+    async def _partitions(self) -> int:
+        """The partitions of the topic, which is made if it isn't there; what is there keeps its count."""
+        topic = self._topic
+        try:
+            return await self._admin.partitions(topic.pulsar)
+        except TopicMissing:
+            log.info("%s is to be made with %d partitions", topic.pulsar, topic.partitions)
+        with contextlib.suppress(AlreadyExists):
+            await self._admin.create_namespace(topic.namespace)
+            # Made here, so nobody else's settings are touched: there is no subscription that would keep what is in it.
+            await self._admin.keep_for_ever(topic.namespace)
+        with contextlib.suppress(AlreadyExists):
+            await self._admin.create_topic(topic.pulsar, topic.partitions)
+        return await self._admin.partitions(topic.pulsar)
+
+    def leave(self) -> None:
+        """Stand in no election any more: others take over at once, and whoever waits here is told to look for them."""
+        self._has_left = True
+        self._standing.stop()
+        for election in self._elections:
+            election.close()
+        self._elections.clear()
+
+    async def close(self) -> None:
+        for task in (self._standing, *self._beating):
+            await task.stopped()
+        await self.leaders.close()
+        self.leave()
+
+    # --- the seconds
+
+    async def _refresh_directory(self) -> None:
+        now = self._loop.time()
+        if self._own.advertised or now >= self._balance_at:
+            self._balance_at = now + BALANCE_SECONDS
+            await self._directory.refresh_if_stale()
+            self._keep_balance()
+
+    def _keep_balance(self) -> None:
+        """Claim a shard that this sidecar is to lead, if one is due."""
+        leading = self._directory.known_leaders
+        if self._elections and leading is not None and self._balance is not None:
+            members = frozenset({self.name, *(other.name for other in self._directory.others)})
+            number = self._balance.shard_to_claim(self._loop.time(), members, leading)
+            if number is not None:
+                log.info("claiming %s-%d: each of %d sidecars is to lead its share", self._topic.name, number, len(members))
+                self._elections[number].claim()
+
+    async def _compact(self) -> None:
+        """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts.
+
+        Also those that never were: until then no cursor keeps what retention would take.
+        """
+        for number, shard in enumerate(self.coordinator.shards):
+            term: Term[Any] = shard.term
+            if term.phase is not Phase.LEADING:
+                self._compacted.pop(term.name, None)
+                continue
+            topic = f"{self._topic.pulsar}-partition-{number}"
+            try:
+                known = self._compacted.get(term.name)
+                if known is None:
+                    self._compacted[term.name] = 0
+                    due = not await self._admin.is_compacted(topic)
+                else:
+                    due = term.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_records)
+                if due:
+                    await self._admin.compact(topic)
+                    self._compacted[term.name] = term.records
+            except PulsarError as error:
+                limited.info("%s can't be compacted now: %s", term.name, error)
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,98 @@
+"""The shards of one internal topic in this process, and whether this process may speak for them."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from handler.coordination.errors import NotLeading
+from handler.coordination.term import Phase, Term
+from handler.wire.error_code import ErrorCode
+
+log = logging.getLogger(__name__)
+
+# If `beat` has not run for so long, the process was suspended; another sidecar may lead its shards by now. A broker gives a silent
+# client up after 30 s (keepAliveIntervalSeconds) at the earliest; on a machine without a processor to spare the loop was 3 s late.
+STALLED_SECONDS: Final = 10.0
+
+
+class HasTerm(Protocol):
+    @property
+    def term(self) -> Term[Any]: ...
+
+
+S = TypeVar("S", bound=HasTerm)
+
+
+def shard_of(key: str, shards: int) -> int:
+    """The shard of a key: Java's hash of it, modulo the count and never negative.
+
+    As in Kafka-on-Pulsar (`MathUtils.signSafeMod`), whose topics are taken over. Kafka itself takes the
+    absolute value of the hash; clients never compute it.
+    """
+    hashed = 0
+    for (unit,) in struct.iter_unpack(">H", key.encode("utf-16-be", "surrogatepass")):
+        hashed = (31 * hashed + unit) & 0xFFFFFFFF
+    return (hashed - 2**32 if hashed >= 2**31 else hashed) % shards
+
+
+class Shards(Generic[S]):
+    """Empty until the partitions of the topic are known."""
+
+    def __init__(self, clock: Callable[[], float], awake_clock: Callable[[], float] | None = None) -> None:
+        self._shards: Sequence[S] = ()
+        self._clock = clock
+        # Also counts while the machine sleeps, where there is such a clock.
+        self._awake_clock = awake_clock or clock
+        self._beat_at = self._awake_clock()
+
+    def begin(self, shards: Sequence[S]) -> None:
+        """From now on `beat` is called once a second."""
+        self._shards = shards
+        self._beat_at = self._awake_clock()
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def __iter__(self) -> Iterator[S]:
+        return iter(self._shards)
+
+    def __getitem__(self, number: int) -> S:
+        return self._shards[number]
+
+    def of(self, key: str) -> S:
+        """The shard that a key belongs to."""
+        if not self._shards:
+            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self._shards[shard_of(key, len(self._shards))]
+
+    def leading(self, key: str) -> S:
+        """The same, if this process leads it; else NotLeading."""
+        self.is_awake()
+        shard = self.of(key)
+        shard.term.check_leading()
+        return shard
+
+    @property
+    def all_leading(self) -> list[S]:
+        return [shard for shard in self._shards if shard.term.phase is Phase.LEADING]
+
+    def is_awake(self) -> bool:
+        """False if this process stood still: what it believes to lead another may lead by now, so it leads nothing."""
+        stood = self._awake_clock() - self._beat_at
+        if stood <= STALLED_SECONDS:
+            return True
+        log.warning("this process stood still for %.0f s: all that it coordinates is loaded again", stood)
+        self._beat_at = self._awake_clock()
+        for shard in self._shards:
+            shard.term.restart("the process stood still")
+        return False
+
+    def beat(self) -> None:
+        """Once a second."""
+        self.is_awake()
+        self._beat_at = self._awake_clock()
+        for shard in self._shards:
+            shard.term.give_up_on_silence(self._clock())
