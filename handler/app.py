@@ -23,11 +23,12 @@ from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer, Overloaded
+from handler.groups.machine import Now
 from handler.groups.records import OffsetKey, OffsetValue
 from handler.groups.service import group_runtime
 from handler.mirror.mirror import Mirror, PulsarTopics
+from handler.partition.log.store import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import PartitionLimits
-from handler.partition.store import WRITER_PREFIX, PulsarLog
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -84,13 +85,19 @@ class Sidecar:
         catalog = Catalog(self.admin, names, loop.time)
         topics = PulsarTopics(client=self.client, admin=self.admin, writer_name=writer_name, partitions=self.partitions, catalog=catalog)
         mirror = Mirror(config.groups.mirror, self.admin, topics)
+
+        def now() -> Now:
+            return Now(loop.time(), time.time_ns() // 1_000_000)
+
+        # Also counts while the machine sleeps, where there is such a clock.
+        awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         self.services = Services(
             config=config.kafka,
             catalog=catalog,
             partitions=self.partitions,
             sessions=FetchSessions(),
             groups=group_runtime(
-                self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names), loop.time
+                self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names), now, awake_clock
             ),
             peers=Peers(loop.time),
             mirror=mirror,

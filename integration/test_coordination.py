@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination import balance
 from handler.coordination.term import Phase
+from handler.groups.machine import Now
 from handler.groups.service import GroupRuntime, group_runtime
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -270,9 +271,12 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
     config = GroupsConfig(namespace="public/balanced")
     catalog = Catalog(admin, TopicNames("public/default", config.namespace), asyncio.get_running_loop().time)
 
+    def now() -> Now:
+        return Now(asyncio.get_running_loop().time(), time.time_ns() // 1_000_000)
+
     def sidecar(node: int) -> GroupRuntime:
         kafka = KafkaConfig(advertised=f"127.0.0.1:{node}", node_id=node)
-        return group_runtime(client, admin, config, kafka, catalog, lambda key, value: None, asyncio.get_running_loop().time)
+        return group_runtime(client, admin, config, kafka, catalog, lambda key, value: None, now)
 
     def leads(runtime: GroupRuntime) -> int:
         return sum(shard.term.phase is Phase.LEADING for shard in runtime.coordinator.shards)

@@ -22,7 +22,7 @@ from typing import Final
 from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
-from handler.partition.producers import Verdict
+from handler.partition.fold.producers import Verdict
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName

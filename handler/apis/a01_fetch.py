@@ -29,8 +29,8 @@ from typing import Final
 from handler.apis.answer_share import CountedFetchResponse
 from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.fetch_sessions import FetchedPartition, FetchPlan, rotate
-from handler.partition.cache import Run
 from handler.partition.partition import Partition
+from handler.partition.read.fetch_cache import Run
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import InvalidTopicName, TopicName

@@ -28,9 +28,8 @@ from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.topics import resolve
 from handler.errors import EntryUnreadable
 from handler.partition.errors import error_code
-from handler.partition.found import Found
-from handler.partition.offsets import by_time, greatest_timestamp
 from handler.partition.partition import Partition
+from handler.partition.read.timestamp_search import Found, by_time, greatest_timestamp
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode

@@ -8,5 +8,5 @@ conversion  which kind a joining member finds          topics_image  what is kno
 awaiting_topics  requests that wait until that is known
 shard       groups and offsets of one partition of the topic, while we lead it
 coordinator what clients ask                           consumers  what members of consumer groups ask
-service     all of it together
+effects     what groups have decided, carried out      service    all of it together, for `coordination.runtime`
 """

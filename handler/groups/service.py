@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Protocol
 
 from handler.config import GroupsConfig, KafkaConfig
@@ -31,7 +29,7 @@ class Topics(TopicSource, Protocol):
 
 def group_runtime(
     client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topics: Topics, on_committed: OnCommitted,
-    clock: Callable[[], float],
+    now: Callable[[], Now], awake_clock: Callable[[], float] | None = None,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
         namespace=config.namespace, name="__consumer_offsets", partitions=config.offsets_partitions,
@@ -39,11 +37,11 @@ def group_runtime(
     )  # fmt: skip
     coordinator = Coordinator(
         config,
-        lambda: Now(clock(), time.time_ns() // 1_000_000),
+        now,
         topics.canonical,
         TopicsImage(topics),
         on_committed,
-        partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)),
+        awake_clock,
     )
     own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.node_id, kafka.advertised)
     return CoordinatorRuntime(client, admin, topic, own, coordinator)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, Protocol
 
+from handler.partition.log.port import EntryLog
+from handler.partition.log.store import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import Partition
-from handler.partition.port import EntryLog
-from handler.partition.read_entries import entries_from
-from handler.partition.store import WRITER_PREFIX, PulsarLog
+from handler.partition.read.read_entries import entries_from
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
 from handler.pulsar.client import PulsarClient

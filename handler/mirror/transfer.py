@@ -18,8 +18,8 @@ from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
 from handler.config import Config
 from handler.errors import SidecarError
 from handler.mirror.mirror import Mirror, Place, PulsarTopics
+from handler.partition.log.store import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import PartitionLimits
-from handler.partition.store import WRITER_PREFIX, PulsarLog
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.append import Appender
-from handler.partition.cache import CachedEntry, FetchCache, Run
-from handler.partition.catch_up_readers import CatchUpReaders
-from handler.partition.entries import Content, permits_of, read_entry
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold import Fold, Folded, IndexAlarm
-from handler.partition.found import NOT_FOUND, Found
-from handler.partition.held_appends import Append, Done, expire
-from handler.partition.log_end import LogEnd
-from handler.partition.logstart import LogStart
-from handler.partition.port import EntryLog
-from handler.partition.read_to_end import ReadToEnd
-from handler.partition.tail import TailReader
+from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.log.entries import Content, permits_of, read_entry
+from handler.partition.log.port import EntryLog
+from handler.partition.read.catch_up_readers import CatchUpReaders
+from handler.partition.read.fetch_cache import CachedEntry, FetchCache, Run
+from handler.partition.read.log_end import LogEnd
+from handler.partition.read.log_start import LogStart
+from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.read.tail_reader import TailReader
+from handler.partition.read.timestamp_search import NOT_FOUND, Found
+from handler.partition.write.appender import Appender
+from handler.partition.write.held_appends import Append, Done, expire
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Shared

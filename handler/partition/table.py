@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from handler.partition.cache import FetchCache
 from handler.partition.failures import EntryFailures
+from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.port import EntryLog
+from handler.partition.read.fetch_cache import FetchCache
 from handler.tasks import every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog

@@ -1,6 +1,6 @@
 """A producer on one Pulsar topic: pipelined SENDs, receipts in order, no retries of its own.
 
-What to do when it ends is the partition's decision (`handler.partition.append`): only the fold
+What to do when it ends is the partition's decision (`handler.partition.write.appender`): only the fold
 knows what has landed.
 """
 

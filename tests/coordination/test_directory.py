@@ -10,6 +10,7 @@ import pytest
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
 from handler.coordination.errors import NotLeading
+from handler.groups.machine import Now
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.wire.error_code import ErrorCode
@@ -93,9 +94,8 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
     monkeypatch.setattr("handler.coordination.runtime.Election", lambda *_: _Idle())
     admin = Admin()
     admin.answer = None
-    clock = asyncio.get_running_loop().time
     runtime = group_runtime(
-        cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None, clock
+        cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None, lambda: Now(0.0, 0)
     )
     async with asyncio.timeout(2):
         with pytest.raises(NotLeading) as refused:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from handler.partition.fold import Fold
+from handler.partition.fold.fold import Fold
+from handler.partition.fold.producers import Verdict
 from handler.partition.partition import PartitionLimits
-from handler.partition.producers import Verdict
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
@@ -168,7 +168,7 @@ async def test_an_append_at_whose_check_the_sidecar_fails_is_refused(monkeypatch
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr("handler.partition.append.Appender._precheck", fails)
+        broken.setattr("handler.partition.write.appender.Appender._precheck", fails)
         refused = await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))
     assert refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))).base_offset == 1

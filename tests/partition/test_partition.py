@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from handler.partition.fold.producers import Verdict
+from handler.partition.log.store import BASIS_PROPERTY
 from handler.partition.partition import PartitionLimits
-from handler.partition.producers import Verdict
-from handler.partition.store import BASIS_PROPERTY
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats
 from handler.wire.error_code import ErrorCode

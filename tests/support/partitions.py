@@ -6,10 +6,10 @@ import asyncio
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.partition.cache import FetchCache, Run
 from handler.partition.failures import EntryFailures
+from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.producers import Verdict
+from handler.partition.read.fetch_cache import FetchCache, Run
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog

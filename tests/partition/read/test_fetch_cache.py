@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
-from handler.partition.entries import appended
+from handler.partition.log.entries import appended
+from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.partition.entries import read_entry
+from handler.partition.log.entries import read_entry
 from handler.partition.partition import TAIL_IDLE_SECONDS
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NOT_ALLOWED
@@ -62,7 +62,7 @@ async def test_copies_far_apart_in_the_log_are_one_record_for_everybody() -> Non
 
 
 async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.append.OLD_NEWS_SECONDS", 0.02)
+    monkeypatch.setattr("handler.partition.write.appender.OLD_NEWS_SECONDS", 0.02)
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
     await append(ours, numbered(0))
@@ -79,7 +79,7 @@ async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch
 
 
 async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_other_s_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.catch_up_reader.SHARED_DISTANCE", 0)
+    monkeypatch.setattr("handler.partition.read.catch_up_reader.SHARED_DISTANCE", 0)
     log = MemoryLog()
     for number in range(400):
         log.write(batch(b"%d" % number))

@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from aiokafka.errors import KafkaError
 from aiokafka.record.memory_records import MemoryRecords
 
 from handler.errors import EntryUnreadable
-from handler.partition.found import NOT_FOUND, Found
-from handler.partition.partition import Partition
-from handler.partition.read_entries import ReadEntry, entries_from
+from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import ReadEntry, entries_from
+from handler.pulsar.entry import Position
+from handler.tasks import Shared
+
+
+class Found(NamedTuple):
+    """A record, or where it would be."""
+
+    offset: int
+    timestamp: int
+
+
+NOT_FOUND: Final = Found(-1, -1)
 
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
 SCAN_PERMITS: Final = 256
 GREATEST: Final = -3  # as ListOffsets asks for it; times are not negative
+
+
+class Searched(Protocol):
+    """The partition, as far as searches need it."""
+
+    @property
+    def searches(self) -> Shared[int, Found]: ...
+    @property
+    def entry_log(self) -> EntryLog: ...
+    @property
+    def last_position(self) -> Position | None: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def first_folded(self) -> int: ...
+    @property
+    def greatest_folded(self) -> Found: ...
+    def remember_greatest(self, found: Found) -> None: ...
+    async def confirmed_end(self) -> int: ...
+    async def confirmed_start(self) -> int: ...
 
 
 def _records(entry: ReadEntry) -> list[Found]:
@@ -36,12 +67,12 @@ def _records(entry: ReadEntry) -> list[Found]:
     return found
 
 
-async def by_time(partition: Partition, timestamp: int) -> Found:
+async def by_time(partition: Searched, timestamp: int) -> Found:
     """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
     return await partition.searches.call(timestamp, lambda: _by_time(partition, timestamp))
 
 
-async def greatest_timestamp(partition: Partition) -> Found:
+async def greatest_timestamp(partition: Searched) -> Found:
     """The record with the greatest timestamp (KIP-734), the first of several.
 
     The fold knows it for what it has folded. What lies before is read once, from the log start on.
@@ -49,7 +80,7 @@ async def greatest_timestamp(partition: Partition) -> Found:
     return await partition.searches.call(GREATEST, lambda: _greatest_timestamp(partition))
 
 
-async def _by_time(partition: Partition, timestamp: int) -> Found:
+async def _by_time(partition: Searched, timestamp: int) -> Found:
     end = await partition.confirmed_end()
     if await partition.confirmed_start() >= end:
         return NOT_FOUND
@@ -68,7 +99,7 @@ async def _by_time(partition: Partition, timestamp: int) -> Found:
     return NOT_FOUND
 
 
-async def _greatest_timestamp(partition: Partition) -> Found:
+async def _greatest_timestamp(partition: Searched) -> Found:
     await partition.confirmed_end()
     start = await partition.confirmed_start()
     if start >= partition.end_offset:
@@ -80,7 +111,7 @@ async def _greatest_timestamp(partition: Partition) -> Found:
     return await _exact(partition, best)
 
 
-async def _scan_greatest(partition: Partition, end: int) -> Found:
+async def _scan_greatest(partition: Searched, end: int) -> Found:
     best = NOT_FOUND
     async with aclosing(entries_from(partition.entry_log, None, SCAN_PERMITS)) as entries:
         async for entry in entries:
@@ -91,7 +122,7 @@ async def _scan_greatest(partition: Partition, end: int) -> Found:
     return best
 
 
-async def _exact(partition: Partition, batch: Found) -> Found:
+async def _exact(partition: Searched, batch: Found) -> Found:
     """The record within the batch that has its greatest timestamp."""
     if batch is NOT_FOUND or batch.offset < 0:
         return NOT_FOUND

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.cache import PartitionCache, Run
-from handler.partition.catch_up_reader import CatchUpReader, ReadBehind
-from handler.partition.port import EntryLog
+from handler.partition.log.port import EntryLog
+from handler.partition.read.catch_up_reader import CatchUpReader, ReadBehind
+from handler.partition.read.fetch_cache import PartitionCache, Run
 from handler.wire.error_code import ErrorCode
 
 MAX_READERS: Final = 8

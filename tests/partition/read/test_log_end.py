@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.partition.log_end import LogEnd
+from handler.partition.read.log_end import LogEnd
 from handler.pulsar.errors import Unavailable
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
-from handler.partition.port import EntryLog, LogReader
+from handler.partition.log.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.errors import EntryUnreadable
-from handler.partition.entries import permits_of, read_entry
+from handler.partition.log.entries import permits_of, read_entry
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from tests.support.batches import batch

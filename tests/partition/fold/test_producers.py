@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.producers import REMEMBERED_BATCHES, Basis, ProducerTable, Sequence
+from handler.partition.fold.producers import REMEMBERED_BATCHES, ProducerTable
+from handler.partition.log.basis import Basis, Sequence
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, next_sequence

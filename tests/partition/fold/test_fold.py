@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.partition.entries import Content, appended
-from handler.partition.fold import Fold, Folded, IndexAlarm
-from handler.partition.native import kafka_batch
-from handler.partition.producers import Basis
+from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.log.basis import Basis
+from handler.partition.log.entries import Content, appended
+from handler.partition.log.native import kafka_batch
 from handler.pulsar.entry import Position
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode

@@ -17,8 +17,9 @@ from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
-from handler.partition.entries import Content
-from handler.partition.producers import ACCEPTED, Basis, ProducerTable, Verdict
+from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict
+from handler.partition.log.basis import Basis
+from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 

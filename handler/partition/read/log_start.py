@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
-from handler.partition.port import EntryLog
-from handler.partition.read_entries import first_entry
+from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import first_entry
 from handler.pulsar.entry import Position
 
 log = logging.getLogger(__name__)

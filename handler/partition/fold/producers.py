@@ -12,6 +12,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from handler.partition.log.basis import Basis, Sequence
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import next_sequence
@@ -34,33 +35,6 @@ class Verdict(NamedTuple):
     @property
     def accepted(self) -> bool:
         return self.error is ErrorCode.NONE and not self.duplicate
-
-
-class Sequence(NamedTuple):
-    """A batch as its producer numbers it."""
-
-    producer_id: int
-    epoch: int
-    first: int
-    last: int
-
-
-class Basis(NamedTuple):
-    """What a writer knew when it sent an entry: how far it had folded the log, and what the producer's
-    last batch was there. It stands in the entry, so that whoever begins to fold behind `at` knows as much."""
-
-    at: Position
-    epoch: int = -1  # −1 for a producer that was not known
-    last: int = -1
-
-    def encode(self) -> bytes:
-        return b"%d:%d %d %d" % (*self.at, self.epoch, self.last)
-
-    @classmethod
-    def decode(cls, text: bytes) -> Basis:
-        at, epoch, last = text.split()
-        ledger, entry = at.split(b":")
-        return cls(Position(int(ledger), int(entry)), int(epoch), int(last))
 
 
 class WrittenBatch(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.partition.fold import BEFORE_ALL, Fold
-from handler.partition.port import EntryLog
-from handler.partition.tail import TailReader
+from handler.partition.fold.fold import BEFORE_ALL, Fold
+from handler.partition.log.port import EntryLog
+from handler.partition.read.tail_reader import TailReader
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, Unavailable
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.errors import error_code
-from handler.partition.producers import Verdict
+from handler.partition.fold.producers import Verdict
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics

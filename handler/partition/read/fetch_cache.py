@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from handler.partition.entries import Content
+from handler.partition.log.entries import Content
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import empty_batch
 

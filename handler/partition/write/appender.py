@@ -19,12 +19,13 @@ from collections import deque
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
-from handler.partition.entries import Content, appended
 from handler.partition.errors import error_code
-from handler.partition.fold import Fold, Folded, IndexAlarm
-from handler.partition.held_appends import AREA, Append, Done, HeldAppends, tell
-from handler.partition.port import EntryLog, LogWriter
-from handler.partition.producers import ACCEPTED, Sequence, Verdict, follows
+from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.fold.producers import ACCEPTED, Verdict, follows
+from handler.partition.log.basis import Sequence
+from handler.partition.log.entries import Content, appended
+from handler.partition.log.port import EntryLog, LogWriter
+from handler.partition.write.held_appends import AREA, Append, Done, HeldAppends, tell
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive

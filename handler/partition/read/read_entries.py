@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable
-from handler.partition.entries import Content, permits_of, read_entry
-from handler.partition.port import EntryLog
+from handler.partition.log.entries import Content, permits_of, read_entry
+from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.port import EntryLog, LogReader, LogWriter
+from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position

@@ -13,11 +13,11 @@ from collections import deque
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache, Run
-from handler.partition.entries import Content, permits_of
 from handler.partition.errors import error_code
-from handler.partition.fold import BEFORE_ALL, Fold, IndexAlarm
-from handler.partition.port import EntryLog, LogReader
+from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm
+from handler.partition.log.entries import Content, permits_of
+from handler.partition.log.port import EntryLog, LogReader
+from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache, Run
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
-from handler.partition.native import kafka_batch
-from handler.partition.producers import Basis, Sequence
-from handler.partition.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
+from handler.partition.log.basis import Basis, Sequence
+from handler.partition.log.native import kafka_batch
+from handler.partition.log.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, place_all, split_batches

@@ -1,0 +1,34 @@
+"""What stands in an entry so that whoever begins to fold behind it knows as much as its writer did."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from handler.pulsar.entry import Position
+
+
+class Sequence(NamedTuple):
+    """A batch as its producer numbers it."""
+
+    producer_id: int
+    epoch: int
+    first: int
+    last: int
+
+
+class Basis(NamedTuple):
+    """What a writer knew when it sent an entry: how far it had folded the log, and what the producer's
+    last batch was there. It stands in the entry, so that whoever begins to fold behind `at` knows as much."""
+
+    at: Position
+    epoch: int = -1  # −1 for a producer that was not known
+    last: int = -1
+
+    def encode(self) -> bytes:
+        return b"%d:%d %d %d" % (*self.at, self.epoch, self.last)
+
+    @classmethod
+    def decode(cls, text: bytes) -> Basis:
+        at, epoch, last = text.split()
+        ledger, entry = at.split(b":")
+        return cls(Position(int(ledger), int(entry)), int(epoch), int(last))

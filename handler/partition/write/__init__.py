@@ -1,0 +1,1 @@
+"""Appends on their way to the log, until each has its verdict."""
