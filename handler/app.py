@@ -16,7 +16,7 @@ from prometheus_client import start_http_server
 
 from handler import doctor
 from handler.apis.answer_share import AnswerShare
-from handler.apis.api import Services
+from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.promise import settled
 from handler.config import Config, metrics_address
@@ -51,6 +51,7 @@ class Caller:
     """A client of another sidecar, which has passed its request on."""
 
     def __init__(self, peer: str) -> None:
+        self.principal = ANONYMOUS
         self.peer = peer
         self.local_address = ("", 0)
 
@@ -106,7 +107,7 @@ class Sidecar:
             clock=loop.time,
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
-        self._dispatch = Dispatcher(self.services)
+        self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
         self.control = ControlServer(self.services.groups.name, self._serve_peer, self._forget_topics)
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,

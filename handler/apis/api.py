@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_sessions import FetchSessions
@@ -34,9 +34,20 @@ Response = Message | bytes | None
 Result = Response | Promise[Response] | Awaitable[Response]
 
 
+class Principal(NamedTuple):
+    """On whose behalf a request is made, as Kafka's KafkaPrincipal."""
+
+    kind: str
+    name: str
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
+
+
 class Client(Protocol):
     """The connection a call came through."""
 
+    principal: Principal
     peer: str
     local_address: tuple[str, int]
 
@@ -57,7 +68,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All that handlers work with."""
+    """All that handlers work with, on behalf of one principal. They reach Pulsar in no other way."""
 
     config: KafkaConfig
     catalog: Catalog
@@ -80,6 +91,10 @@ class Services:
     def node_address(self, client: Client) -> tuple[str, int]:
         """Where clients find this node: as configured, else where this one has found it."""
         return self.config.advertised_address or client.local_address
+
+
+# Who opened a partition decides for nobody else: what a principal may not reach is not in its services.
+ServicesOf = Callable[[Principal], Services]
 
 
 @dataclass(frozen=True, slots=True)

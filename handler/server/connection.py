@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from handler.apis.answer_share import AnswerShare, CountedFetchResponse
-from handler.apis.api import Response, Result
+from handler.apis.api import ANONYMOUS, Response, Result
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
@@ -97,6 +97,7 @@ class KafkaConnection(asyncio.Protocol):
         self._draining = False
         self._paused = False
         self._resuming = False
+        self.principal = ANONYMOUS
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()

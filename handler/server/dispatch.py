@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
 from handler.apis import BY_KEY, COORDINATED
 from handler.apis.a18_api_versions import unsupported_version
-from handler.apis.api import AnyApi, Call, Client, Result, Services
+from handler.apis.api import AnyApi, Call, Client, Result, ServicesOf
 from handler.apis.late import QUESTION_SECONDS
 from handler.errors import ProtocolError
 from handler.telemetry import metrics
@@ -69,8 +70,9 @@ class Handled:
 
 
 class Dispatcher:
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, services_of: ServicesOf, clock: Callable[[], float]) -> None:
+        self._services_of = services_of
+        self._clock = clock
 
     def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> Handled:
         header = read_header(frame)
@@ -82,9 +84,9 @@ class Dispatcher:
         api, version = route.api, route.version
         at = body_at(frame, header, api.request)
         request = api.request.read(version, frame[at:])
-        late_at = self._services.clock() + QUESTION_SECONDS
+        late_at = self._clock() + QUESTION_SECONDS
         call = Call(version, header.client_id, client, frame, at, forwarded, late_at)
-        return Handled(route, header.correlation_id, api.handle(self._services, call, request))
+        return Handled(route, header.correlation_id, api.handle(self._services_of(client.principal), call, request))
 
     def _refused(self, header: RequestHeader) -> Handled:
         if header.api_key == API_VERSIONS:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from handler.apis import BY_KEY, late
 from handler.apis.answer_share import AnswerShare
-from handler.apis.api import Call, Services
+from handler.apis.api import ANONYMOUS, Call, Services
 from handler.apis.fetch_sessions import FetchSessions
 from handler.apis.promise import settled
 from handler.config import GroupsConfig, KafkaConfig
@@ -120,6 +120,7 @@ class LocalGroups:
 class Client:
     """The connection that requests come through."""
 
+    principal = ANONYMOUS
     peer = "127.0.0.1:5"
     local_address = ("127.0.0.1", 9092)
 
