@@ -17,14 +17,14 @@ from prometheus_client import start_http_server
 from handler import doctor
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
-from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
 from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer, Overloaded
 from handler.groups.machine import Now
-from handler.groups.records import OffsetKey, OffsetValue
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.log.store import WRITER_PREFIX, PulsarLog
@@ -96,7 +96,7 @@ class Sidecar:
             config=config.kafka,
             catalog=catalog,
             partitions=self.partitions,
-            sessions=FetchSessions(),
+            sessions=FetchSessionCache(),
             groups=group_runtime(
                 self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names), now, awake_clock
             ),
@@ -191,7 +191,7 @@ class Sidecar:
         await self.groups_admin.close()
 
 
-def _mirror(mirror: Mirror, names: TopicNames, key: OffsetKey, value: OffsetValue) -> None:
+def _mirror(mirror: Mirror, names: TopicNames, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
     """A commit was stored: the group's subscription follows, if it is to have one."""
     if mirror.wants(key.group):
         with contextlib.suppress(InvalidTopicName):

@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from handler.coordination.shards import shard_of
-from handler.groups.records import GroupKey, GroupValue, OffsetKey, OffsetValue, Record, write_key, write_value
+from handler.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.messages import write_batch
 from integration.conftest import Cluster
@@ -34,7 +34,7 @@ def _batch(record: Record) -> bytes:
 
 
 def _dummy_key(group: str) -> bytes:
-    return write_key(OffsetKey(group, "", -1))
+    return write_key(OffsetCommitKey(group, "", -1))
 
 
 class _Receipts:
@@ -63,9 +63,9 @@ async def _write_as_kop(url: str, namespace: str, topic: str) -> None:
         producer = await client.producer(partition, f"kop-{group}", receipts)
         now = int(time.time() * 1000)
         # The first version of offsets, with an end of its own that is long past; then one without.
-        first = Record(OffsetKey(group, stored_name, 0), OffsetValue(11, -1, "a", now, 1_000))
-        second = Record(OffsetKey(group, stored_name, 1), OffsetValue(22, -1, "b", now, -1))
-        itself = Record(GroupKey(group), GroupValue("consumer", 3, None, None, now, ()))
+        first = Record(OffsetCommitKey(group, stored_name, 0), OffsetCommitValue(11, -1, "a", now, 1_000))
+        second = Record(OffsetCommitKey(group, stored_name, 1), OffsetCommitValue(22, -1, "b", now, -1))
+        itself = Record(GroupMetadataKey(group), GroupMetadataValue("consumer", 3, None, None, now, ()))
         keys = (_dummy_key(group), _dummy_key(group), write_key(itself.key))
         for sequence, (key, record) in enumerate(zip(keys, (first, second, itself), strict=True)):
             producer.send_batch(sequence, 1, write_batch([(key, _batch(record))], now))

@@ -9,7 +9,7 @@ import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from handler.groups.records import OffsetKey, OffsetValue, read_record
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, read_record
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, consumer, create, produce, producer
 from integration.members import wait_for
@@ -37,8 +37,8 @@ def test_the_offsets_of_groups_are_read_as_an_internal_topic_and_nothing_else(cl
         if message is None or message.error() is not None or message.key() is None:
             continue
         record = read_record(message.key(), message.value())
-        if record is not None and isinstance(record.key, OffsetKey) and record.key.group == group:
-            assert isinstance(record.value, OffsetValue)
+        if record is not None and isinstance(record.key, OffsetCommitKey) and record.key.group == group:
+            assert isinstance(record.value, OffsetCommitValue)
             committed.append(record.value.offset)
     reader.close()
     assert committed == [1, 3]

@@ -28,9 +28,9 @@ from typing import Final
 
 from handler.apis.answer_share import CountedFetchResponse
 from handler.apis.api import Api, Call, Response, Result, Services
-from handler.apis.fetch_sessions import FetchedPartition, FetchPlan, rotate
+from handler.apis.fetch_session_cache import CachedPartition, FetchContext, rotate
 from handler.partition.partition import Partition
-from handler.partition.read.fetch_cache import Run
+from handler.partition.read.fetch_cache import FetchedRun
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import InvalidTopicName, TopicName
@@ -51,9 +51,9 @@ class _Fetch:
 
     __slots__ = (
         "_awaits_an_end",
+        "_context",
         "_deadline",
-        "_places",
-        "_plan",
+        "_partitions",
         "_request",
         "_result",
         "_services",
@@ -62,11 +62,11 @@ class _Fetch:
         "_watchers",
     )
 
-    def __init__(self, services: Services, request: FetchRequest, plan: FetchPlan) -> None:
+    def __init__(self, services: Services, request: FetchRequest, context: FetchContext) -> None:
         self._services = services
         self._request = request
-        self._plan = plan
-        self._places = [self._place(wanted) for wanted in plan.partitions]
+        self._context = context
+        self._partitions = [self._partition(wanted) for wanted in context.partitions]
         self._result: asyncio.Future[Response] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watchers: list[Callable[[], None]] = []
@@ -74,7 +74,7 @@ class _Fetch:
         self._awaits_an_end = False  # a partition is read beyond the end that is known here
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
 
-    def _place(self, wanted: FetchedPartition) -> Partition | ErrorCode:
+    def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
         catalog = self._services.catalog
         name: TopicName | None
         if not wanted.topic:
@@ -102,10 +102,10 @@ class _Fetch:
         loop = asyncio.get_running_loop()
         self._result = loop.create_future()
         self._result.add_done_callback(lambda _: self._stop())
-        self._watchers = [partial(self._changed, number) for number in range(len(self._places))]
-        for place, changed in zip(self._places, self._watchers, strict=True):
-            if isinstance(place, Partition):
-                place.watch(changed)
+        self._watchers = [partial(self._changed, number) for number in range(len(self._partitions))]
+        for partition, changed in zip(self._partitions, self._watchers, strict=True):
+            if isinstance(partition, Partition):
+                partition.watch(changed)
         self._timer = loop.call_at(self._deadline, self._time_is_up)
         return self._result
 
@@ -113,9 +113,9 @@ class _Fetch:
         if self._timer is not None:
             self._timer.cancel()
         self._services.answers.withdraw(self._there_is_room)
-        for place, changed in zip(self._places, self._watchers, strict=True):
-            if isinstance(place, Partition):
-                place.unwatch(changed)
+        for partition, changed in zip(self._partitions, self._watchers, strict=True):
+            if isinstance(partition, Partition):
+                partition.unwatch(changed)
 
     def _there_is_room(self) -> None:
         if self._result is not None and not self._result.done():
@@ -125,16 +125,16 @@ class _Fetch:
 
     def _changed(self, number: int) -> None:
         """One partition has news. The others are looked at only when it has something to answer with."""
-        place = self._places[number]
-        if self._result is None or self._result.done() or not isinstance(place, Partition):
+        partition = self._partitions[number]
+        if self._result is None or self._result.done() or not isinstance(partition, Partition):
             return
-        run = self._read_one(self._plan.partitions[number], place, self._limit, first=True)
+        run = self._read_one(self._context.partitions[number], partition, self._limit, first=True)
         if run is not None and (run.size or run.error is not ErrorCode.NONE or self._awaits_an_end):
             answer = self._try()
             if answer is not None:
                 self._result.set_result(answer)
                 return
-        place.watch(self._watchers[number])
+        partition.watch(self._watchers[number])
 
     def _time_is_up(self) -> None:
         if self._result is None or self._result.done():
@@ -167,68 +167,70 @@ class _Fetch:
     def _limit(self) -> int:
         return min(self._request.max_bytes, self._services.config.fetch_max_bytes, self._services.answers.room)
 
-    def _read(self) -> tuple[list[Run | None], bool]:
+    def _read(self) -> tuple[list[FetchedRun | None], bool]:
         """What every partition has; and whether something is on its way."""
         limit = self._limit
         may_give = limit > 0  # one batch is given however large it is, if there is room for anything
         size = 0
         underway = False
         awaits_an_end = False
-        runs: list[Run | None] = []
-        for wanted, place in zip(self._plan.partitions, self._places, strict=True):
-            run = self._read_one(wanted, place, limit - size, first=may_give and size == 0)
+        runs: list[FetchedRun | None] = []
+        for wanted, partition in zip(self._context.partitions, self._partitions, strict=True):
+            run = self._read_one(wanted, partition, limit - size, first=may_give and size == 0)
             if run is None:
                 underway = True
-                awaits_an_end = awaits_an_end or (isinstance(place, Partition) and place.is_open and place.is_beyond_the_end(wanted.offset))
+                awaits_an_end = awaits_an_end or (
+                    isinstance(partition, Partition) and partition.is_open and partition.is_beyond_the_end(wanted.offset)
+                )
             size += 0 if run is None else run.size
             runs.append(run)
         self._awaits_an_end = awaits_an_end
         return runs, underway
 
-    def _read_one(self, wanted: FetchedPartition, place: Partition | ErrorCode, left: int, first: bool) -> Run | None:
-        if isinstance(place, ErrorCode):
-            return Run([], 0, wanted.offset, place)
-        if place.ended is not None:
-            return Run([], 0, wanted.offset, place.ended)
-        if not place.is_open:
+    def _read_one(self, wanted: CachedPartition, partition: Partition | ErrorCode, left: int, first: bool) -> FetchedRun | None:
+        if isinstance(partition, ErrorCode):
+            return FetchedRun([], 0, wanted.offset, partition)
+        if partition.ended is not None:
+            return FetchedRun([], 0, wanted.offset, partition.ended)
+        if not partition.is_open:
             return None
-        return place.read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first, since=self._waiting_since)
+        return partition.read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first, since=self._waiting_since)
 
     # --- the answer
 
-    def _answer(self, runs: list[Run | None]) -> FetchResponse:
+    def _answer(self, runs: list[FetchedRun | None]) -> FetchResponse:
         topics: dict[str | uuid.UUID, list[PartitionData]] = {}
         served = []
-        for wanted, place, run in zip(self._plan.partitions, self._places, runs, strict=True):
-            answer = self._partition_answer(wanted, place, run)
+        for wanted, partition, run in zip(self._context.partitions, self._partitions, runs, strict=True):
+            answer = self._partition_answer(wanted, partition, run)
             if run is not None and run.size:
                 served.append(wanted)
                 metrics.FETCHED_BYTES.inc(run.size)
             if answer is not None:
                 topics.setdefault(wanted.topic, []).append(answer)
-        if self._plan.session is not None:
-            rotate(self._plan.session, served)
+        if self._context.session is not None:
+            rotate(self._context.session, served)
         response = CountedFetchResponse(
-            session_id=self._plan.session_id, responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()]
+            session_id=self._context.session_id, responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()]
         )
         response.counted_bytes = sum(run.size for run in runs if run is not None)
         self._services.answers.take(response.counted_bytes)
         return response
 
-    def _partition_answer(self, wanted: FetchedPartition, place: Partition | ErrorCode, run: Run | None) -> PartitionData | None:
+    def _partition_answer(self, wanted: CachedPartition, partition: Partition | ErrorCode, run: FetchedRun | None) -> PartitionData | None:
         """The partition's part; None when an incremental answer leaves it out."""
         error = ErrorCode.NONE if run is None else run.error
         high_watermark, log_start = -1, -1
-        if isinstance(place, Partition) and place.is_open:
-            high_watermark, log_start = place.end_offset, place.log_start
-            place.refresh_log_start_if_stale()
-        changed = (high_watermark, log_start) != (wanted.told_high_watermark, wanted.told_log_start)
+        if isinstance(partition, Partition) and partition.is_open:
+            high_watermark, log_start = partition.end_offset, partition.log_start
+            partition.refresh_log_start_if_stale()
+        changed = (high_watermark, log_start) != (wanted.sent_high_watermark, wanted.sent_log_start)
         has_data = run is not None and run.size > 0
-        if self._plan.incremental and not (changed or has_data or error is not ErrorCode.NONE):
+        if self._context.incremental and not (changed or has_data or error is not ErrorCode.NONE):
             return None
         # An error is told again until it is gone, so what was told before it does not count.
-        told = (high_watermark, log_start) if error is ErrorCode.NONE else (-2, -2)
-        wanted.told_high_watermark, wanted.told_log_start = told
+        sent = (high_watermark, log_start) if error is ErrorCode.NONE else (-2, -2)
+        wanted.sent_high_watermark, wanted.sent_log_start = sent
         return PartitionData(
             partition_index=wanted.index,
             error_code=error,
@@ -247,10 +249,10 @@ def _topic_answer(topic: str | uuid.UUID, partitions: list[PartitionData]) -> Fe
 
 
 def handle(services: Services, call: Call, request: FetchRequest) -> Result:
-    plan = services.sessions.plan(request, services.clock())
-    if plan.error is not ErrorCode.NONE:
-        return FetchResponse(error_code=plan.error, session_id=plan.session_id)
-    return _Fetch(services, request, plan).begin()
+    context = services.sessions.context(request, services.clock())
+    if context.error is not ErrorCode.NONE:
+        return FetchResponse(error_code=context.error, session_id=context.session_id)
+    return _Fetch(services, request, context).begin()
 
 
 API: Final = Api("Fetch", FetchRequest, FetchResponse, 4, 18, handle, ends_with_client=True)

@@ -26,7 +26,7 @@ from handler.apis.routing.to_coordinator import to_coordinator_in_turn
 from handler.apis.topics import find, requested_topic
 from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
-from handler.groups.records import OffsetValue
+from handler.groups.records import OffsetCommitValue
 from handler.groups.shard import Offsets
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Topic, Undescribed
@@ -97,7 +97,7 @@ def _topic(services: Services, topic: OffsetFetchRequestTopics, offsets: Offsets
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _partition(index: int, value: OffsetValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
+def _partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
     if value is None:
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, error_code=error)
     return OffsetFetchResponsePartitions(
@@ -136,7 +136,7 @@ async def _of_subscription(services: Services, group_id: str, topics: Topics, kn
             except TopicMissing:
                 continue
             if offset is not None:
-                found[at] = OffsetValue(offset, -1, "", services.wall_clock(), -1)
+                found[at] = OffsetCommitValue(offset, -1, "", services.wall_clock(), -1)
     return found
 
 
@@ -168,7 +168,7 @@ async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
         return UNKNOWN if error.retriable and not isinstance(error, Undescribed) else None
 
 
-def _counts(value: OffsetValue, topic_id: uuid.UUID | None) -> bool:
+def _counts(value: OffsetCommitValue, topic_id: uuid.UUID | None) -> bool:
     return topic_id is None or value.counts_for(topic_id)
 
 

@@ -14,7 +14,7 @@ from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import NOTHING, ConsumerMember
+from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember
 from handler.groups.records import consumer as records
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.consumer_group_describe import (
@@ -73,18 +73,18 @@ def _described(group: ConsumerGroup) -> DescribedGroup:
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember) -> Member:
-    told = member.told
+    metadata = member.metadata
     return Member(
         member_id=member.member_id,
-        instance_id=told.instance_id,
-        rack_id=told.rack_id,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
         member_epoch=member.epoch,
-        client_id=told.client_id,
-        client_host=told.client_host,
-        subscribed_topic_names=told.topics,
-        subscribed_topic_regex=told.regex,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        subscribed_topic_names=metadata.topics,
+        subscribed_topic_regex=metadata.regex,
         assignment=_assignment(group, member.current.assigned),
-        target_assignment=_assignment(group, group.group_state.targets.get(member.member_id, NOTHING)),
+        target_assignment=_assignment(group, group.group_state.targets.get(member.member_id, NO_PARTITIONS)),
         member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
-from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
@@ -73,7 +73,7 @@ class Services:
     config: KafkaConfig
     catalog: Catalog
     partitions: PartitionTable
-    sessions: FetchSessions
+    sessions: FetchSessionCache
     groups: GroupRuntime
     peers: Peers
     mirror: Mirror

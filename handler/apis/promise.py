@@ -12,26 +12,26 @@ T = TypeVar("T")
 class Promise(Generic[T]):
     """Resolved once, told once. For answers that a callback completes; a coroutine needs none."""
 
-    __slots__ = ("_told", "_value", "resolved")
+    __slots__ = ("_callback", "_value", "resolved")
 
     def __init__(self) -> None:
         self.resolved = False
         self._value: Any = None
-        self._told: Callable[[T], None] | None = None
+        self._callback: Callable[[T], None] | None = None
 
     def resolve(self, value: T) -> None:
         self.resolved = True
-        if self._told is not None:
-            self._told(value)
+        if self._callback is not None:
+            self._callback(value)
         else:
             self._value = value
 
-    def then(self, told: Callable[[T], None]) -> None:
+    def then(self, callback: Callable[[T], None]) -> None:
         """Call `told` with the value: now, if it has come."""
         if self.resolved:
-            told(self._value)
+            callback(self._value)
         else:
-            self._told = told
+            self._callback = callback
 
 
 async def settled(result: T | Promise[T] | Awaitable[T]) -> T:

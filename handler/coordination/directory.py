@@ -74,7 +74,7 @@ class Directory:
             return None
         return {index: leader.name for index, leader in self._leaders.items()}
 
-    def told(self, own_node: int) -> list[Leader]:
+    def advertised(self, own_node: int) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
         nodes = Counter(other.node for other in self._others.values() if other.advertised)
         return [other for other in self._others.values() if other.advertised and other.node != own_node and nodes[other.node] == 1]

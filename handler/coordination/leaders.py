@@ -58,18 +58,18 @@ class Leaders:
     async def find(self, key: str, own: tuple[str, int]) -> Node:
         """Where clients find the coordinator of a key; NotLeading while there is none."""
         leader = await self.leader(key)
-        if leader is not None and self.tells(leader):
+        if leader is not None and self.is_advertised(leader):
             return _node(leader)
         return Node(self._own.node_id, *own)  # and passes on what is asked
 
-    def tells(self, leader: Leader) -> bool:
+    def is_advertised(self, leader: Leader) -> bool:
         """Whether clients are told where that sidecar is: both advertise an address, and have node ids of their own."""
-        known = bool(self._own.advertised) and leader in self._directory.told(self._own.node_id)
+        known = bool(self._own.advertised) and leader in self._directory.advertised(self._own.node_id)
         return known and self._directory.is_settled(leader)
 
     def fellows(self) -> list[Node]:
         """The other sidecars that clients are told of. Those of one that advertises no address reach only that one."""
-        return [_node(other) for other in self._directory.told(self._own.node_id)] if self._own.advertised else []
+        return [_node(other) for other in self._directory.advertised(self._own.node_id)] if self._own.advertised else []
 
     async def others_now(self) -> list[Leader]:
         """The other sidecars that coordinate, whether this one has to do with it or not."""

@@ -233,7 +233,7 @@ class _Reading(ConsumerEvents, Generic[R]):
                 continue  # the dispatcher began again
             messages, count = self._messages(entry)
             for message in messages:
-                self._tell(message, entry.position)
+                self._deliver(message, entry.position)
                 await pace.rest()
             self._reached = entry.position
             taken += max(count, 1)
@@ -257,7 +257,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         except TimeoutError as error:
             raise Unavailable(f"nothing came for {SILENCE_SECONDS:.0f} s") from error
 
-    def _tell(self, message: Message, position: Position) -> None:
+    def _deliver(self, message: Message, position: Position) -> None:
         if message.key is None or message.key == MARKER_KEY:
             return
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from handler.coordination.errors import NotLeading
-from handler.groups.consumer.members import Needs
+from handler.groups.consumer.members import RequiredTopics
 from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import PulsarError
 from handler.tasks import InTurn, within
@@ -34,23 +34,23 @@ class RequestsAwaitingTopics:
     def is_idle(self) -> bool:
         return not self._waiting
 
-    async def known(self, member: Member, needs: Callable[[], Needs]) -> None:
+    async def known(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
         """Until all is known; without a pause if it is. `needs` may raise NotLeading, and so does this where it takes too long."""
         waiting = self._in_turn.waiting(member)
-        if not waiting and self._image.knows(needs()):
+        if not waiting and self._image.knows(required()):
             return
         if waiting >= QUEUE_LENGTH:
             raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         self._waiting += 1
         try:
-            await within(LEARN_SECONDS, self._learn(member, needs))
+            await within(LEARN_SECONDS, self._learn(member, required))
         except (PulsarError, TimeoutError) as error:
             log.warning("member %s of group %s has to wait: its topics can't be looked up: %s", member[1], member[0], error or "no answer")
             raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
         finally:
             self._waiting -= 1
 
-    async def _learn(self, member: Member, needs: Callable[[], Needs]) -> None:
+    async def _learn(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
         async with self._in_turn.turn(member):
-            while not self._image.knows(wanted := needs()):
+            while not self._image.knows(wanted := required()):
                 await self._image.learn(wanted)

@@ -20,8 +20,8 @@ from handler.groups.consumer.members import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     HeartbeatRequest,
     HeartbeatResponse,
-    Needs,
     Refusal,
+    RequiredTopics,
 )
 from handler.groups.consumer.migration import CannotMigrate, topics_of
 from handler.groups.conversion import consumer_group
@@ -53,8 +53,10 @@ class Consumers:
     async def heartbeat(self, request: HeartbeatRequest, group_id: str) -> HeartbeatResponse:
         self._keep_alive(group_id, request.member_id)
         leaves = request.epoch in (LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-        needs: Callable[[], Needs] = _nothing if leaves else partial(self._needs, group_id, request.topics or (), request.regex)
-        await self._awaiting_topics.known((group_id, request.member_id), needs)
+        required_topics: Callable[[], RequiredTopics] = (
+            _nothing if leaves else partial(self._required_topics, group_id, request.topics or (), request.regex)
+        )
+        await self._awaiting_topics.known((group_id, request.member_id), required_topics)
         shard = self._leading(group_id)
         try:
             self._check_size(shard, group_id, request.epoch)
@@ -75,7 +77,7 @@ class Consumers:
         """
         group = self._leading(group_id).group(group_id)
         if isinstance(group, ConsumerGroup) and member_id in group.members:
-            group.live(group.members[member_id], self._now())
+            group.reset_session_timeout(group.members[member_id], self._now())
 
     def _check_size(self, shard: Shard, group_id: str, epoch: int) -> None:
         if group_id in shard.oversized and epoch >= JOIN_GROUP_MEMBER_EPOCH:
@@ -110,7 +112,7 @@ class Consumers:
             except ProtocolError:
                 pass  # the group refuses it
         member = group_id, request.member_id or request.new_member_id
-        await self._awaiting_topics.known(member, partial(self._needs, group_id, names, None))
+        await self._awaiting_topics.known(member, partial(self._required_topics, group_id, names, None))
         shard = self._leading(group_id)
         if group_id in shard.oversized:
             return JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)
@@ -122,7 +124,7 @@ class Consumers:
 
     async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
         self._keep_alive(group_id, request.member_id)
-        await self._awaiting_topics.known((group_id, request.member_id), partial(self._needs, group_id, (), None))
+        await self._awaiting_topics.known((group_id, request.member_id), partial(self._required_topics, group_id, (), None))
         shard = self._leading(group_id)
         self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
@@ -132,27 +134,30 @@ class Consumers:
 
     # --- topics
 
-    def _needs(self, group_id: str, names: Iterable[str], regex: str | None) -> Needs:
+    def _required_topics(self, group_id: str, names: Iterable[str], regex: str | None) -> RequiredTopics:
         """What has to be known before a request can be handled: what it names, and what a group that was loaded is about."""
         group = self._leading(group_id).group(group_id)
         wanted, regexes = frozenset(names), frozenset({regex} if regex else ())
-        if isinstance(group, ConsumerGroup) and not group.is_informed:
-            return Needs(wanted | group.needs.names, regexes | group.needs.regexes)
+        if isinstance(group, ConsumerGroup) and not group.knows_topics:
+            return RequiredTopics(wanted | group.required_topics.names, regexes | group.required_topics.regexes)
         if isinstance(group, ClassicGroup) and group.members:
-            return Needs(wanted | topics_of(group), regexes)
-        return Needs(wanted, regexes)
+            return RequiredTopics(wanted | topics_of(group), regexes)
+        return RequiredTopics(wanted, regexes)
 
     def _refresh_if_behind(self, shard: Shard, group_id: str) -> None:
         """What a group has missed of its topics comes first. It may be a classic one after that."""
         group = shard.group(group_id)
-        if isinstance(group, ConsumerGroup) and not group.is_informed:
+        if isinstance(group, ConsumerGroup) and not group.knows_topics:
             shard.handle(group, lambda: group.refresh(self._now()))
 
-    def needed(self, shards: Iterable[Shard]) -> Needs:
+    def all_required_topics(self, shards: Iterable[Shard]) -> RequiredTopics:
         """All that has to be looked at again from time to time."""
         groups = [group for shard in shards for group in _consumer_groups(shard)]
-        needs = [group.needs for group in groups]
-        return Needs(frozenset[str]().union(*(one.names for one in needs)), frozenset[str]().union(*(one.regexes for one in needs)))
+        required = [group.required_topics for group in groups]
+        return RequiredTopics(
+            frozenset[str]().union(*(one.names for one in required)),
+            frozenset[str]().union(*(one.regexes for one in required)),
+        )
 
     def refresh(self, shards: Iterable[Shard]) -> None:
         """The topics were looked at again."""
@@ -166,9 +171,9 @@ class Consumers:
                     break
 
 
-def _nothing() -> Needs:
+def _nothing() -> RequiredTopics:
     """Who leaves waits for nothing."""
-    return Needs(frozenset())
+    return RequiredTopics(frozenset())
 
 
 def _logged(group_id: str, member_id: str, answer: HeartbeatResponse) -> HeartbeatResponse:

@@ -8,8 +8,8 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import HeartbeatRequest
 from handler.groups.consumer.migration import CannotMigrate, to_consumer
-from handler.groups.effects import tell
-from handler.groups.records import GroupKey, Record
+from handler.groups.effects import answer_waiting
+from handler.groups.records import GroupMetadataKey, Record
 from handler.groups.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def consumer_group(shard: Shard, group_id: str, newcomer: HeartbeatRequest) -> C
     fresh = shard.new_consumer_group(group_id)
     fresh.check_newcomer(newcomer)
     if group is None or group.is_empty:
-        fresh.is_informed = True
+        fresh.knows_topics = True
         shard.replace(fresh, [] if group is None else group.deletion())
         return fresh
     if not shard.allows("upgrade"):
@@ -31,9 +31,9 @@ def consumer_group(shard: Shard, group_id: str, newcomer: HeartbeatRequest) -> C
     to_consumer(group, fresh, shard.now())
     fresh.check_room(newcomer.member_id)
     group.migrate()
-    tell(group)
+    answer_waiting(group)
     log.info("group %s becomes a consumer group", group_id)
-    shard.replace(fresh, [*fresh.group_state.take_records(), Record(GroupKey(group_id), None)])
+    shard.replace(fresh, [*fresh.group_state.take_records(), Record(GroupMetadataKey(group_id), None)])
     return fresh
 
 

@@ -28,7 +28,7 @@ from handler.groups.conversion import classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
-from handler.groups.records import OffsetKey, OffsetValue, Record
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
 from handler.groups.shard import Offsets, Shard, Surroundings, TopicPartition
 from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import PulsarError
@@ -47,7 +47,7 @@ REFRESH_SECONDS: Final = 10.0
 # Of many topics so many a second are looked at, so that the admin API has time for others.
 REFRESHED_PER_SECOND: Final = 50
 
-OnCommitted = Callable[[OffsetKey, OffsetValue], None]  # told of every commit that is stored
+OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # told of every commit that is stored
 
 
 class CommittedOffset(NamedTuple):
@@ -123,13 +123,13 @@ class Coordinator:
 
     async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
-        needs = self.consumers.needed(self.shards)
+        required_topics = self.consumers.all_required_topics(self.shards)
         try:
-            await self.topics.refresh(lambda: self.consumers.needed(self.shards))
+            await self.topics.refresh(lambda: self.consumers.all_required_topics(self.shards))
         except PulsarError as error:
             limited.info("the topics of consumer groups can't be looked at now: %s", error)
         self.consumers.refresh(self.shards)
-        await pause(len(needs.names) / REFRESHED_PER_SECOND - REFRESH_SECONDS)
+        await pause(len(required_topics.names) / REFRESHED_PER_SECOND - REFRESH_SECONDS)
 
     # --- members
 
@@ -187,8 +187,8 @@ class Coordinator:
             if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
                 errors[topic, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                value = OffsetValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
-                records.append(Record(OffsetKey(request.group_id, topic, index), value))
+                value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
+                records.append(Record(OffsetCommitKey(request.group_id, topic, index), value))
         if records:
             try:
                 await within(self._config.offset_commit_timeout_ms / 1000, shard.term.written(records))
@@ -222,7 +222,7 @@ class Coordinator:
     def committed_partitions(self, group_id: str) -> list[TopicPartition]:
         return list(self.leading(group_id).offsets.get(group_id, {}))
 
-    async def delete_offsets(self, group_id: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode] | ErrorCode:
+    async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode] | ErrorCode:
         shard = self.leading(group_id)
         group = shard.group(group_id)
         if group is None:
@@ -230,13 +230,17 @@ class Coordinator:
         if group.members and group.protocol_type != CONSUMER_PROTOCOL:
             return ErrorCode.NON_EMPTY_GROUP
         subscribed = self._subscribed(group)
-        errors = dict.fromkeys(places, ErrorCode.NONE)
-        for place in places:
-            if subscribed is None or place[0] in subscribed:
-                errors[place] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        errors = dict.fromkeys(partitions, ErrorCode.NONE)
+        for partition in partitions:
+            if subscribed is None or partition[0] in subscribed:
+                errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         await shard.term.written()  # what was committed before is deleted too
         known = shard.offsets.get(group_id, {})
-        gone = [Record(OffsetKey(group_id, *place), None) for place in places if errors[place] is ErrorCode.NONE and place in known]
+        gone = [
+            Record(OffsetCommitKey(group_id, *partition), None)
+            for partition in partitions
+            if errors[partition] is ErrorCode.NONE and partition in known
+        ]
         await shard.term.written(gone)
         return errors
 
@@ -274,7 +278,10 @@ class Coordinator:
     def _removed(self, shard: Shard, group: Group) -> list[Record]:
         """What is to be written of a group that is no more."""
         shard.remove(group)
-        return [*(Record(OffsetKey(group.group_id, *place), None) for place in shard.offsets.get(group.group_id, {})), *group.deletion()]
+        return [
+            *(Record(OffsetCommitKey(group.group_id, *partition), None) for partition in shard.offsets.get(group.group_id, {})),
+            *group.deletion(),
+        ]
 
     def expire_offsets(self) -> None:
         for shard in self.shards:
@@ -296,7 +303,7 @@ class Coordinator:
             if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
                 shard.term.store(self._removed(shard, group))
             elif gone:
-                shard.term.store([Record(OffsetKey(group.group_id, *place), None) for place in gone])
+                shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
@@ -308,10 +315,10 @@ class Coordinator:
         for shard in self.shards:
             if shard.term.phase is Phase.LEADING:
                 gone = [
-                    OffsetKey(group, *place)
+                    OffsetCommitKey(group, *partition)
                     for group, offsets in shard.offsets.items()
-                    for place, value in offsets.items()
-                    if place[0] in ids and ((deleted := ids[place[0]]) is None or value.counts_for(deleted))
+                    for partition, value in offsets.items()
+                    if partition[0] in ids and ((deleted := ids[partition[0]]) is None or value.counts_for(deleted))
                 ]
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))

@@ -16,8 +16,8 @@ from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, Write
 from handler.groups.consumer.migration import CannotMigrate, to_classic
 from handler.groups.machine import Now, Reply
-from handler.groups.records import GroupKey, Record
-from handler.groups.records.consumer import TargetEpochKey
+from handler.groups.records import GroupMetadataKey, Record
+from handler.groups.records.consumer import TargetAssignmentMetadataKey
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 
@@ -57,7 +57,7 @@ def carry_out(shard: Home, group: Group, effect: Effect) -> Group | None:
     return None
 
 
-def tell(group: ClassicGroup) -> None:
+def answer_waiting(group: ClassicGroup) -> None:
     """Only what it has to tell: it is no more."""
     for effect in group.take_effects():
         if isinstance(effect, Reply):
@@ -68,7 +68,7 @@ def tell(group: ClassicGroup) -> None:
 
 
 def _store(shard: Home, group: ClassicGroup, effect: Store) -> Group | None:
-    record = Record(GroupKey(group.group_id), group_value(group, effect.assignments))
+    record = Record(GroupMetadataKey(group.group_id), group_value(group, effect.assignments))
     if not shard.term.fits(record):
         log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
         group.too_large(shard.now(), effect.then)
@@ -90,7 +90,7 @@ def _write(shard: Home, group: Group, effect: Write) -> None:
         shard.oversized.add(group.group_id)
         shard.term.restart("a group could not be stored")
         return
-    if any(isinstance(record.key, TargetEpochKey) for record in effect.records):
+    if any(isinstance(record.key, TargetAssignmentMetadataKey) for record in effect.records):
         metrics.REBALANCES.inc()
     shard.term.store(effect.records, partial(_answer, effect))
 
@@ -124,11 +124,11 @@ def _downgrade(shard: Home, group: ConsumerGroup, rebalance: bool) -> Group | No
 def _as_classic(shard: Home, group: ConsumerGroup, rebalance: bool) -> tuple[ClassicGroup, Record]:
     if not shard.allows("downgrade"):
         raise CannotMigrate("groups.migration does not allow it")
-    if not group.is_informed:
+    if not group.knows_topics:
         raise CannotMigrate("its topics are not known yet")
     classic = to_classic(group, shard.new_group(group.group_id), shard.now())
     parts = {member.member_id: member.assignment for member in classic.members.values()}
-    record = Record(GroupKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
+    record = Record(GroupMetadataKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
     if not shard.term.fits(record):
         raise CannotMigrate("all its members are more than one entry holds")
     return classic, record

@@ -8,7 +8,7 @@ from handler.groups.classic.members import State
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.effects import Group
 from handler.groups.machine import CONSUMER_PROTOCOL
-from handler.groups.records import OffsetValue
+from handler.groups.records import OffsetCommitValue
 from handler.groups.shard import Offsets, TopicPartition
 
 
@@ -20,16 +20,16 @@ def expired(group: Group, subscribed: frozenset[str] | None, offsets: Offsets, n
     if since is None:
         return []
     gone = []
-    for place, value in offsets.items():
-        if subscribed is not None and place[0] in subscribed:
+    for partition, value in offsets.items():
+        if subscribed is not None and partition[0] in subscribed:
             continue
         until = value.expires_at if value.expires_at >= 0 else since(value) + retention
         if until <= now:
-            gone.append(place)
+            gone.append(partition)
     return gone
 
 
-def _since(group: Group, subscribed: frozenset[str] | None) -> Callable[[OffsetValue], int] | None:
+def _since(group: Group, subscribed: frozenset[str] | None) -> Callable[[OffsetCommitValue], int] | None:
     """From when the retention of an offset counts; None while none of the group's may expire."""
     if isinstance(group, ConsumerGroup):
         return lambda value: value.committed_at

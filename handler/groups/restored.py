@@ -7,8 +7,8 @@ from collections.abc import Callable
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.machine import Now
-from handler.groups.records import GroupKey, GroupValue, Key, Record, Value
-from handler.groups.records.consumer import EpochKey
+from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Key, Record, Value
+from handler.groups.records.consumer import ConsumerGroupMetadataKey
 
 
 def restored(
@@ -20,14 +20,14 @@ def restored(
     `stored` is in the order of the log. A classic group is one record, a consumer group is there if its epoch is.
     Where both are, a change from one to the other was cut short after the later was stored: that one counts.
     """
-    kinds = [type(key) for key in stored if isinstance(key, GroupKey | EpochKey)]
-    if kinds and kinds[-1] is EpochKey:
+    kinds = [type(key) for key in stored if isinstance(key, GroupMetadataKey | ConsumerGroupMetadataKey)]
+    if kinds and kinds[-1] is ConsumerGroupMetadataKey:
         consumer = new_consumer(group_id)
-        consumer.load({key: value for key, value in stored.items() if not isinstance(key, GroupKey)}, now)
-        return consumer, [Record(key, None) for key in stored if isinstance(key, GroupKey)]
-    leftovers = [Record(key, None) for key in stored if not isinstance(key, GroupKey)]
-    value = stored.get(GroupKey(group_id))
-    if not isinstance(value, GroupValue):
+        consumer.load({key: value for key, value in stored.items() if not isinstance(key, GroupMetadataKey)}, now)
+        return consumer, [Record(key, None) for key in stored if isinstance(key, GroupMetadataKey)]
+    leftovers = [Record(key, None) for key in stored if not isinstance(key, GroupMetadataKey)]
+    value = stored.get(GroupMetadataKey(group_id))
+    if not isinstance(value, GroupMetadataValue):
         return None, leftovers
     classic = new_classic(group_id)
     classic.load(value, now)

@@ -18,9 +18,9 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Assigned, JoinGroupResponse, Replaced, State
 from handler.groups.consumer.machine import ConsumerGroup, Times
 from handler.groups.consumer.members import Topics
-from handler.groups.effects import Group, carry_out, tell
+from handler.groups.effects import Group, answer_waiting, carry_out
 from handler.groups.machine import Now
-from handler.groups.records import Key, OffsetKey, OffsetValue, Record, Value
+from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, Record, Value
 from handler.groups.restored import restored
 from handler.tasks import Pace, Pending
 from handler.telemetry import metrics
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TopicPartition = tuple[str, int]
-Offsets = dict[TopicPartition, OffsetValue]
+Offsets = dict[TopicPartition, OffsetCommitValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Surroundings:
     topic_name: Callable[[str], str]  # the one name of a topic, under which its offsets are kept
     topics: Topics
     may_act: Callable[[], bool]  # asked before time is taken for passed
-    on_committed: Callable[[OffsetKey, OffsetValue], None]
+    on_committed: Callable[[OffsetCommitKey, OffsetCommitValue], None]
 
 
 class Shard(TermState[Record]):
@@ -80,10 +80,10 @@ class Shard(TermState[Record]):
 
     def stored(self, record: Record) -> None:
         key, value = record
-        if not isinstance(key, OffsetKey):
+        if not isinstance(key, OffsetCommitKey):
             return
         self._apply_offset(key, value)
-        if isinstance(value, OffsetValue):
+        if isinstance(value, OffsetCommitValue):
             metrics.COMMITS.inc()
             self._around.on_committed(key, value)
         if value is not None and key.group not in self.groups:
@@ -96,7 +96,7 @@ class Shard(TermState[Record]):
         for group in groups.values():
             group.die(ErrorCode.NOT_COORDINATOR)
             if isinstance(group, ClassicGroup):
-                tell(group)
+                answer_waiting(group)
 
     async def _tell_committed(self) -> None:
         """Of what was committed in terms before: they may not have come to telling it."""
@@ -104,18 +104,18 @@ class Shard(TermState[Record]):
         for group_id in list(self.offsets):
             await pace.rest()  # and not between a group's own: what it commits meanwhile is told after
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
-                self._around.on_committed(OffsetKey(group_id, topic, partition), value)
+                self._around.on_committed(OffsetCommitKey(group_id, topic, partition), value)
 
     def replay(self, record: Record, adopted: bool) -> None:
         key, value = record
-        if adopted and isinstance(key, OffsetKey):
+        if adopted and isinstance(key, OffsetCommitKey):
             key = key._replace(topic=self._around.topic_name(key.topic))
-            if isinstance(value, OffsetValue):
+            if isinstance(value, OffsetCommitValue):
                 value = value._replace(expires_at=-1)  # three days after its commit, which few took for a promise
         self._adopted.pop(key, None)
         if adopted and value is not None:
             self._adopted[key] = value
-        if isinstance(key, OffsetKey):
+        if isinstance(key, OffsetCommitKey):
             self._apply_offset(key, value)
             return
         stored = self._loaded.setdefault(key.group, {})
@@ -158,12 +158,12 @@ class Shard(TermState[Record]):
             log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
         await self.term.adopt(records)
 
-    def _apply_offset(self, key: OffsetKey, value: Value | None) -> None:
-        place = (key.topic, key.partition)
-        if isinstance(value, OffsetValue):
-            self.offsets.setdefault(key.group, {})[place] = value
+    def _apply_offset(self, key: OffsetCommitKey, value: Value | None) -> None:
+        topic_partition = (key.topic, key.partition)
+        if isinstance(value, OffsetCommitValue):
+            self.offsets.setdefault(key.group, {})[topic_partition] = value
         elif key.group in self.offsets:
-            self.offsets[key.group].pop(place, None)
+            self.offsets[key.group].pop(topic_partition, None)
             if not self.offsets[key.group]:
                 del self.offsets[key.group]
 

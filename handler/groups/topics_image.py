@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import re2
 
-from handler.groups.consumer.members import InvalidRegex, Needs, Topic, Topics
+from handler.groups.consumer.members import InvalidRegex, RequiredTopics, Topic, Topics
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused
 from handler.tasks import gathered, in_a_thread
 
@@ -47,39 +47,41 @@ class TopicsImage(Topics):
         _compiled(regex)
         return self._matching.get(regex, frozenset())
 
-    def knows(self, needs: Needs) -> bool:
+    def knows(self, required: RequiredTopics) -> bool:
         """Whether all of it was looked up, with what the regular expressions match."""
-        if any(regex not in self._matching and _is_valid(regex) for regex in needs.regexes):
+        if any(regex not in self._matching and _is_valid(regex) for regex in required.regexes):
             return False
-        return all(name in self._topics for names in (needs.names, *map(self.matching, filter(_is_valid, needs.regexes))) for name in names)
+        return all(
+            name in self._topics for names in (required.names, *map(self.matching, filter(_is_valid, required.regexes))) for name in names
+        )
 
-    async def learn(self, needs: Needs) -> None:
+    async def learn(self, required: RequiredTopics) -> None:
         """Look up what is not known yet."""
-        regexes = [regex for regex in needs.regexes if regex not in self._matching and _is_valid(regex)]
+        regexes = [regex for regex in required.regexes if regex not in self._matching and _is_valid(regex)]
         if regexes:
             await self._match(regexes)
-        matched = (self._matching.get(regex, frozenset()) for regex in needs.regexes)
-        failure = await self._describe(name for name in needs.names.union(*matched) if name not in self._topics)
+        matched = (self._matching.get(regex, frozenset()) for regex in required.regexes)
+        failure = await self._describe(name for name in required.names.union(*matched) if name not in self._topics)
         if failure is not None:
             raise failure
 
-    async def refresh(self, needs: Callable[[], Needs]) -> None:
+    async def refresh(self, required: Callable[[], RequiredTopics]) -> None:
         """Look everything up again, and forget what nobody needs. What can't be looked up now stays as it was."""
         failure: PulsarError | None = None
         try:
-            await self._match([regex for regex in needs().regexes if _is_valid(regex)])
+            await self._match([regex for regex in required().regexes if _is_valid(regex)])
         except PulsarError as error:
             failure = error
-        names = self._forget_all_but(needs())
+        names = self._forget_all_but(required())
         for begin in range(0, len(names), AT_ONCE):
             failure = await self._describe(names[begin : begin + AT_ONCE]) or failure
         if failure is not None:
             raise failure
 
-    def _forget_all_but(self, needs: Needs) -> list[str]:
+    def _forget_all_but(self, required: RequiredTopics) -> list[str]:
         """The names that are kept. Nothing may be waited for since `needs` was asked: somebody may need more by then."""
-        self._matching = {regex: names for regex, names in self._matching.items() if regex in needs.regexes}
-        kept = needs.names.union(*self._matching.values())
+        self._matching = {regex: names for regex, names in self._matching.items() if regex in required.regexes}
+        kept = required.names.union(*self._matching.values())
         self._topics = {name: topic for name, topic in self._topics.items() if name in kept}
         self._names = {topic.topic_id: name for name, topic in self._topics.items() if topic is not None}
         self._doubtful &= kept

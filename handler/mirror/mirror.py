@@ -42,7 +42,7 @@ CONCURRENT_MOVES: Final = 8
 MAX_REMEMBERED: Final = 100_000
 
 
-class Place(NamedTuple):
+class Subscription(NamedTuple):
     group: str
     partition: str  # Pulsar's name of it
 
@@ -84,9 +84,9 @@ class Mirror:
         self._topics = topics
         self._patterns = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
         self._admin = admin
-        self._wanted: dict[Place, Committed] = {}
-        self._behind: set[Place] = set()  # those that could not be moved when it was tried last
-        self._stands_at: OrderedDict[Place, Position] = OrderedDict()
+        self._wanted: dict[Subscription, Committed] = {}
+        self._behind: set[Subscription] = set()  # those that could not be moved when it was tried last
+        self._stands_at: OrderedDict[Subscription, Position] = OrderedDict()
         self._task = every(INTERVAL_SECONDS, "mirroring", self._move_all)
         self._deletions: set[asyncio.Task[None]] = set()
         self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
@@ -105,7 +105,7 @@ class Mirror:
         """A commit was stored. Its subscription follows a little later; of several only the last counts."""
         if not self.wants(group):
             return
-        self._wanted[Place(group, topic.partition(index))] = Committed(offset, topic, topic_id)
+        self._wanted[Subscription(group, topic.partition(index))] = Committed(offset, topic, topic_id)
         self._task.start()
 
     def deleted(self, group: str, partitions: Sequence[str]) -> None:
@@ -117,8 +117,8 @@ class Mirror:
 
     async def _delete(self, group: str, partitions: Sequence[str]) -> None:
         for partition in partitions:
-            self._wanted.pop(Place(group, partition), None)
-            self._stands_at.pop(Place(group, partition), None)
+            self._wanted.pop(Subscription(group, partition), None)
+            self._stands_at.pop(Subscription(group, partition), None)
             try:
                 await self._admin.delete_subscription(partition, group)
             except TopicMissing:
@@ -136,40 +136,40 @@ class Mirror:
 
     async def _move_all(self) -> None:
         wanted, self._wanted = self._wanted, {}
-        await asyncio.gather(*(self._follow(place, committed) for place, committed in wanted.items()))
+        await asyncio.gather(*(self._follow(subscription, committed) for subscription, committed in wanted.items()))
         metrics.MIRROR_BEHIND.set(len(self._behind))
 
-    async def _follow(self, place: Place, committed: Committed) -> None:
+    async def _follow(self, subscription: Subscription, committed: Committed) -> None:
         async with self._moves:
             try:
                 if committed.topic_id is not None and await self._topics.topic_id(committed.topic) != committed.topic_id:
-                    self._behind.discard(place)  # it was committed of another topic, which had this name
+                    self._behind.discard(subscription)  # it was committed of another topic, which had this name
                     return
-                await self.move(place, committed.offset)
+                await self.move(subscription, committed.offset)
             except TopicMissing:
-                self._behind.discard(place)
-                log.info("%s is gone, and with it the subscription %s", place.partition, place.group)
+                self._behind.discard(subscription)
+                log.info("%s is gone, and with it the subscription %s", subscription.partition, subscription.group)
             except PulsarError as error:
-                self._wanted.setdefault(place, committed)
-                if place not in self._behind:
-                    log.warning("the subscription %s of %s follows its group later: %s", place.group, place.partition, error)
-                self._behind.add(place)
+                self._wanted.setdefault(subscription, committed)
+                if subscription not in self._behind:
+                    log.warning("the subscription %s of %s follows its group later: %s", subscription.group, subscription.partition, error)
+                self._behind.add(subscription)
             else:
-                if place in self._behind:
-                    self._behind.discard(place)
-                    log.info("the subscription %s of %s follows its group again", place.group, place.partition)
+                if subscription in self._behind:
+                    self._behind.discard(subscription)
+                    log.info("the subscription %s of %s follows its group again", subscription.group, subscription.partition)
 
-    async def move(self, place: Place, offset: int) -> None:
+    async def move(self, subscription: Subscription, offset: int) -> None:
         """Put the subscription before the entry that holds `offset`."""
-        position = await next_to_read(self._topics.log(place.partition), offset)
-        if self._stands_at.get(place) == position:
+        position = await next_to_read(self._topics.log(subscription.partition), offset)
+        if self._stands_at.get(subscription) == position:
             return
-        if place not in self._stands_at:
+        if subscription not in self._stands_at:
             with contextlib.suppress(AlreadyExists):
-                await self._admin.create_subscription(place.partition, place.group)
-        await self._admin.reset_cursor(place.partition, place.group, position)
-        self._stands_at[place] = position
-        self._stands_at.move_to_end(place)
+                await self._admin.create_subscription(subscription.partition, subscription.group)
+        await self._admin.reset_cursor(subscription.partition, subscription.group, position)
+        self._stands_at[subscription] = position
+        self._stands_at.move_to_end(subscription)
         if len(self._stands_at) > MAX_REMEMBERED:
             self._stands_at.popitem(last=False)
 

@@ -17,7 +17,7 @@ from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
 
 from handler.config import Config
 from handler.errors import SidecarError
-from handler.mirror.mirror import Mirror, Place, PulsarTopics
+from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
 from handler.partition.log.store import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -92,7 +92,7 @@ async def _committed(wanted: Transfer) -> dict[tuple[str, int], int]:
         found = await kafka.list_consumer_group_offsets(wanted.group)
     finally:
         await kafka.close()
-    return {(place.topic, place.partition): one.offset for place, one in found.items() if one.offset >= 0}
+    return {(at.topic, at.partition): one.offset for at, one in found.items() if one.offset >= 0}
 
 
 async def _steps(
@@ -104,14 +104,14 @@ async def _steps(
     elif not topics:
         listed = await admin.partitioned_topics(names.default_namespace)
         topics = sorted(names.kafka(name) for name in map(names.from_pulsar, listed) if name is not None)
-    places: list[tuple[str, int, str]] = []
+    wanted_partitions: list[tuple[str, int, str]] = []
     for topic in topics:
         name = names.parse(topic)
         try:
             count = await admin.partitions(name.pulsar)
         except TopicMissing as error:
             raise TransferFailed(f"there is no topic {topic}") from error
-        places += [(topic, index, name.partition(index)) for index in range(count)]
+        wanted_partitions += [(topic, index, name.partition(index)) for index in range(count)]
     gate = asyncio.Semaphore(16)
 
     async def look(topic: str, index: int, partition: str) -> Step:
@@ -124,7 +124,7 @@ async def _steps(
                 ) from error
             return Step(topic, index, committed.get((topic, index)), subscribed)
 
-    steps = await asyncio.gather(*(look(*place) for place in places))
+    steps = await asyncio.gather(*(look(*one) for one in wanted_partitions))
     return [step for step in steps if _source(wanted, step) is not None]
 
 
@@ -159,7 +159,7 @@ async def _carry_out(wanted: Transfer, names: TopicNames, mirror: Mirror, steps:
     if wanted.direction == EXPORT:
         for step in steps:
             assert step.committed is not None
-            await mirror.move(Place(wanted.group, names.parse(step.topic).partition(step.partition)), step.committed)
+            await mirror.move(Subscription(wanted.group, names.parse(step.topic).partition(step.partition)), step.committed)
         return
     if not steps:
         return

@@ -20,7 +20,7 @@ from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.log.entries import Content, permits_of, read_entry
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
-from handler.partition.read.fetch_cache import CachedEntry, FetchCache, Run
+from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_to_end import ReadToEnd
@@ -274,7 +274,7 @@ class Partition:
         """Whether `offset` lies behind the end that is known here."""
         return offset > self._fold.next_offset
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> Run | None:
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).
 
         `since` is when the request came. Beyond the end that is known here only an end that was confirmed
@@ -284,12 +284,12 @@ class Partition:
         self.used_at = now
         self._tail.want()
         if offset < self.log_start:
-            return Run([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return FetchedRun([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
         if self.is_beyond_the_end(offset):
             confirmed = self._log_end.is_confirmed_since(since)
-            return Run([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE) if confirmed else None
+            return FetchedRun([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE) if confirmed else None
         if offset == self._fold.next_offset:
-            return Run([], 0, offset, ErrorCode.NONE)
+            return FetchedRun([], 0, offset, ErrorCode.NONE)
         # The readers are asked first, for they must learn how far their consumers have come.
         held = self._catch_ups.run(offset, max_bytes, at_least_one, now)
         run = self._cache.run(offset, max_bytes, at_least_one) or held

@@ -21,7 +21,7 @@ Properties = list[tuple[str, bytes]]
 
 
 class Message(NamedTuple):
-    place: int  # in its entry
+    number: int  # in its entry
     timestamp: int  # event time where there is one, else the publish time
     key: bytes | None
     value: bytes | None
@@ -36,10 +36,10 @@ def read_messages(metadata: MessageMetadata, payload: memoryview) -> tuple[list[
         return [Message(0, metadata.event_time or metadata.publish_time, _key(metadata), value, _properties(metadata))], 1
     count = metadata.num_messages_in_batch
     messages = []
-    for place, (single, value) in enumerate(_split(data, count)):
+    for index, (single, value) in enumerate(_split(data, count)):
         if not single.compacted_out:
             timestamp = single.event_time or metadata.event_time or metadata.publish_time
-            messages.append(Message(place, timestamp, _key(single), None if single.null_value else value, _properties(single)))
+            messages.append(Message(index, timestamp, _key(single), None if single.null_value else value, _properties(single)))
     return messages, count
 
 

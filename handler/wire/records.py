@@ -140,19 +140,19 @@ _I32: Final = struct.Struct(">i")
 _LEADER_EPOCH: Final = b"\0\0\0\0"
 
 
-def place(data: bytes | memoryview, base_offset: int) -> bytes:
+def with_base_offset(data: bytes | memoryview, base_offset: int) -> bytes:
     """One batch, moved to `base_offset`."""
     return b"".join((_OFFSET.pack(base_offset), data[_LENGTH_AT:12], _LEADER_EPOCH, data[_MAGIC_AT:]))
 
 
-def place_all(data: bytes | memoryview, batches: list[tuple[BatchHeader, int]], base_offset: int) -> bytes:
+def with_base_offsets(data: bytes | memoryview, batches: list[tuple[BatchHeader, int]], base_offset: int) -> bytes:
     """Several batches of one entry, moved to follow each other from `base_offset` on."""
     if len(batches) == 1:
-        return place(data, base_offset)
+        return with_base_offset(data, base_offset)
     view = memoryview(data)
     placed = []
     for header, at in batches:
-        placed.append(place(view[at : at + header.size], base_offset))
+        placed.append(with_base_offset(view[at : at + header.size], base_offset))
         base_offset += header.offsets
     return b"".join(placed)
 

@@ -14,7 +14,7 @@ import pytest
 from handler.apis.a00_produce import MAX_AHEAD_MS, handle
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
-from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits
@@ -44,7 +44,7 @@ class Setup:
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
         )
         self.services = Services(
-            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessions(),
+            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessionCache(),
             groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip

@@ -11,14 +11,14 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from crc32c import crc32c
 
 from handler.coordination.term_log import MARKER_KEY, _Reading
-from handler.groups.records import OffsetKey, OffsetValue, Record, write_key, write_value
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
 from handler.groups.records.codec import GroupRecords
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.messages import read_messages, write_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 
-RECORD = Record(OffsetKey("g", "t", 0), OffsetValue(7, -1, "", 1, -1))
+RECORD = Record(OffsetCommitKey("g", "t", 0), OffsetCommitValue(7, -1, "", 1, -1))
 KEY, VALUE = write_key(RECORD.key), write_value(RECORD.value)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ import pytest
 from handler.coordination.errors import NotLeading
 from handler.groups import awaiting_topics as module
 from handler.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
-from handler.groups.consumer.members import Needs
+from handler.groups.consumer.members import RequiredTopics
 from handler.groups.topics_image import TopicsImage
 from handler.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics
@@ -30,7 +30,7 @@ class Members:
 
     async def _ask(self, member: str, what: str, names: tuple[str, ...]) -> None:
         try:
-            await self.awaiting.known(("g", member), lambda: Needs(frozenset(names)))
+            await self.awaiting.known(("g", member), lambda: RequiredTopics(frozenset(names)))
             self.done.append(what)
         except NotLeading as refused:
             self.done.append(refused.error.name)
@@ -87,7 +87,7 @@ async def test_no_more_wait_than_a_client_asks_at_once() -> None:
 
 
 async def test_who_waits_while_the_coordinator_goes_is_told_so() -> None:
-    def gone() -> Needs:
+    def gone() -> RequiredTopics:
         raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
     awaiting = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))

@@ -11,11 +11,26 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
-from handler.groups.consumer.members import Downgrade, HeartbeatRequest, HeartbeatResponse, InvalidRegex, Needs, Topic, Topics, Write
+from handler.groups.consumer.members import (
+    Downgrade,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    InvalidRegex,
+    RequiredTopics,
+    Topic,
+    Topics,
+    Write,
+)
 from handler.groups.consumer.migration import to_classic
 from handler.groups.machine import Now
 from handler.groups.records import Key, Record, Value
-from handler.groups.records.consumer import Assignment, CurrentKey, EpochKey, TargetEpochKey, TargetKey
+from handler.groups.records.consumer import (
+    Assignment,
+    ConsumerGroupMetadataKey,
+    CurrentMemberAssignmentKey,
+    TargetAssignmentMemberKey,
+    TargetAssignmentMetadataKey,
+)
 from handler.groups.records.subscription import read_parts
 from handler.wire.error_code import ErrorCode
 
@@ -36,8 +51,8 @@ class Known(Topics):
     def version(self) -> int:
         return hash(tuple(sorted(self.topics.items())))
 
-    def knows(self, needs: Needs) -> bool:
-        return needs.names.isdisjoint(self.unknown)
+    def knows(self, required_topics: RequiredTopics) -> bool:
+        return required_topics.names.isdisjoint(self.unknown)
 
     def get(self, name: str) -> Topic | None:
         return None if name in self.unknown else self.topics.get(name)
@@ -60,21 +75,21 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.group = ConsumerGroup("g", self.topics, times=Times(int(SESSION * 1000), 5_000), max_size=3)
-        self.group.is_informed = True
+        self.group.knows_topics = True
 
     @property
     def now(self) -> Now:
         return Now(self.clock, int(self.clock * 1000))
 
     def run(self) -> object:
-        told: object = None
+        metadata: object = None
         for effect in self.group.take_effects():
             if isinstance(effect, Write):
                 self.records += effect.records
-                told = effect.answer if effect.to is not None else told
+                metadata = effect.answer if effect.to is not None else metadata
             else:
                 self.downgrades.append(effect)
-        return told
+        return metadata
 
     def beat(
         self, member: str, epoch: int, owned: Assignment | None = None, *, instance: str | None = None,
@@ -132,7 +147,7 @@ def test_the_first_member_gets_everything_at_once(bench: Bench) -> None:
     assert (answer.error, answer.member_id, answer.epoch, answer.interval) == (NONE, "m1", 1, 5_000)
     assert answer.assignment == parts(0, 1, 2, 3)
     assert bench.group.state is State.STABLE
-    assert isinstance(bench.records[-1].key, EpochKey), "a new group is there when all of it is"
+    assert isinstance(bench.records[-1].key, ConsumerGroupMetadataKey), "a new group is there when all of it is"
 
 
 def test_what_has_not_changed_is_not_told_again_but_to_who_tells_everything(bench: Bench) -> None:
@@ -146,8 +161,8 @@ def test_a_second_member_gets_its_share_when_the_first_has_given_it_up(bench: Be
     second = bench.beat("m2", 0)
     assert (second.epoch, second.assignment, second.interval) == (2, {}, WAITING_INTERVAL)
     assert bench.group.state.value == "Reconciling"
-    told = bench.beat("m1", 1)
-    assert (told.epoch, told.assignment) == (1, parts(0, 1)), "it stays in its epoch until it has revoked"
+    metadata = bench.beat("m1", 1)
+    assert (metadata.epoch, metadata.assignment) == (1, parts(0, 1)), "it stays in its epoch until it has revoked"
     assert bench.beat("m1", 1, parts(0, 1, 2, 3)).epoch == 1
     assert bench.beat("m2", 2).assignment is None
     assert bench.beat("m1", 1, parts(0, 1)).epoch == 2
@@ -228,8 +243,8 @@ def test_a_group_has_no_more_members_than_it_may(bench: Bench) -> None:
 
 def test_a_new_subscription_takes_partitions_away_at_once(bench: Bench) -> None:
     bench.beat("m1", 0, topics=("t", "u"))
-    told = bench.beat("m1", 1, topics=("u",))
-    assert told.assignment == parts(0, 1, topic=U)
+    metadata = bench.beat("m1", 1, topics=("u",))
+    assert metadata.assignment == parts(0, 1, topic=U)
     assert bench.beat("m1", 1, parts(0, 1, topic=U)).epoch == 2
 
 
@@ -434,7 +449,12 @@ def test_the_epoch_of_a_group_that_is_there_is_stored_before_its_target(bench: B
         one.records.clear()
         one.beat("m2", 0)
         kinds = [type(record.key) for record in one.records]
-        assert kinds.index(EpochKey) < kinds.index(TargetKey) < kinds.index(TargetEpochKey) < kinds.index(CurrentKey)
+        assert (
+            kinds.index(ConsumerGroupMetadataKey)
+            < kinds.index(TargetAssignmentMemberKey)
+            < kinds.index(TargetAssignmentMetadataKey)
+            < kinds.index(CurrentMemberAssignmentKey)
+        )
 
 
 def test_who_waits_for_long_is_not_asked_to_hurry_any_more(bench: Bench) -> None:

@@ -170,7 +170,7 @@ class Members(RuleBasedStateMachine):
             assert found.group_state.members == group.group_state.members
             assert found.group_state.targets == group.group_state.targets
             assert found.epoch == group.epoch
-            assert group.group_state.epoch.basis in (found.group_state.epoch.basis, 0)  # 0: it is to be assigned anew
+            assert group.group_state.epoch.metadata_hash in (found.group_state.epoch.metadata_hash, 0)  # 0: it is to be assigned anew
             assert found.group_state.regexes == group.group_state.regexes
             assert found.group_state.static == group.group_state.static
             assert found.group_state.target_epoch == group.group_state.target_epoch

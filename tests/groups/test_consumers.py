@@ -18,9 +18,9 @@ from handler.groups.classic.members import (
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatRequest, HeartbeatResponse
 from handler.groups.coordinator import Commit, CommittedOffset
-from handler.groups.records import GroupKey
-from handler.groups.records.consumer import EpochKey
-from handler.groups.records.offsets import OffsetKey
+from handler.groups.records import GroupMetadataKey
+from handler.groups.records.consumer import ConsumerGroupMetadataKey
+from handler.groups.records.offsets import OffsetCommitKey
 from handler.groups.records.subscription import write_parts
 from handler.wire.error_code import ErrorCode
 from tests.support.group_members import GROUP, Bench, NewClient, OldClient, write_names
@@ -203,7 +203,7 @@ def test_a_static_member_whose_replacement_was_cut_short_is_replaced_when_it_ask
 
 def test_a_member_id_that_changes_its_protocol_is_not_held_to_the_times_of_the_other(bench: Bench) -> None:
     first, last = new(bench, "m1"), old(bench, "old")
-    last.needs = "join"
+    last.required_topics = "join"
     last.join()  # and never asks for its partitions
     changed = NewClient(bench, last.member_id, None, ("a",), None)
     changed.step()
@@ -272,7 +272,7 @@ def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:
 
 
 def kept(bench: Bench) -> int | None:
-    key = OffsetKey(GROUP, "a", 0)
+    key = OffsetCommitKey(GROUP, "a", 0)
     found = bench.shard.offsets.get(GROUP, {}).get((key.topic, key.partition))
     return None if found is None else found.offset
 
@@ -331,7 +331,7 @@ def test_a_group_that_fails_half_way_is_read_again(bench: Bench, monkeypatch: py
     def fails(*_: object) -> None:
         raise RuntimeError("nobody thought of this")
 
-    monkeypatch.setattr(consumer(bench).subscriptions, "basis", fails)
+    monkeypatch.setattr(consumer(bench).subscriptions, "metadata_hash", fails)
     with pytest.raises(RuntimeError):
         new(bench, "m2")
     bench.run(bench._calm())
@@ -408,7 +408,7 @@ def test_a_group_whose_upgrade_was_cut_short_is_classic_again_before_its_next_me
     forget_topics(bench)
     new_term(bench)
     first.beat()
-    assert len([key for key in bench.stored() if isinstance(key, GroupKey | EpochKey)]) == 1
+    assert len([key for key in bench.stored() if isinstance(key, GroupMetadataKey | ConsumerGroupMetadataKey)]) == 1
     settle(bench, first, member)
     assert set(consumer(bench).members) == {"m1", member.member_id}
     assert len(first.owned) == len(member.owned) == 2

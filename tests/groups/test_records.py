@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from handler.coordination.shards import shard_of
 from handler.groups.adopted import AdoptedBatches
 from handler.groups.records import (
-    GroupKey,
-    GroupValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
     MemberValue,
-    OffsetKey,
-    OffsetValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
     Record,
     RecordUnreadable,
     read_record,
@@ -30,15 +30,15 @@ TEXT = st.text(max_size=20).filter(lambda text: text < "\ud800" or text.isprinta
 I32 = st.integers(0, 2**31 - 1)
 I64 = st.integers(-1, 2**63 - 1)
 IDS = st.none() | st.uuids().filter(lambda one: one.int != 0)
-OFFSETS = st.builds(OffsetValue, I64, st.integers(-1, 100), TEXT, I64, st.just(-1), IDS) | st.builds(
-    OffsetValue, I64, st.just(-1), TEXT, I64, st.integers(0, 2**62), st.none()
+OFFSETS = st.builds(OffsetCommitValue, I64, st.integers(-1, 100), TEXT, I64, st.just(-1), IDS) | st.builds(
+    OffsetCommitValue, I64, st.just(-1), TEXT, I64, st.integers(0, 2**62), st.none()
 )
 MEMBERS = st.builds(MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, I32, I32, st.binary(max_size=30), st.binary(max_size=30))
-GROUPS = st.builds(GroupValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple))
+GROUPS = st.builds(GroupMetadataValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple))
 
 
-RECORDS = st.builds(Record, st.builds(OffsetKey, TEXT, TEXT, I32), st.none() | OFFSETS)
-RECORDS |= st.builds(Record, st.builds(GroupKey, TEXT), st.none() | GROUPS)
+RECORDS = st.builds(Record, st.builds(OffsetCommitKey, TEXT, TEXT, I32), st.none() | OFFSETS)
+RECORDS |= st.builds(Record, st.builds(GroupMetadataKey, TEXT), st.none() | GROUPS)
 
 
 @given(RECORDS)
@@ -58,34 +58,34 @@ def test_nonsense_is_refused_and_nothing_worse(key: bytes, value: bytes) -> None
 def test_an_offset_with_the_id_of_its_topic_as_kafka_4_2_writes_it() -> None:
     topic_id = uuid.UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
     value = bytes.fromhex("0004 000000000000002a 00000007 02 6d 0000000000000064 01 00 10 000102030405060708090a0b0c0d0e0f")
-    record = Record(OffsetKey("g", "t", 5), OffsetValue(42, 7, "m", 100, -1, topic_id))
+    record = Record(OffsetCommitKey("g", "t", 5), OffsetCommitValue(42, 7, "m", 100, -1, topic_id))
     assert write_value(record.value) == value  # type: ignore[arg-type]
     assert read_record(write_key(record.key), value) == record
     unknown_tag = bytes.fromhex("0004 000000000000002a 00000007 02 6d 0000000000000064 01 05 01 ff")
-    assert read_record(write_key(record.key), unknown_tag) == Record(record.key, OffsetValue(42, 7, "m", 100, -1))
+    assert read_record(write_key(record.key), unknown_tag) == Record(record.key, OffsetCommitValue(42, 7, "m", 100, -1))
 
 
 def test_an_offset_as_kafka_4_writes_it() -> None:
     key = bytes.fromhex("0001 0001 67 0001 74 00000005")
     value = bytes.fromhex("0003 000000000000002a 00000007 0001 6d 0000000000000064")
-    record = Record(OffsetKey("g", "t", 5), OffsetValue(42, 7, "m", 100, -1))
+    record = Record(OffsetCommitKey("g", "t", 5), OffsetCommitValue(42, 7, "m", 100, -1))
     assert read_record(key, value) == record
-    assert (write_key(record.key), write_value(OffsetValue(42, 7, "m", 100, -1))) == (key, value)
+    assert (write_key(record.key), write_value(OffsetCommitValue(42, 7, "m", 100, -1))) == (key, value)
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("0000 0000000000000001 0000 0000000000000002", OffsetValue(1, -1, "", 2, -1)),
-        ("0001 0000000000000001 0000 0000000000000002 0000000000000003", OffsetValue(1, -1, "", 2, 3)),
-        ("0002 0000000000000001 0000 0000000000000002", OffsetValue(1, -1, "", 2, -1)),
-        ("0004 0000000000000001 00000009 02 6d 0000000000000002 00", OffsetValue(1, 9, "m", 2, -1)),
+        ("0000 0000000000000001 0000 0000000000000002", OffsetCommitValue(1, -1, "", 2, -1)),
+        ("0001 0000000000000001 0000 0000000000000002 0000000000000003", OffsetCommitValue(1, -1, "", 2, 3)),
+        ("0002 0000000000000001 0000 0000000000000002", OffsetCommitValue(1, -1, "", 2, -1)),
+        ("0004 0000000000000001 00000009 02 6d 0000000000000002 00", OffsetCommitValue(1, 9, "m", 2, -1)),
         # A tagged field of a later Kafka.
-        ("0004 0000000000000001 00000009 02 6d 0000000000000002 01 00 02 ffff", OffsetValue(1, 9, "m", 2, -1)),
+        ("0004 0000000000000001 00000009 02 6d 0000000000000002 01 00 02 ffff", OffsetCommitValue(1, 9, "m", 2, -1)),
     ],
 )
-def test_offsets_of_every_version_are_read(value: str, expected: OffsetValue) -> None:
-    assert read_record(write_key(OffsetKey("g", "t", 0)), bytes.fromhex(value)) == Record(OffsetKey("g", "t", 0), expected)
+def test_offsets_of_every_version_are_read(value: str, expected: OffsetCommitValue) -> None:
+    assert read_record(write_key(OffsetCommitKey("g", "t", 0)), bytes.fromhex(value)) == Record(OffsetCommitKey("g", "t", 0), expected)
 
 
 def test_kinds_of_later_versions_are_passed_over() -> None:
@@ -117,7 +117,7 @@ def _kop(pairs: list[tuple[bytes, bytes | None]], *, producer_id: int = -1, tran
 
 
 def test_what_kafka_on_pulsar_wrote_is_found_in_its_batches() -> None:
-    pairs: list[tuple[bytes, bytes | None]] = [(write_key(OffsetKey("g", "t", index)), b"v%d" % index) for index in range(3)]
+    pairs: list[tuple[bytes, bytes | None]] = [(write_key(OffsetCommitKey("g", "t", index)), b"v%d" % index) for index in range(3)]
     assert AdoptedBatches().records(_kop(pairs)) == pairs
 
 
@@ -143,5 +143,5 @@ def test_a_value_that_is_no_batch_is_itself(value: bytes) -> None:
 
 
 @given(OFFSETS)
-def test_our_own_values_are_never_taken_for_batches(value: OffsetValue) -> None:
+def test_our_own_values_are_never_taken_for_batches(value: OffsetCommitValue) -> None:
     assert AdoptedBatches().records(write_value(value)) is None

@@ -119,7 +119,7 @@ class Bench:
         async def refreshed() -> None:
             for _ in range(2):
                 with contextlib.suppress(Unavailable):
-                    await self.coordinator.topics.refresh(lambda: self.coordinator.consumers.needed(self.coordinator.shards))
+                    await self.coordinator.topics.refresh(lambda: self.coordinator.consumers.all_required_topics(self.coordinator.shards))
                 self.coordinator.consumers.refresh(self.coordinator.shards)
                 await self._calm()
 
@@ -223,16 +223,16 @@ class OldClient:
         self.owned: set[Place] = set()
         self.waits = ""  # for which answer
         self.leads: tuple[str, ...] = ()  # these members, if it is the leader
-        self.needs = "join"
+        self.required_topics = "join"
         self.gone = False
         self._ids = itertools.count(1)
 
     def step(self) -> None:
         if self.waits:
             return
-        if self.needs == "join":
+        if self.required_topics == "join":
             self.join()
-        elif self.needs == "sync":
+        elif self.required_topics == "sync":
             self.sync()
         else:
             self.heartbeat()
@@ -250,7 +250,7 @@ class OldClient:
     def joined(self, answer: JoinGroupResponse) -> None:
         self.waits = ""
         if answer.error is ErrorCode.NONE:
-            self.member_id, self.generation, self.needs = answer.member_id, answer.generation, "sync"
+            self.member_id, self.generation, self.required_topics = answer.member_id, answer.generation, "sync"
             self.leads = tuple(member_id for member_id, _, _ in answer.members)
         elif answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
@@ -276,7 +276,7 @@ class OldClient:
         if answer.error is ErrorCode.NONE:
             parts = read_parts(answer.assignment).partitions
             self.owned = {(self.bench.topics.topic_id(name), index) for name, indexes in parts.items() for index in indexes}
-            self.needs = ""
+            self.required_topics = ""
         else:
             assert answer.error is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Java dies of it here"
             self.refused(answer.error)
@@ -293,9 +293,9 @@ class OldClient:
 
     def refused(self, error: ErrorCode) -> None:
         if error is ErrorCode.REBALANCE_IN_PROGRESS:
-            self.needs = "join"
+            self.required_topics = "join"
         elif error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID):
-            self.needs, self.owned = "join", set()
+            self.required_topics, self.owned = "join", set()
             self.member_id = self.member_id if error is ErrorCode.ILLEGAL_GENERATION else ""
         else:
             assert error in ASK_AGAIN, error

@@ -9,7 +9,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.read.fetch_cache import FetchCache, Run
+from handler.partition.read.fetch_cache import FetchCache, FetchedRun
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
@@ -48,7 +48,7 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
     return found
 
 
-async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Run:
+async def fetch(partition: Partition, offset: int, seconds: float = 5) -> FetchedRun:
     """What a consumer at `offset` gets first: data or an error."""
     began = asyncio.get_running_loop().time()
     async with asyncio.timeout(seconds):

@@ -11,7 +11,7 @@ from typing import Any, cast
 from handler.apis import BY_KEY, late
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Call, Services
-from handler.apis.fetch_sessions import FetchSessions
+from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import Leader
@@ -153,7 +153,7 @@ class Sidecar:
         )
         (self.shard,) = groups.coordinator.shards
         self.services = Services(
-            config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessions(),
+            config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessionCache(),
             groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
             answers=AnswerShare(2**30),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,

@@ -14,10 +14,10 @@ from handler.wire.records import (
     BatchMalformed,
     empty_batch,
     next_sequence,
-    place,
-    place_all,
     read_produced,
     split_batches,
+    with_base_offset,
+    with_base_offsets,
     with_last_offset,
 )
 from tests.support.batches import batch
@@ -39,12 +39,12 @@ def test_a_placed_batch_has_its_offsets_and_a_true_checksum(values: list[bytes],
     data = batch(*values)
     header = read_produced(data)
     assert header.offsets == len(values)
-    assert _offsets(place(data, base)) == list(range(base, base + len(values)))
+    assert _offsets(with_base_offset(data, base)) == list(range(base, base + len(values)))
 
 
 def test_several_batches_of_an_entry_follow_each_other() -> None:
     data = batch(b"a", b"b") + batch(b"c") + batch(b"d", b"e")
-    assert _offsets(place_all(data, list(split_batches(data)), 10)) == [10, 11, 12, 13, 14]
+    assert _offsets(with_base_offsets(data, list(split_batches(data)), 10)) == [10, 11, 12, 13, 14]
 
 
 def test_a_batch_can_take_offsets_behind_its_last_record() -> None:

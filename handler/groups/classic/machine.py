@@ -33,7 +33,7 @@ from handler.groups.classic.roster import Roster
 from handler.groups.classic.stored import stored_members
 from handler.groups.classic.window import JoinWindow
 from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, Token
-from handler.groups.records import GroupKey, GroupValue, Record, subscribed_topics
+from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Record, subscribed_topics
 from handler.wire.error_code import ErrorCode
 
 # From which states a state may be entered.
@@ -67,7 +67,7 @@ class ClassicGroup:
 
     # --- from the log
 
-    def load(self, value: GroupValue, now: Now) -> None:
+    def load(self, value: GroupMetadataValue, now: Now) -> None:
         """Become what a term before has stored."""
         self.generation = value.generation
         self.protocol_type = value.protocol_type or None
@@ -108,7 +108,7 @@ class ClassicGroup:
         return self.state is State.EMPTY
 
     def deletion(self) -> list[Record]:
-        return [Record(GroupKey(self.group_id), None)] if self.generation > 0 else []
+        return [Record(GroupMetadataKey(self.group_id), None)] if self.generation > 0 else []
 
     @property
     def unused(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from handler.groups.classic.members import Member
-from handler.groups.records import GroupValue, MemberValue
+from handler.groups.records import GroupMetadataValue, MemberValue
 
 
 class Storable(Protocol):
@@ -26,7 +26,7 @@ class Storable(Protocol):
     def members(self) -> Mapping[str, Member]: ...
 
 
-def group_value(group: Storable, assignments: Mapping[str, bytes]) -> GroupValue:
+def group_value(group: Storable, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
     """The group as it is, with the parts that its members are about to get."""
     members = tuple(
         MemberValue(
@@ -35,10 +35,10 @@ def group_value(group: Storable, assignments: Mapping[str, bytes]) -> GroupValue
         )
         for member in group.members.values()
     )  # fmt: skip
-    return GroupValue(group.protocol_type or "", group.generation, group.protocol, group.leader, group.state_since, members)
+    return GroupMetadataValue(group.protocol_type or "", group.generation, group.protocol, group.leader, group.state_since, members)
 
 
-def stored_members(value: GroupValue) -> list[Member]:
+def stored_members(value: GroupMetadataValue) -> list[Member]:
     return [
         Member(
             item.member_id, item.instance_id, item.client_id, item.client_host, item.session_timeout, item.rebalance_timeout,

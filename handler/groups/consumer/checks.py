@@ -6,18 +6,18 @@ from typing import Final
 
 from handler.groups.consumer.members import ConsumerMember, HeartbeatRequest, InvalidRegex, Refusal, Topics
 from handler.groups.records import write_value
-from handler.groups.records.consumer import SubscriptionValue
+from handler.groups.records.consumer import MemberMetadataValue
 from handler.wire.error_code import ErrorCode
 
 # As large as a record may be in Kafka, unless it is told otherwise (message.max.bytes).
 MEMBER_BYTES: Final = 1_000_000
 KEY_BYTES: Final = 32_767  # as long as the text in a record's key can be
-UNKNOWN: Final = SubscriptionValue(None, None, "", "", (), None, -1, None, None)
+UNKNOWN: Final = MemberMetadataValue(None, None, "", "", (), None, -1, None, None)
 
 
-def updated(before: ConsumerMember | None, request: HeartbeatRequest) -> SubscriptionValue:
+def updated_metadata(before: ConsumerMember | None, request: HeartbeatRequest) -> MemberMetadataValue:
     """The member as it describes itself now: what it does not say is as it was."""
-    known = UNKNOWN if before is None else before.told
+    known = UNKNOWN if before is None else before.metadata
     return known._replace(
         instance_id=known.instance_id if request.instance_id is None else request.instance_id,
         rack_id=known.rack_id if request.rack_id is None else request.rack_id,
@@ -31,17 +31,17 @@ def updated(before: ConsumerMember | None, request: HeartbeatRequest) -> Subscri
     )
 
 
-def check_told(member_id: str, told: SubscriptionValue, topics: Topics) -> None:
+def check_metadata(member_id: str, metadata: MemberMetadataValue, topics: Topics) -> None:
     """Whether a member may be what it says."""
-    if any(len(text.encode()) > KEY_BYTES for text in (member_id, told.instance_id or "", told.regex or "")):
+    if any(len(text.encode()) > KEY_BYTES for text in (member_id, metadata.instance_id or "", metadata.regex or "")):
         raise Refusal(ErrorCode.INVALID_REQUEST, f"A member id, instance id or regular expression is longer than {KEY_BYTES} bytes.")
-    if len(write_value(told)) > MEMBER_BYTES:
+    if len(write_value(metadata)) > MEMBER_BYTES:
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"What member {member_id} subscribes to takes more than {MEMBER_BYTES} bytes.")
     try:
-        if told.regex:
-            topics.matching(told.regex)
+        if metadata.regex:
+            topics.matching(metadata.regex)
     except InvalidRegex as error:
-        text = f"SubscribedTopicRegex `{told.regex}` is not a valid regular expression: {error}."
+        text = f"SubscribedTopicRegex `{metadata.regex}` is not a valid regular expression: {error}."
         raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, text) from error
 
 

@@ -20,9 +20,9 @@ from handler.groups.classic.members import (
     SyncGroupResponse,
 )
 from handler.groups.consumer.machine import ConsumerGroup, Due
-from handler.groups.consumer.members import NOTHING, ConsumerMember, Downgrade, Refusal, Step
+from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, Downgrade, MemberState, Refusal
 from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Token
-from handler.groups.records.consumer import Assignment, ClassicValue, SubscriptionValue
+from handler.groups.records.consumer import Assignment, ClassicMemberMetadata, MemberMetadataValue
 from handler.groups.records.subscription import Subscription, read_subscription, write_parts
 from handler.wire.error_code import ErrorCode
 
@@ -46,9 +46,9 @@ def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGrou
     member_id = request.member_id or request.new_member_id
     before = _who_joins(group, request, member_id)
     subscription = _subscription(request.protocols)
-    told = _told(before, request, subscription)
-    group.check(before, member_id, told)
-    member = group.enter(before, member_id, told)
+    metadata = _member_metadata(before, request, subscription)
+    group.check(before, member_id, metadata)
+    member = group.enter(before, member_id, metadata)
     changed = group.subscribe(now, before, member)
     member = group.step(now, member, changed, _ids(group, subscription))
     if group.only_classic and before is not None and not before.is_classic:  # it was the last that spoke the new protocol
@@ -56,13 +56,13 @@ def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGrou
         group.downgrade = Downgrade(rebalance=changed or not settled)
     group.deadlines.cancel((Due.JOIN, member_id))
     group.deadlines.set((Due.SYNC, member_id), now.clock + request.rebalance_timeout / 1000)
-    group.live(member, now)
+    group.reset_session_timeout(member, now)
     return JoinGroupResponse(ErrorCode.NONE, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
 
 
 def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
     """Whether one of these is supported by all members that may once assign by it again."""
-    others = [dict(member.told.classic.protocols).keys() for member in group.members.values() if member.told.classic is not None]
+    others = [dict(member.metadata.classic.protocols).keys() for member in group.members.values() if member.metadata.classic is not None]
     return any(all(name in names for names in others) for name, _ in protocols)
 
 
@@ -81,11 +81,11 @@ def _subscription(protocols: Protocols) -> Subscription:
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"its subscription can't be read: {error}") from error
 
 
-def _told(before: ConsumerMember | None, request: JoinGroupRequest, subscription: Subscription) -> SubscriptionValue:
-    return SubscriptionValue(
+def _member_metadata(before: ConsumerMember | None, request: JoinGroupRequest, subscription: Subscription) -> MemberMetadataValue:
+    return MemberMetadataValue(
         request.instance_id, subscription.rack_id, request.client_id, request.client_host, tuple(sorted(set(subscription.topics))), None,
-        request.rebalance_timeout, None if before is None else before.told.assignor,
-        ClassicValue(request.session_timeout, request.protocols),
+        request.rebalance_timeout, None if before is None else before.metadata.assignor,
+        ClassicMemberMetadata(request.session_timeout, request.protocols),
     )  # fmt: skip
 
 
@@ -105,11 +105,11 @@ def sync(group: ConsumerGroup, now: Now, request: SyncGroupRequest, to: Token) -
     try:
         member = _classic(group, request.member_id, request.instance_id, request.generation)
         _check_protocol(member, request)
-        if group.epoch > member.epoch and member.current.state != Step.UNREVOKED:
+        if group.epoch > member.epoch and member.current.state != MemberState.UNREVOKED:
             _expect_to_join(group, now, member)
             raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the group has a new epoch")
         group.deadlines.cancel((Due.SYNC, member.member_id))
-        group.live(member, now)
+        group.reset_session_timeout(member, now)
         version = read_subscription(_protocols(member)[0][1]).version
         answer = SyncGroupResponse(
             ErrorCode.NONE, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version)
@@ -124,8 +124,8 @@ def heartbeat(group: ConsumerGroup, now: Now, member_id: str, instance_id: str |
         member = _classic(group, member_id, instance_id, generation)
     except Refusal as refused:
         return refused.error
-    group.live(member, now)
-    if group.epoch <= member.epoch and member.current.state != Step.UNREVOKED and not _may_have_more(group, member):
+    group.reset_session_timeout(member, now)
+    if group.epoch <= member.epoch and member.current.state != MemberState.UNREVOKED and not _may_have_more(group, member):
         return ErrorCode.NONE
     _expect_to_join(group, now, member)
     return ErrorCode.REBALANCE_IN_PROGRESS
@@ -167,8 +167,8 @@ def _classic(group: ConsumerGroup, member_id: str, instance_id: str | None, gene
 
 
 def _protocols(member: ConsumerMember) -> Protocols:
-    assert member.told.classic is not None
-    return member.told.classic.protocols
+    assert member.metadata.classic is not None
+    return member.metadata.classic.protocols
 
 
 def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
@@ -177,14 +177,14 @@ def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
 
 
 def _expect_to_join(group: ConsumerGroup, now: Now, member: ConsumerMember) -> None:
-    group.deadlines.set_if_absent((Due.JOIN, member.member_id), now.clock + member.told.rebalance_timeout / 1000)
+    group.deadlines.set_if_absent((Due.JOIN, member.member_id), now.clock + member.metadata.rebalance_timeout / 1000)
 
 
 def _may_have_more(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether all that it waited for is free."""
-    if member.current.state != Step.UNRELEASED:
+    if member.current.state != MemberState.UNRELEASED:
         return False
-    target = group.group_state.targets.get(member.member_id, NOTHING)
+    target = group.group_state.targets.get(member.member_id, NO_PARTITIONS)
     return not any(
         group.group_state.owners.of(topic_id, index) not in (None, member.member_id)
         for topic_id, indexes in target.items()

@@ -15,20 +15,20 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from handler.groups.consumer.checks import check_epoch, check_told, epoch_error, updated
+from handler.groups.consumer.checks import check_epoch, check_metadata, epoch_error, updated_metadata
 from handler.groups.consumer.group_state import GroupState
 from handler.groups.consumer.members import (
-    BLANK,
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    NOTHING,
+    NEW_MEMBER,
+    NO_PARTITIONS,
     ConsumerMember,
     Downgrade,
     HeartbeatRequest,
     HeartbeatResponse,
-    Needs,
+    MemberState,
     Refusal,
-    Step,
+    RequiredTopics,
     Topics,
     Write,
 )  # fmt: skip
@@ -37,7 +37,7 @@ from handler.groups.consumer.subscriptions import Subscriptions
 from handler.groups.deadlines import Deadlines
 from handler.groups.machine import CONSUMER_PROTOCOL, Now, Token
 from handler.groups.records import Key, Record, Value
-from handler.groups.records.consumer import Assignment, SubscriptionValue
+from handler.groups.records.consumer import Assignment, MemberMetadataValue
 from handler.wire.error_code import ErrorCode
 
 # A member that waits for partitions of others is asked to come again so much sooner. The more wait, the less soon.
@@ -80,7 +80,7 @@ class ConsumerGroup:
         self.effects: list[Write | Downgrade] = []
         self.downgrade: Downgrade | None = None  # to follow what is written
         self.deadlines: Deadlines[tuple[Due, str]] = Deadlines()
-        self.is_informed = False  # all about its topics has been known in this term
+        self.knows_topics = False  # all about its topics has been known in this term
         self.topics = topics
         self.max_size = max_size
         self._times = times
@@ -90,9 +90,9 @@ class ConsumerGroup:
         """Become what a term before has stored. All that is due begins anew."""
         self.group_state.load(stored)
         for member in self.members.values():
-            self.live(member, now)
-            if member.current.state == Step.UNREVOKED and not member.is_classic:
-                self.deadlines.set((Due.REVOCATION, member.member_id), now.clock + member.told.rebalance_timeout / 1000)
+            self.reset_session_timeout(member, now)
+            if member.current.state == MemberState.UNREVOKED and not member.is_classic:
+                self.deadlines.set((Due.REVOCATION, member.member_id), now.clock + member.metadata.rebalance_timeout / 1000)
         self.flush()
 
     # --- what it is
@@ -127,15 +127,15 @@ class ConsumerGroup:
         return State.STABLE if all(map(self.is_reconciled, self.members.values())) else State.RECONCILING
 
     def is_reconciled(self, member: ConsumerMember) -> bool:
-        return member.current.state == Step.STABLE and member.epoch == self.group_state.target_epoch
+        return member.current.state == MemberState.STABLE and member.epoch == self.group_state.target_epoch
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
         return self.subscriptions.names
 
     @property
-    def needs(self) -> Needs:
-        return self.subscriptions.needs
+    def required_topics(self) -> RequiredTopics:
+        return self.subscriptions.required_topics
 
     @property
     def wake_at(self) -> float | None:
@@ -156,8 +156,8 @@ class ConsumerGroup:
 
     def adopt_epoch(self, epoch: int) -> None:
         """That of a classic group which this one takes the place of."""
-        self.group_state.set_epoch(epoch, self.subscriptions.basis())
-        self.is_informed = True
+        self.group_state.set_epoch(epoch, self.subscriptions.metadata_hash())
+        self.knows_topics = True
 
     def deletion(self) -> list[Record]:
         return self.group_state.deletion()
@@ -177,19 +177,19 @@ class ConsumerGroup:
     def _heartbeat(self, now: Now, request: HeartbeatRequest) -> HeartbeatResponse:
         self.check_room(request.member_id)
         before = self._who_beats(request)
-        told = updated(before, request)
-        self.check(before, request.member_id, told)
-        member = self.enter(before, request.member_id, told)
+        metadata = updated_metadata(before, request)
+        self.check(before, request.member_id, metadata)
+        member = self.enter(before, request.member_id, metadata)
         changed = self.subscribe(now, before, member)
         member = self.step(now, member, changed, request.owned)
-        self.live(member, now)
+        self.reset_session_timeout(member, now)
         shown = before is not None and before.current.assigned == member.current.assigned and not request.is_full
         return HeartbeatResponse(
             ErrorCode.NONE, None, member.member_id, member.epoch, self._interval(now, member), None if shown else member.current.assigned
         )
 
     def _interval(self, now: Now, member: ConsumerMember) -> int:
-        if member.current.state != Step.UNRELEASED:
+        if member.current.state != MemberState.UNRELEASED:
             self._waits_since.pop(member.member_id, None)
             return self._times.interval
         waited = now.clock - self._waits_since.setdefault(member.member_id, now.clock)
@@ -238,28 +238,28 @@ class ConsumerGroup:
             text = f"The consumer group has reached its maximum capacity of {self.max_size} members."
             raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
 
-    def check(self, before: ConsumerMember | None, member_id: str, told: SubscriptionValue) -> None:
-        if before is None or before.member_id != member_id or before.told != told:
-            check_told(member_id, told, self.topics)
+    def check(self, before: ConsumerMember | None, member_id: str, metadata: MemberMetadataValue) -> None:
+        if before is None or before.member_id != member_id or before.metadata != metadata:
+            check_metadata(member_id, metadata, self.topics)
 
     def check_newcomer(self, request: HeartbeatRequest) -> None:
         """Whether it could be the first member of this group."""
         self.check_room(request.member_id)
-        self.check(None, request.member_id, updated(None, request))
+        self.check(None, request.member_id, updated_metadata(None, request))
 
     # --- what an event does, step by step
 
-    def enter(self, before: ConsumerMember | None, member_id: str, told: SubscriptionValue) -> ConsumerMember:
+    def enter(self, before: ConsumerMember | None, member_id: str, metadata: MemberMetadataValue) -> ConsumerMember:
         """The member as it describes itself now, at its own place or at that of the instance it replaces."""
         if before is None:
-            member = ConsumerMember(member_id, told, BLANK)
+            member = ConsumerMember(member_id, metadata, NEW_MEMBER)
         elif before.member_id == member_id:
-            member = replace(before, told=told)
+            member = replace(before, metadata=metadata)
             if before.is_classic != member.is_classic:  # it now speaks the other protocol
                 self._forget_times(member_id)
         else:
-            member = ConsumerMember(member_id, told, before.current._replace(epoch=0, previous_epoch=0))
-            target = self.group_state.targets.get(before.member_id, NOTHING)
+            member = ConsumerMember(member_id, metadata, before.current._replace(epoch=0, previous_epoch=0))
+            target = self.group_state.targets.get(before.member_id, NO_PARTITIONS)
             self._forget(before.member_id)
             self.group_state.set_target(member_id, target)
         self.group_state.put(member)
@@ -267,12 +267,12 @@ class ConsumerGroup:
 
     def subscribe(self, now: Now, before: ConsumerMember | None, member: ConsumerMember) -> bool:
         """A new epoch if the subscription is a new one. True if it is."""
-        old = None if before is None else (before.told.topics, before.told.regex)
-        changed = old != (member.told.topics, member.told.regex)
+        old = None if before is None else (before.metadata.topics, before.metadata.regex)
+        changed = old != (member.metadata.topics, member.metadata.regex)
         if changed:
             self.subscriptions.resolve(now.wall)
         if changed or not self.epoch:
-            self.group_state.set_epoch(self.epoch + 1, self.subscriptions.basis())
+            self.group_state.set_epoch(self.epoch + 1, self.subscriptions.metadata_hash())
         return changed
 
     def step(self, now: Now, member: ConsumerMember, subscription_changed: bool, owned: Assignment | None) -> ConsumerMember:
@@ -281,7 +281,7 @@ class ConsumerGroup:
             self.subscriptions.assign(self.epoch)
         if self.is_reconciled(member) and not subscription_changed:
             return member
-        target = Target(self.group_state.target_epoch, self.group_state.targets.get(member.member_id, NOTHING))
+        target = Target(self.group_state.target_epoch, self.group_state.targets.get(member.member_id, NO_PARTITIONS))
         situation = Situation(self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.group_state.owners.of)
         stepped = replace(member, current=reconcile(member, target, situation))
         if stepped != member:
@@ -292,10 +292,10 @@ class ConsumerGroup:
 
     def _mind_revocation(self, now: Now, before: ConsumerMember, member: ConsumerMember) -> None:
         due = (Due.REVOCATION, member.member_id)
-        if member.current.state != Step.UNREVOKED:
+        if member.current.state != MemberState.UNREVOKED:
             self.deadlines.cancel(due)
         elif member.current != before.current:
-            self.deadlines.set(due, now.clock + member.told.rebalance_timeout / 1000)
+            self.deadlines.set(due, now.clock + member.metadata.rebalance_timeout / 1000)
 
     def partitions_of(self, member: ConsumerMember) -> dict[str, frozenset[int]]:
         """What a member may consume, under the names by which it knows the topics."""
@@ -317,7 +317,7 @@ class ConsumerGroup:
             if request.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
                 self.deadlines.cancel((Due.REVOCATION, known.member_id))
                 self.group_state.put(
-                    replace(known, current=known.current._replace(epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking=NOTHING))
+                    replace(known, current=known.current._replace(epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking=NO_PARTITIONS))
                 )
             else:
                 self.remove([known])
@@ -341,9 +341,9 @@ class ConsumerGroup:
 
     def stay(self) -> None:
         """A new epoch, if anything that the group is assigned by has changed."""
-        basis = self.subscriptions.basis()
-        if basis != self.group_state.epoch.basis:
-            self.group_state.set_epoch(self.epoch + 1, basis)
+        metadata_hash = self.subscriptions.metadata_hash()
+        if metadata_hash != self.group_state.epoch.metadata_hash:
+            self.group_state.set_epoch(self.epoch + 1, metadata_hash)
 
     def _forget(self, member_id: str) -> None:
         self.group_state.remove(member_id)
@@ -372,15 +372,15 @@ class ConsumerGroup:
         """Look at the topics again: what they are now may ask for another assignment. Not before all of them are known."""
         if not self.subscriptions.are_known:
             return
-        self.is_informed = True
+        self.knows_topics = True
         if not self.members:
             return
         self.subscriptions.resolve(now.wall)
         self._assign_anew_or_downgrade()
         self.flush()
 
-    def live(self, member: ConsumerMember, now: Now) -> None:
-        session = self._times.session if member.told.classic is None else member.told.classic.session_timeout
+    def reset_session_timeout(self, member: ConsumerMember, now: Now) -> None:
+        session = self._times.session if member.metadata.classic is None else member.metadata.classic.session_timeout
         self.deadlines.set((Due.SESSION, member.member_id), now.clock + session / 1000)
 
     # --- offsets
@@ -405,8 +405,8 @@ class ConsumerGroup:
 
 def _farewell(member: ConsumerMember, due: Due) -> str:
     who = f"member {member.member_id}"
-    if member.told.instance_id is not None:
-        who += f" (instance {member.told.instance_id})"
+    if member.metadata.instance_id is not None:
+        who += f" (instance {member.metadata.instance_id})"
     if member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return f"{who} is out: it has left for a while and did not come back"
     return f"{who} is out: {due.value}"

@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from handler.groups.machine import Token
 from handler.groups.records import Record
-from handler.groups.records.consumer import Assignment, CurrentValue, SubscriptionValue
+from handler.groups.records.consumer import Assignment, CurrentMemberAssignmentValue, MemberMetadataValue
 from handler.wire.error_code import ErrorCode
 
 JOIN_GROUP_MEMBER_EPOCH: Final = 0
 LEAVE_GROUP_MEMBER_EPOCH: Final = -1
 LEAVE_GROUP_STATIC_MEMBER_EPOCH: Final = -2  # a static member that will be back
 
-NOTHING: Final[Assignment] = {}
+NO_PARTITIONS: Final[Assignment] = {}
 
 
-class Step(IntEnum):
+class MemberState(IntEnum):
     """Where a member is on its way to its target (org.apache.kafka.coordinator.group.modern.MemberState)."""
 
     STABLE = 0
@@ -27,14 +27,14 @@ class Step(IntEnum):
     UNRELEASED = 2  # it waits for partitions that others have to revoke
 
 
-BLANK: Final = CurrentValue(0, 0, Step.STABLE, NOTHING, NOTHING)
+NEW_MEMBER: Final = CurrentMemberAssignmentValue(0, 0, MemberState.STABLE, NO_PARTITIONS, NO_PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
     member_id: str
-    told: SubscriptionValue
-    current: CurrentValue
+    metadata: MemberMetadataValue
+    current: CurrentMemberAssignmentValue
 
     @property
     def epoch(self) -> int:
@@ -42,7 +42,7 @@ class ConsumerMember:
 
     @property
     def is_classic(self) -> bool:
-        return self.told.classic is not None
+        return self.metadata.classic is not None
 
 
 class Topic(NamedTuple):
@@ -50,7 +50,7 @@ class Topic(NamedTuple):
     partitions: int
 
 
-class Needs(NamedTuple):
+class RequiredTopics(NamedTuple):
     """What has to be known of topics."""
 
     names: frozenset[str]
@@ -66,7 +66,7 @@ class Topics(Protocol):
 
     @property
     def version(self) -> int: ...  # another one whenever `get` may answer something else
-    def knows(self, needs: Needs) -> bool: ...
+    def knows(self, required_topics: RequiredTopics) -> bool: ...
     def get(self, name: str) -> Topic | None: ...
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
     def matching(self, regex: str) -> frozenset[str]: ...

@@ -8,9 +8,9 @@ from handler.errors import ProtocolError
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Member
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import ConsumerMember, Step, Topics
+from handler.groups.consumer.members import ConsumerMember, MemberState, Topics
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
-from handler.groups.records.consumer import Assignment, ClassicValue, CurrentValue, SubscriptionValue
+from handler.groups.records.consumer import Assignment, ClassicMemberMetadata, CurrentMemberAssignmentValue, MemberMetadataValue
 from handler.groups.records.subscription import Partitions, read_parts, read_subscription, write_parts
 
 
@@ -45,7 +45,7 @@ def to_consumer(group: ClassicGroup, fresh: ConsumerGroup, now: Now) -> None:
     for member in members:
         fresh.group_state.put(member)
         fresh.group_state.set_target(member.member_id, member.current.assigned)
-        fresh.live(member, now)
+        fresh.reset_session_timeout(member, now)
     fresh.group_state.set_target_epoch(group.generation)
     # One more: if the member that caused this is never heard of again, the others are still assigned anew.
     fresh.adopt_epoch(group.generation + 1)
@@ -59,12 +59,14 @@ def _to_consumer(group: ClassicGroup, member: Member, topics: Topics) -> Consume
         raise CannotMigrate(f"what its members say to each other can't be read: {error}") from error
     if parts.user_data:
         raise CannotMigrate("its assignor keeps data of its own with the assignment, which would be lost")
-    told = SubscriptionValue(
+    metadata = MemberMetadataValue(
         member.instance_id, subscription.rack_id, member.client_id, member.client_host, tuple(sorted(set(subscription.topics))), None,
-        member.rebalance_timeout, None, ClassicValue(member.session_timeout, member.protocols),
+        member.rebalance_timeout, None, ClassicMemberMetadata(member.session_timeout, member.protocols),
     )  # fmt: skip
     epoch = group.generation
-    return ConsumerMember(member.member_id, told, CurrentValue(epoch, epoch, Step.STABLE, _by_id(parts.partitions, topics), {}))
+    return ConsumerMember(
+        member.member_id, metadata, CurrentMemberAssignmentValue(epoch, epoch, MemberState.STABLE, _by_id(parts.partitions, topics), {})
+    )
 
 
 def _by_id(partitions: Partitions, topics: Topics) -> Assignment:
@@ -87,17 +89,17 @@ def to_classic(group: ConsumerGroup, fresh: ClassicGroup, now: Now) -> ClassicGr
     """Make of `fresh` what is left of a consumer group when its last member of the new protocol has gone."""
     members = []
     for member in group.members.values():
-        if member.told.classic is None:
+        if member.metadata.classic is None:
             raise CannotMigrate(f"member {member.member_id} speaks the consumer protocol")
         members.append(
             Member(
                 member.member_id,
-                member.told.instance_id,
-                member.told.client_id,
-                member.told.client_host,
-                member.told.classic.session_timeout,
-                member.told.rebalance_timeout,
-                member.told.classic.protocols,
+                member.metadata.instance_id,
+                member.metadata.client_id,
+                member.metadata.client_host,
+                member.metadata.classic.session_timeout,
+                member.metadata.rebalance_timeout,
+                member.metadata.classic.protocols,
                 _parts(group, member),
             )
         )
@@ -107,9 +109,9 @@ def to_classic(group: ConsumerGroup, fresh: ClassicGroup, now: Now) -> ClassicGr
 
 def _parts(group: ConsumerGroup, member: ConsumerMember) -> bytes:
     """What it has, with what it was asked to revoke: of that it may not have heard."""
-    assert member.told.classic is not None
+    assert member.metadata.classic is not None
     try:
-        version = read_subscription(member.told.classic.protocols[0][1]).version
+        version = read_subscription(member.metadata.classic.protocols[0][1]).version
     except ProtocolError as error:
         raise CannotMigrate(f"a subscription can't be read: {error}") from error
     return write_parts(group.held_by(member), version)

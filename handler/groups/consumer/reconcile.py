@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from handler.groups.consumer.members import NOTHING, ConsumerMember, Step
-from handler.groups.records.consumer import Assignment, CurrentValue
+from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, MemberState
+from handler.groups.records.consumer import Assignment, CurrentMemberAssignmentValue
 
 
 class Target(NamedTuple):
@@ -28,16 +28,16 @@ class Situation(NamedTuple):
     owner_of: Callable[[uuid.UUID, int], str | None]
 
 
-def reconcile(member: ConsumerMember, target: Target, now: Situation) -> CurrentValue:
+def reconcile(member: ConsumerMember, target: Target, now: Situation) -> CurrentMemberAssignmentValue:
     current = member.current
     match current.state:
-        case Step.STABLE:
+        case MemberState.STABLE:
             if current.epoch == target.epoch:
                 return _within_subscription(current, now)
-        case Step.UNREVOKED:
+        case MemberState.UNREVOKED:
             if _still_has(current.revoking, now.owned):
                 return _within_subscription(current, now)
-        case Step.UNRELEASED:
+        case MemberState.UNRELEASED:
             pass
     return _next(member, target, now)
 
@@ -47,7 +47,7 @@ def _still_has(revoking: Assignment, owned: Assignment | None) -> bool:
     return owned is None or any(owned.get(topic_id, frozenset()) & indexes for topic_id, indexes in revoking.items())
 
 
-def _within_subscription(current: CurrentValue, now: Situation) -> CurrentValue:
+def _within_subscription(current: CurrentMemberAssignmentValue, now: Situation) -> CurrentMemberAssignmentValue:
     """Whoever has changed its subscription does not keep partitions of other topics until the next target."""
     unwanted = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in now.subscribed}
     if not now.subscription_changed or not unwanted:
@@ -57,11 +57,11 @@ def _within_subscription(current: CurrentValue, now: Situation) -> CurrentValue:
     for topic_id, indexes in unwanted.items():
         revoking[topic_id] = revoking.get(topic_id, frozenset()) | indexes
     if _still_has(revoking, now.owned):
-        return _in_epoch(current, current.epoch, Step.UNREVOKED, assigned, revoking)
+        return _in_epoch(current, current.epoch, MemberState.UNREVOKED, assigned, revoking)
     return current._replace(assigned=assigned)
 
 
-def _next(member: ConsumerMember, target: Target, now: Situation) -> CurrentValue:
+def _next(member: ConsumerMember, target: Target, now: Situation) -> CurrentMemberAssignmentValue:
     assigned: dict[uuid.UUID, frozenset[int]] = {}
     revoking: dict[uuid.UUID, frozenset[int]] = {}
     free: dict[uuid.UUID, frozenset[int]] = {}
@@ -80,12 +80,14 @@ def _next(member: ConsumerMember, target: Target, now: Situation) -> CurrentValu
         if available:
             free[topic_id] = available
     if revoking and _still_has(revoking, now.owned):
-        return _in_epoch(member.current, member.epoch, Step.UNREVOKED, assigned, revoking)
+        return _in_epoch(member.current, member.epoch, MemberState.UNREVOKED, assigned, revoking)
     for topic_id, indexes in free.items():
         assigned[topic_id] = assigned.get(topic_id, frozenset()) | indexes
-    return _in_epoch(member.current, target.epoch, Step.UNRELEASED if unreleased else Step.STABLE, assigned, NOTHING)
+    return _in_epoch(member.current, target.epoch, MemberState.UNRELEASED if unreleased else MemberState.STABLE, assigned, NO_PARTITIONS)
 
 
-def _in_epoch(current: CurrentValue, epoch: int, step: Step, assigned: Assignment, revoking: Assignment) -> CurrentValue:
+def _in_epoch(
+    current: CurrentMemberAssignmentValue, epoch: int, step: MemberState, assigned: Assignment, revoking: Assignment
+) -> CurrentMemberAssignmentValue:
     # Also within one epoch: a heartbeat of the epoch before, that was on its way for long, says nothing about this step.
-    return CurrentValue(epoch, current.epoch, step, assigned, revoking)
+    return CurrentMemberAssignmentValue(epoch, current.epoch, step, assigned, revoking)

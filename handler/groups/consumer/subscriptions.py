@@ -10,8 +10,8 @@ from typing import Final
 
 from handler.groups.consumer.assignors import ASSIGNORS, DEFAULT, Subscriber
 from handler.groups.consumer.group_state import GroupState
-from handler.groups.consumer.members import NOTHING, ConsumerMember, InvalidRegex, Needs, Topics
-from handler.groups.records.consumer import Assignment, RegexValue
+from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, InvalidRegex, RequiredTopics, Topics
+from handler.groups.records.consumer import Assignment, RegularExpressionValue
 
 # A resolution that takes more than a record is not stored: every term resolves anew.
 STORED_NAMES_BYTES: Final = 1_000_000
@@ -28,26 +28,26 @@ class Subscriptions:
 
     @property
     def names(self) -> frozenset[str]:
-        subscriptions = {member.told.topics for member in self._group_state.members.values()}  # few, of however many members
+        subscriptions = {member.metadata.topics for member in self._group_state.members.values()}  # few, of however many members
         return frozenset[str]().union(*subscriptions, *(resolved.topics for resolved in self._group_state.regexes.values()))
 
     @property
     def regexes(self) -> frozenset[str]:
-        return frozenset(member.told.regex for member in self._group_state.members.values() if member.told.regex)
+        return frozenset(member.metadata.regex for member in self._group_state.members.values() if member.metadata.regex)
 
     @property
-    def needs(self) -> Needs:
-        return Needs(self.names, self.regexes)
+    def required_topics(self) -> RequiredTopics:
+        return RequiredTopics(self.names, self.regexes)
 
     @property
     def are_known(self) -> bool:
         """Whether all about their topics is known. Before, nobody is to lose a partition for what seems not to be there."""
-        return self.topics.knows(self.needs)
+        return self.topics.knows(self.required_topics)
 
     @property
     def assignor(self) -> str:
         """The one that most members ask for."""
-        votes = Counter(member.told.assignor for member in self._group_state.members.values() if member.told.assignor is not None)
+        votes = Counter(member.metadata.assignor for member in self._group_state.members.values() if member.metadata.assignor is not None)
         return votes.most_common(1)[0][0] if votes else DEFAULT
 
     def resolve(self, wall: int) -> None:
@@ -60,7 +60,7 @@ class Subscriptions:
             matching = self._matching(regex)
             if known is None or known.topics != matching:
                 store = sum(len(name) for name in matching) < STORED_NAMES_BYTES
-                self._group_state.set_regex(regex, RegexValue(matching, 0, wall), store=store)
+                self._group_state.set_regex(regex, RegularExpressionValue(matching, 0, wall), store=store)
 
     def _matching(self, regex: str) -> frozenset[str]:
         try:
@@ -68,7 +68,7 @@ class Subscriptions:
         except InvalidRegex:  # stored by a coordinator that could read it
             return frozenset()
 
-    def basis(self) -> int:
+    def metadata_hash(self) -> int:
         """A hash of all that the group is assigned by: members, what they subscribe to, topics. Never 0."""
         topics = sorted((name, *topic) for name in self.names if (topic := self.topics.get(name)) is not None)
         digest = hashlib.blake2b(repr((topics, self._group_state.members_hash)).encode(), digest_size=8).digest()
@@ -77,14 +77,14 @@ class Subscriptions:
     def _in_order(self) -> list[ConsumerMember]:
         """Static members by their instance, so that they get the same when they come back."""
         members = self._group_state.members.values()
-        return sorted(members, key=lambda one: (one.told.instance_id is None, one.told.instance_id or one.member_id))
+        return sorted(members, key=lambda one: (one.metadata.instance_id is None, one.metadata.instance_id or one.member_id))
 
     def topic_ids(self, member: ConsumerMember) -> Mapping[uuid.UUID, str]:
         """The topics that a member is subscribed to and that are there, by the names under which it knows them."""
         if self._ids_of != self.topics.version:
             self._ids, self._ids_of = {}, self.topics.version
-        resolved = self._group_state.regexes.get(member.told.regex or "")
-        subscription = member.told.topics, frozenset() if resolved is None else resolved.topics
+        resolved = self._group_state.regexes.get(member.metadata.regex or "")
+        subscription = member.metadata.topics, frozenset() if resolved is None else resolved.topics
         found = self._ids.get(subscription)
         if found is None:
             names = sorted({*subscription[0], *subscription[1]})
@@ -104,7 +104,7 @@ class Subscriptions:
         order = self._in_order()
         topic_ids = {_key(member): frozenset(self.topic_ids(member)) for member in _one_of_each(order)}
         members = {
-            member.member_id: Subscriber(topic_ids[_key(member)], self._group_state.targets.get(member.member_id, NOTHING))
+            member.member_id: Subscriber(topic_ids[_key(member)], self._group_state.targets.get(member.member_id, NO_PARTITIONS))
             for member in order
         }
         for member_id, assignment in ASSIGNORS[self.assignor](members, counts).items():
@@ -113,7 +113,7 @@ class Subscriptions:
 
 
 def _key(member: ConsumerMember) -> tuple[tuple[str, ...], str | None]:
-    return member.told.topics, member.told.regex
+    return member.metadata.topics, member.metadata.regex
 
 
 def _one_of_each(members: Iterable[ConsumerMember]) -> Iterable[ConsumerMember]:

@@ -9,19 +9,19 @@ import struct
 from typing import NamedTuple
 
 from handler.groups.records import consumer
-from handler.groups.records.classic import GroupKey, GroupValue, MemberValue, read_group, write_group
+from handler.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
 from handler.groups.records.consumer import ConsumerKey, ConsumerValue
-from handler.groups.records.offsets import OffsetKey, OffsetValue, read_offset, write_offset
+from handler.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
 from handler.groups.records.primitives import Reader, RecordUnreadable, text
 from handler.groups.records.subscription import subscribed_topics
 
 __all__ = [
-    "GroupKey", "GroupValue", "Key", "MemberValue", "OffsetKey", "OffsetValue", "Record", "RecordUnreadable", "Value",
-    "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
+    "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "Record",
+    "RecordUnreadable", "Value", "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
 ]  # fmt: skip
 
-Key = OffsetKey | GroupKey | ConsumerKey
-Value = OffsetValue | GroupValue | ConsumerValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
 
 
 class Record(NamedTuple):
@@ -37,9 +37,9 @@ def read_key(data: bytes) -> Key | None:
         return consumer.read_key(kind, reader)
     match kind:
         case 0 | 1:
-            return OffsetKey(reader.text(), reader.text(), reader.number(">i"))
+            return OffsetCommitKey(reader.text(), reader.text(), reader.number(">i"))
         case 2:
-            return GroupKey(reader.text())
+            return GroupMetadataKey(reader.text())
         case _:
             return None
 
@@ -56,18 +56,18 @@ def read_record(key_data: bytes, value_data: bytes | None) -> Record | None:
 
 
 def _read_value(key: Key, value: bytes) -> Value | None:
-    if isinstance(key, OffsetKey):
+    if isinstance(key, OffsetCommitKey):
         return read_offset(value)
-    return read_group(value) if isinstance(key, GroupKey) else consumer.read_value(key, value)
+    return read_group(value) if isinstance(key, GroupMetadataKey) else consumer.read_value(key, value)
 
 
 def write_key(key: Key) -> bytes:
-    if isinstance(key, OffsetKey):
+    if isinstance(key, OffsetCommitKey):
         return struct.pack(">h", 1) + text(key.group) + text(key.topic) + struct.pack(">i", key.partition)
-    return struct.pack(">h", 2) + text(key.group) if isinstance(key, GroupKey) else consumer.write_key(key)
+    return struct.pack(">h", 2) + text(key.group) if isinstance(key, GroupMetadataKey) else consumer.write_key(key)
 
 
 def write_value(value: Value) -> bytes:
-    if isinstance(value, OffsetValue):
+    if isinstance(value, OffsetCommitValue):
         return write_offset(value)
-    return write_group(value) if isinstance(value, GroupValue) else consumer.write_value(value)
+    return write_group(value) if isinstance(value, GroupMetadataValue) else consumer.write_value(value)

@@ -11,7 +11,7 @@ VERSION: Final = 3
 FLEXIBLE_SINCE: Final = 4
 
 
-class GroupKey(NamedTuple):
+class GroupMetadataKey(NamedTuple):
     group: str
 
 
@@ -26,7 +26,7 @@ class MemberValue(NamedTuple):
     assignment: bytes
 
 
-class GroupValue(NamedTuple):
+class GroupMetadataValue(NamedTuple):
     protocol_type: str
     generation: int
     protocol: str | None
@@ -35,7 +35,7 @@ class GroupValue(NamedTuple):
     members: tuple[MemberValue, ...]
 
 
-def read_group(value: bytes) -> GroupValue:
+def read_group(value: bytes) -> GroupMetadataValue:
     reader = Reader(value)
     version = reader.number(">h")
     reader.flexible = version >= FLEXIBLE_SINCE
@@ -44,7 +44,7 @@ def read_group(value: bytes) -> GroupValue:
     protocol, leader = reader.nullable_text(), reader.nullable_text()
     state_since = reader.number(">q") if version >= 2 else -1
     members = tuple(reader.array(lambda: _member_value(reader, version)))
-    return GroupValue(protocol_type, generation, protocol, leader, state_since, members)
+    return GroupMetadataValue(protocol_type, generation, protocol, leader, state_since, members)
 
 
 def _member_value(reader: Reader, version: int) -> MemberValue:
@@ -60,7 +60,7 @@ def _member_value(reader: Reader, version: int) -> MemberValue:
     return MemberValue(member_id, instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment)
 
 
-def write_group(value: GroupValue) -> bytes:
+def write_group(value: GroupMetadataValue) -> bytes:
     head = struct.pack(">h", VERSION) + text(value.protocol_type) + struct.pack(">i", value.generation)
     head += text(value.protocol) + text(value.leader) + struct.pack(">q", value.state_since)
     return head + array(map(_write_member, value.members))

@@ -30,61 +30,61 @@ Assignment = Mapping[uuid.UUID, frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class EpochKey:
+class ConsumerGroupMetadataKey:
     """A group is there as long as this is."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsKey:
+class PartitionMetadataKey:
     """Before Kafka 4.1. Only to be deleted."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True)
-class MemberKey:
+class MemberMetadataKey:
     group: str
     member: str
 
 
 @dataclass(frozen=True, slots=True)
-class TargetEpochKey:
+class TargetAssignmentMetadataKey:
     group: str
 
 
 @dataclass(frozen=True, slots=True)
-class TargetKey:
-    group: str
-    member: str
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentKey:
+class TargetAssignmentMemberKey:
     group: str
     member: str
 
 
 @dataclass(frozen=True, slots=True)
-class RegexKey:
+class CurrentMemberAssignmentKey:
+    group: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegularExpressionKey:
     group: str
     regex: str
 
 
-class EpochValue(NamedTuple):
+class ConsumerGroupMetadataValue(NamedTuple):
     epoch: int
-    basis: int  # Kafka's metadata hash: of what the group is assigned by, 0 where that is not known
+    metadata_hash: int  # Kafka's metadata hash: of what the group is assigned by, 0 where that is not known
 
 
-class ClassicValue(NamedTuple):
+class ClassicMemberMetadata(NamedTuple):
     """What a member told when it joined by the classic protocol."""
 
     session_timeout: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
-class SubscriptionValue(NamedTuple):
+class MemberMetadataValue(NamedTuple):
     """A member, as it described itself."""
 
     instance_id: str | None
@@ -95,18 +95,18 @@ class SubscriptionValue(NamedTuple):
     regex: str | None
     rebalance_timeout: int
     assignor: str | None
-    classic: ClassicValue | None
+    classic: ClassicMemberMetadata | None
 
 
-class TargetEpochValue(NamedTuple):
+class TargetAssignmentMetadataValue(NamedTuple):
     epoch: int
 
 
-class TargetValue(NamedTuple):
+class TargetAssignmentMemberValue(NamedTuple):
     partitions: Assignment
 
 
-class CurrentValue(NamedTuple):
+class CurrentMemberAssignmentValue(NamedTuple):
     epoch: int
     previous_epoch: int
     state: int
@@ -114,18 +114,39 @@ class CurrentValue(NamedTuple):
     revoking: Assignment
 
 
-class RegexValue(NamedTuple):
+class RegularExpressionValue(NamedTuple):
     topics: frozenset[str]
     version: int
     resolved_at: int
 
 
-ConsumerKey = EpochKey | TopicsKey | MemberKey | TargetEpochKey | TargetKey | CurrentKey | RegexKey
-ConsumerValue = EpochValue | SubscriptionValue | TargetEpochValue | TargetValue | CurrentValue | RegexValue
+ConsumerKey = (
+    ConsumerGroupMetadataKey
+    | PartitionMetadataKey
+    | MemberMetadataKey
+    | TargetAssignmentMetadataKey
+    | TargetAssignmentMemberKey
+    | CurrentMemberAssignmentKey
+    | RegularExpressionKey
+)
+ConsumerValue = (
+    ConsumerGroupMetadataValue
+    | MemberMetadataValue
+    | TargetAssignmentMetadataValue
+    | TargetAssignmentMemberValue
+    | CurrentMemberAssignmentValue
+    | RegularExpressionValue
+)
 
 KINDS: Final[dict[int, type[ConsumerKey]]] = {
-    3: EpochKey, 4: TopicsKey, 5: MemberKey, 6: TargetEpochKey, 7: TargetKey, 8: CurrentKey, 16: RegexKey,
-}  # fmt: skip
+    3: ConsumerGroupMetadataKey,
+    4: PartitionMetadataKey,
+    5: MemberMetadataKey,
+    6: TargetAssignmentMetadataKey,
+    7: TargetAssignmentMemberKey,
+    8: CurrentMemberAssignmentKey,
+    16: RegularExpressionKey,
+}
 _KIND_OF: Final = {key: kind for kind, key in KINDS.items()}
 
 
@@ -139,7 +160,7 @@ def read_key(kind: int, reader: Reader) -> ConsumerKey:
 
 def read_value(key: ConsumerKey, value: bytes) -> ConsumerValue | None:
     """None for a kind that is not looked at any more."""
-    if isinstance(key, TopicsKey):
+    if isinstance(key, PartitionMetadataKey):
         return None
     reader = Reader(value, flexible=True)
     reader.number(">h")
@@ -149,34 +170,34 @@ def read_value(key: ConsumerKey, value: bytes) -> ConsumerValue | None:
 def _value(key: ConsumerKey, reader: Reader) -> ConsumerValue:
     found: ConsumerValue
     match key:
-        case EpochKey():
+        case ConsumerGroupMetadataKey():
             epoch = reader.number(">i")
             hashed = reader.tags().get(METADATA_HASH_TAG)
-            return EpochValue(epoch, 0 if hashed is None else Reader(hashed).number(">q"))
-        case MemberKey():
+            return ConsumerGroupMetadataValue(epoch, 0 if hashed is None else Reader(hashed).number(">q"))
+        case MemberMetadataKey():
             return _subscription(reader)
-        case TargetEpochKey():
-            found = TargetEpochValue(reader.number(">i"))
-        case TargetKey():
-            found = TargetValue(_assignment(reader))
-        case CurrentKey():
+        case TargetAssignmentMetadataKey():
+            found = TargetAssignmentMetadataValue(reader.number(">i"))
+        case TargetAssignmentMemberKey():
+            found = TargetAssignmentMemberValue(_assignment(reader))
+        case CurrentMemberAssignmentKey():
             numbers = reader.number(">i"), reader.number(">i"), reader.number(">b")
-            found = CurrentValue(*numbers, _assignment(reader), _assignment(reader))
+            found = CurrentMemberAssignmentValue(*numbers, _assignment(reader), _assignment(reader))
         case _:
-            found = RegexValue(frozenset(reader.array(reader.text)), reader.number(">q"), reader.number(">q"))
+            found = RegularExpressionValue(frozenset(reader.array(reader.text)), reader.number(">q"), reader.number(">q"))
     reader.tags()
     return found
 
 
-def _subscription(reader: Reader) -> SubscriptionValue:
+def _subscription(reader: Reader) -> MemberMetadataValue:
     names = reader.nullable_text(), reader.nullable_text(), reader.text(), reader.text()
     topics, regex = tuple(reader.array(reader.text)), reader.nullable_text()
     rebalance_timeout, assignor = reader.number(">i"), reader.nullable_text()
     classic = reader.tags().get(CLASSIC_TAG)
-    return SubscriptionValue(*names, topics, regex, rebalance_timeout, assignor, None if classic is None else _classic(classic))
+    return MemberMetadataValue(*names, topics, regex, rebalance_timeout, assignor, None if classic is None else _classic(classic))
 
 
-def _classic(value: bytes) -> ClassicValue | None:
+def _classic(value: bytes) -> ClassicMemberMetadata | None:
     reader = Reader(value, flexible=True)
     if not reader.varint():  # a nullable struct in a tagged field says so itself
         return None
@@ -186,7 +207,7 @@ def _classic(value: bytes) -> ClassicValue | None:
         reader.tags()
         return name, metadata
 
-    return ClassicValue(reader.number(">i"), tuple(reader.array(protocol)))
+    return ClassicMemberMetadata(reader.number(">i"), tuple(reader.array(protocol)))
 
 
 def _assignment(reader: Reader) -> Assignment:
@@ -207,31 +228,31 @@ def write_key(key: ConsumerKey) -> bytes:
 
 def write_value(value: ConsumerValue) -> bytes:
     match value:
-        case EpochValue():
-            tags = tagged(METADATA_HASH_TAG, struct.pack(">q", value.basis)) if value.basis else NO_TAGS
+        case ConsumerGroupMetadataValue():
+            tags = tagged(METADATA_HASH_TAG, struct.pack(">q", value.metadata_hash)) if value.metadata_hash else NO_TAGS
             return VERSION + struct.pack(">i", value.epoch) + tags
-        case SubscriptionValue():
+        case MemberMetadataValue():
             return VERSION + _write_subscription(value)
-        case TargetEpochValue():
+        case TargetAssignmentMetadataValue():
             return VERSION + struct.pack(">i", value.epoch) + NO_TAGS
-        case TargetValue():
+        case TargetAssignmentMemberValue():
             return VERSION + _write_assignment(value.partitions) + NO_TAGS
-        case CurrentValue():
+        case CurrentMemberAssignmentValue():
             numbers = struct.pack(">iib", value.epoch, value.previous_epoch, value.state)
             return VERSION + numbers + _write_assignment(value.assigned) + _write_assignment(value.revoking) + NO_TAGS
-        case RegexValue():
+        case RegularExpressionValue():
             topics = compact_array(map(compact_text, sorted(value.topics)))
             return VERSION + topics + struct.pack(">qq", value.version, value.resolved_at) + NO_TAGS
 
 
-def _write_subscription(value: SubscriptionValue) -> bytes:
+def _write_subscription(value: MemberMetadataValue) -> bytes:
     out = b"".join(map(compact_text, (value.instance_id, value.rack_id, value.client_id, value.client_host)))
     out += compact_array(map(compact_text, value.topics)) + compact_text(value.regex)
     out += struct.pack(">i", value.rebalance_timeout) + compact_text(value.assignor)
     return out + (NO_TAGS if value.classic is None else tagged(CLASSIC_TAG, _write_classic(value.classic)))
 
 
-def _write_classic(value: ClassicValue) -> bytes:
+def _write_classic(value: ClassicMemberMetadata) -> bytes:
     protocols = (compact_text(name) + compact_data(metadata) + NO_TAGS for name, metadata in value.protocols)
     return b"\x01" + struct.pack(">i", value.session_timeout) + compact_array(protocols) + NO_TAGS
 

@@ -23,13 +23,13 @@ TOPIC_ID_TAG: Final = 0
 REMEMBERED_IDS: Final = 10_000
 
 
-class OffsetKey(NamedTuple):
+class OffsetCommitKey(NamedTuple):
     group: str
     topic: str
     partition: int
 
 
-class OffsetValue(NamedTuple):
+class OffsetCommitValue(NamedTuple):
     offset: int
     leader_epoch: int  # −1 for none
     metadata: str
@@ -42,7 +42,7 @@ class OffsetValue(NamedTuple):
         return self.topic_id is None or self.topic_id == topic_id
 
 
-def read_offset(data: bytes) -> OffsetValue:
+def read_offset(data: bytes) -> OffsetCommitValue:
     reader = Reader(data)
     version = reader.number(">h")
     reader.flexible = version >= FLEXIBLE_SINCE
@@ -52,7 +52,7 @@ def read_offset(data: bytes) -> OffsetValue:
     committed_at = reader.number(">q")
     expires_at = reader.number(">q") if version == 1 else -1
     topic_id = reader.tags().get(TOPIC_ID_TAG)
-    return OffsetValue(offset, leader_epoch, metadata, committed_at, expires_at, None if topic_id is None else _topic_id(topic_id))
+    return OffsetCommitValue(offset, leader_epoch, metadata, committed_at, expires_at, None if topic_id is None else _topic_id(topic_id))
 
 
 @lru_cache(maxsize=REMEMBERED_IDS)
@@ -61,7 +61,7 @@ def _topic_id(data: bytes) -> uuid.UUID | None:
     return uuid.UUID(bytes=data) if len(data) == 16 and any(data) else None
 
 
-def write_offset(value: OffsetValue) -> bytes:
+def write_offset(value: OffsetCommitValue) -> bytes:
     if value.expires_at >= 0:
         head = struct.pack(">hq", VERSION_WITH_EXPIRY, value.offset)
         return head + text(value.metadata) + struct.pack(">qq", value.committed_at, value.expires_at)

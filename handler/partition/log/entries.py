@@ -19,7 +19,7 @@ from handler.partition.log.native import kafka_batch
 from handler.partition.log.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, place_all, split_batches
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, split_batches, with_base_offsets
 
 _OUR_WRITER = WRITER_PREFIX.encode()
 
@@ -50,7 +50,7 @@ class Content(NamedTuple):
         return found
 
     def placed(self, base_offset: int) -> bytes:
-        return place_all(self.data, self.batches, base_offset)
+        return with_base_offsets(self.data, self.batches, base_offset)
 
 
 def appended(payload: bytes, header: BatchHeader, writer: bytes, sequence: int, basis: Basis | None) -> Content:

@@ -24,7 +24,7 @@ def kafka_batch(metadata: MessageMetadata, payload: memoryview) -> tuple[bytes, 
     )  # fmt: skip
     last = -1
     for message in messages:
-        builder.append(message.place, message.timestamp, message.key, message.value, message.properties)
-        last = message.place
+        builder.append(message.number, message.timestamp, message.key, message.value, message.properties)
+        last = message.number
     built = bytes(builder.build())
     return (built if last == count - 1 else with_last_offset(built, count - 1)), count

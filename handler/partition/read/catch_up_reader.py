@@ -17,7 +17,7 @@ from handler.partition.errors import error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm
 from handler.partition.log.entries import Content, permits_of
 from handler.partition.log.port import EntryLog, LogReader
-from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache, Run
+from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -102,7 +102,7 @@ class CatchUpReader(ConsumerEvents):
             self._cache.put(taken)
         self._grant()
 
-    def run(self, offset: int, max_bytes: int, at_least_one: bool) -> Run | None:
+    def run(self, offset: int, max_bytes: int, at_least_one: bool) -> FetchedRun | None:
         return self._held.run(offset, max_bytes, at_least_one)
 
     def is_near(self, offset: int) -> bool:

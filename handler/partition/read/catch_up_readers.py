@@ -6,7 +6,7 @@ from typing import Final
 
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_reader import CatchUpReader, ReadBehind
-from handler.partition.read.fetch_cache import PartitionCache, Run
+from handler.partition.read.fetch_cache import FetchedRun, PartitionCache
 from handler.wire.error_code import ErrorCode
 
 MAX_READERS: Final = 8
@@ -21,7 +21,7 @@ class CatchUpReaders:
         self._partition = partition
         self._readers: list[CatchUpReader] = []
 
-    def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> Run | None:
+    def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> FetchedRun | None:
         """What a reader holds from `offset` on. Each that reads for this consumer learns how far it has come."""
         run = None
         for reader in self._readers:
@@ -30,14 +30,14 @@ class CatchUpReaders:
                 run = run or reader.run(offset, max_bytes, at_least_one)
         return run
 
-    def bring(self, offset: int) -> Run | None:
+    def bring(self, offset: int) -> FetchedRun | None:
         """See to it that a reader brings `offset`; a run only where one has failed there."""
         for reader in list(self._readers):
             if reader.done:
                 if reader.drained:
                     self._close(reader)
                 if reader.error is not ErrorCode.NONE and reader.next_offset <= offset:
-                    return Run([], 0, offset, reader.error)
+                    return FetchedRun([], 0, offset, reader.error)
             elif reader.will_bring(offset):
                 return None
         if len(self._readers) >= MAX_READERS:

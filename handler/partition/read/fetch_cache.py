@@ -47,7 +47,7 @@ class CachedEntry:
         return self._placed
 
 
-class Run(NamedTuple):
+class FetchedRun(NamedTuple):
     """Consecutive batches from an offset on."""
 
     parts: list[bytes]
@@ -183,15 +183,15 @@ class PartitionCache:
         entry = self._entries[self._bases[at]]
         return entry if offset < entry.next_offset else None
 
-    def run(self, offset: int, max_bytes: int, at_least_one: bool) -> Run | None:
+    def run(self, offset: int, max_bytes: int, at_least_one: bool) -> FetchedRun | None:
         """Batches from the one that holds `offset` on, whole ones only. None: not here."""
         entry = self._holding(offset)
         if entry is None:
             return None
         if entry.error is not ErrorCode.NONE:
-            return Run([], 0, offset, entry.error)
+            return FetchedRun([], 0, offset, entry.error)
         if entry.size > max_bytes and not at_least_one:
-            return Run([], 0, offset, ErrorCode.NONE)
+            return FetchedRun([], 0, offset, ErrorCode.NONE)
         parts = [entry.kafka_bytes()]
         size = len(parts[0])
         entries = self._entries
@@ -204,4 +204,4 @@ class PartitionCache:
             parts.append(data)
             size += len(data)
             reached = following.next_offset
-        return Run(parts, size, reached, ErrorCode.NONE)
+        return FetchedRun(parts, size, reached, ErrorCode.NONE)

@@ -25,7 +25,7 @@ from handler.partition.fold.producers import ACCEPTED, Verdict, follows
 from handler.partition.log.basis import Sequence
 from handler.partition.log.entries import Content, appended
 from handler.partition.log.port import EntryLog, LogWriter
-from handler.partition.write.held_appends import AREA, Append, Done, HeldAppends, tell
+from handler.partition.write.held_appends import AREA, Append, Done, HeldAppends, resolve
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
@@ -268,7 +268,7 @@ class Appender:
             if number not in self._pending:
                 continue
             if pending.waiters and pending.deadline <= now:
-                self._tell(pending, Verdict(ErrorCode.REQUEST_TIMED_OUT, -1))
+                self._resolve_waiters(pending, Verdict(ErrorCode.REQUEST_TIMED_OUT, -1))
                 if not pending.written:
                     self._give_up(number, pending)
             silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
@@ -361,7 +361,7 @@ class Appender:
             verdict = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         pending = self._pending[number]
         self._forget(number, pending)
-        self._tell(pending, verdict)
+        self._resolve_waiters(pending, verdict)
 
     def _forget(self, number: int, pending: Pending) -> None:
         del self._pending[number]
@@ -371,10 +371,10 @@ class Appender:
             if not in_flight:
                 del self._by_producer[pending.sequence.producer_id]
 
-    def _tell(self, pending: Pending, verdict: Verdict) -> None:
+    def _resolve_waiters(self, pending: Pending, verdict: Verdict) -> None:
         waiters, pending.waiters = pending.waiters, []
         for done in waiters:
-            tell(done, verdict)
+            resolve(done, verdict)
 
     def _fail_all(self, code: ErrorCode) -> None:
         for number in list(self._pending):

@@ -34,10 +34,10 @@ class Append(NamedTuple):
     done: Done
 
     def refuse(self, error: ErrorCode) -> None:
-        tell(self.done, Verdict(error, -1))
+        resolve(self.done, Verdict(error, -1))
 
 
-def tell(done: Done, verdict: Verdict) -> None:
+def resolve(done: Done, verdict: Verdict) -> None:
     try:
         done(verdict)
     except Exception:  # the other appends, and the fold, have nothing to do with it

@@ -138,6 +138,8 @@ def test_whatever_is_held_stays_within_the_budget(steps: list[tuple[int, int, in
     recent = cache.partition()
     readers = [Reader(cache) for _ in range(6)]
     for number, (at, what, size) in enumerate(steps):
+        if readers[at].account not in cache.readers:  # it gave up for others, and takes nothing more
+            readers[at] = Reader(cache)
         reader = readers[at]
         match what:
             case 0 if not reader.account.held or reader.account.held + size <= reader.account.allowance:
@@ -148,8 +150,6 @@ def test_whatever_is_held_stays_within_the_budget(steps: list[tuple[int, int, in
                 reader.account.release(min(size, reader.account.held))
             case 3:
                 _put(recent, 2 * number)
-        if reader.account not in cache.readers:
-            readers[at] = Reader(cache)
         assert cache.ahead == sum(one.held for one in cache.readers)
         assert cache.ahead <= max(1_000, *(one.held for one in cache.readers)) if cache.readers else not cache.ahead
         assert cache.used + cache.ahead <= 1_000 + ENTRY_OVERHEAD + len(DATA)

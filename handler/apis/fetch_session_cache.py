@@ -33,7 +33,7 @@ Key = tuple[str | uuid.UUID, int]
 
 
 @dataclass(slots=True)
-class FetchedPartition:
+class CachedPartition:
     """One partition that is read, and what its consumer was last told."""
 
     topic: str | uuid.UUID
@@ -41,29 +41,29 @@ class FetchedPartition:
     offset: int
     max_bytes: int
     leader_epoch: int
-    told_high_watermark: int = -2
-    told_log_start: int = -2
+    sent_high_watermark: int = -2
+    sent_log_start: int = -2
 
-    def update(self, newer: FetchedPartition) -> None:
+    def update(self, newer: CachedPartition) -> None:
         self.offset = newer.offset
         self.max_bytes = newer.max_bytes
         self.leader_epoch = newer.leader_epoch
 
 
 @dataclass(slots=True)
-class Session:
+class FetchSession:
     session_id: int
     epoch: int
     created_at: float
     used_at: float
-    partitions: OrderedDict[Key, FetchedPartition] = field(default_factory=OrderedDict)
+    partitions: OrderedDict[Key, CachedPartition] = field(default_factory=OrderedDict)
 
 
-class FetchPlan(NamedTuple):
+class FetchContext(NamedTuple):
     """What one request asks for after its session was looked at."""
 
-    partitions: list[FetchedPartition]
-    session: Session | None
+    partitions: list[CachedPartition]
+    session: FetchSession | None
     incremental: bool  # leave out of the answer what has nothing new
     error: ErrorCode = ErrorCode.NONE
 
@@ -72,9 +72,9 @@ class FetchPlan(NamedTuple):
         return 0 if self.session is None else self.session.session_id
 
 
-def _wanted(request: FetchRequest) -> list[FetchedPartition]:
+def _wanted(request: FetchRequest) -> list[CachedPartition]:
     return [
-        FetchedPartition(
+        CachedPartition(
             topic.topic_id or topic.topic, partition.partition, partition.fetch_offset,
             partition.partition_max_bytes, partition.current_leader_epoch,
         )
@@ -83,7 +83,7 @@ def _wanted(request: FetchRequest) -> list[FetchedPartition]:
     ]  # fmt: skip
 
 
-class FetchSessions:
+class FetchSessionCache:
     """The sessions of all consumers. Those in use are kept, as Kafka's FetchSessionCache does.
 
     When there is no room, a new session takes the place of one that nobody has used for EVICTION_SECONDS, or of
@@ -92,7 +92,7 @@ class FetchSessions:
     """
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[int, Session] = OrderedDict()  # the one that was not used for longest is first
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # the one that was not used for longest is first
         self._partitions = 0
         self._smallest = (-EVICTION_SECONDS, 0)  # when it was looked for, and how many partitions it has
 
@@ -103,44 +103,44 @@ class FetchSessions:
     def partitions(self) -> int:
         return self._partitions
 
-    def plan(self, request: FetchRequest, now: float) -> FetchPlan:
+    def context(self, request: FetchRequest, now: float) -> FetchContext:
         session_id, epoch = request.session_id, request.session_epoch
         wanted = _wanted(request)
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             if session_id:
                 self._remove(session_id)
             session = self._create(wanted, now) if epoch == INITIAL_EPOCH else None
-            return FetchPlan(wanted if session is None else list(session.partitions.values()), session, incremental=False)
+            return FetchContext(wanted if session is None else list(session.partitions.values()), session, incremental=False)
         found = self._sessions.get(session_id)
         if found is None:
-            return FetchPlan([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return FetchContext([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if epoch != found.epoch:
-            return FetchPlan([], found, incremental=False, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            return FetchContext([], found, incremental=False, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         self._sessions.move_to_end(session_id)
         found.used_at = now
         found.epoch = 1 if found.epoch == MAX_EPOCH else found.epoch + 1
         if not self._may_grow(found, wanted):
             self._remove(session_id)  # its consumer sends a whole request, and may get another
-            return FetchPlan([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return FetchContext([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         self._partitions -= len(found.partitions)
         _update(found, wanted, request.forgotten_topics_data)
         self._partitions += len(found.partitions)
-        return FetchPlan(list(found.partitions.values()), found, incremental=True)
+        return FetchContext(list(found.partitions.values()), found, incremental=True)
 
-    def _create(self, wanted: list[FetchedPartition], now: float) -> Session | None:
+    def _create(self, wanted: list[CachedPartition], now: float) -> FetchSession | None:
         if not 0 < len(wanted) <= MAX_PARTITIONS or not self._make_room(len(wanted), now):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = random.randint(1, MAX_EPOCH)  # noqa: S311 - an id, not a secret
-        session = Session(session_id, 1, now, now)
+        session = FetchSession(session_id, 1, now, now)
         for partition in wanted:
             session.partitions[partition.topic, partition.index] = partition
         self._sessions[session_id] = session
         self._partitions += len(session.partitions)
         return session
 
-    def _may_grow(self, session: Session, wanted: list[FetchedPartition]) -> bool:
+    def _may_grow(self, session: FetchSession, wanted: list[CachedPartition]) -> bool:
         new = sum((partition.topic, partition.index) not in session.partitions for partition in wanted)
         return not new or (len(session.partitions) + new <= MAX_PARTITIONS and self._partitions + new <= MAX_ALL_PARTITIONS)
 
@@ -157,7 +157,7 @@ class FetchSessions:
             self._remove(evicted.session_id)
         return True
 
-    def _evictable(self, size: int, now: float) -> Session | None:
+    def _evictable(self, size: int, now: float) -> FetchSession | None:
         unused = next(iter(self._sessions.values()))
         if now - unused.used_at > EVICTION_SECONDS:
             return unused
@@ -170,7 +170,7 @@ class FetchSessions:
         return smallest if smallest is not None and len(smallest.partitions) < size else None
 
 
-def _update(session: Session, wanted: list[FetchedPartition], forgotten: Sequence[ForgottenTopic]) -> None:
+def _update(session: FetchSession, wanted: list[CachedPartition], forgotten: Sequence[ForgottenTopic]) -> None:
     for partition in wanted:
         known = session.partitions.get((partition.topic, partition.index))
         if known is not None:
@@ -182,7 +182,7 @@ def _update(session: Session, wanted: list[FetchedPartition], forgotten: Sequenc
             session.partitions.pop((topic.topic_id or topic.topic, index), None)
 
 
-def rotate(session: Session, served: list[FetchedPartition]) -> None:
+def rotate(session: FetchSession, served: list[CachedPartition]) -> None:
     """Put what got data behind the others, so that no partition starves under a byte limit."""
     for partition in served:
         key = (partition.topic, partition.index)
