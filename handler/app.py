@@ -131,7 +131,7 @@ class Sidecar:
         await self.control.ready()
 
     async def _wait_for_pulsar(self, once: bool) -> None:
-        """A pod may start before its cluster. What is set wrong ends the start, what is not there yet is waited for."""
+        """A pod may start before its cluster. A wrong setting ends the start; a cluster that is not there yet is waited for."""
         loop = asyncio.get_running_loop()
         config = self.config
         start = doctor.StartGate(once)

@@ -97,7 +97,7 @@ def _check_config(config: Config) -> int:
 def _groups(config: Config, options: argparse.Namespace) -> int:
     from handler.mirror.transfer import Transfer, transfer
 
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what goes wrong is said in a sentence
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # our own sentence says why it failed
     wanted = Transfer(
         direction=options.direction, group=options.group, topics=tuple(options.topic),
         bootstrap=options.bootstrap_server or config.kafka.listen, dry_run=options.dry_run,

@@ -156,7 +156,7 @@ def _merge_environment(given: dict[str, Any], environment: Mapping[str, str]) ->
             if not split:
                 raise ConfigError(f"{variable} names no setting: write {ENV_PREFIX}SECTION__SETTING")
             values = given.setdefault(section, {})
-            if isinstance(values, dict):  # what isn't is told with the file's other mistakes
+            if isinstance(values, dict):  # other types are reported with the file's other mistakes
                 values[name] = value
 
 
@@ -189,7 +189,7 @@ _KINDS: Final = {bool: "true or false", int: "a whole number", float: "a number"
 
 
 def check(config: Config) -> None:
-    """What types can't say."""
+    """Rules that the types of the settings can't express."""
     if "pulsar+ssl://" in config.pulsar.url:
         raise ConfigError("pulsar.url is a TLS address, which is not supported yet: use pulsar://")
     for place, url in enumerate(config.pulsar.url.split(",")):

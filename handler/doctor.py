@@ -1,4 +1,4 @@
-"""What a Pulsar cluster must be set to, checked at start and by `kafka-sidecar doctor`.
+"""The settings that a Pulsar cluster must have, checked at start and by `kafka-sidecar doctor`.
 
 A fault loses data or offsets and stops the start; a warning costs comfort. Each names the setting
 to change.
@@ -142,7 +142,7 @@ def _read_delay(settings: Mapping[str, str]) -> Finding:
 
 
 def judge_groups(policies: Mapping[str, Any] | None, settings: Mapping[str, str], namespace: str) -> Finding:
-    """What keeps committed offsets. Pure; `policies` is None where the namespace does not exist yet."""
+    """Whether committed offsets are kept. Pure; `policies` is None where the namespace does not exist yet."""
     if policies is None:
         return Finding(Severity.GOOD, "groups", f"{namespace} is made on first use, with retention for ever")
     seconds = policies.get("message_ttl_in_seconds")

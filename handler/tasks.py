@@ -140,7 +140,7 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """What `work` returns; TimeoutError, and its end, after so many seconds."""
+    """The result of `work`; TimeoutError, and its end, after so many seconds."""
     async with asyncio.timeout(seconds):
         return await work
 
@@ -151,7 +151,7 @@ async def pause(seconds: float) -> None:
 
 
 async def gathered(works: Iterable[Awaitable[T]]) -> list[T]:
-    """What they return, in their order; they go on side by side."""
+    """Their results, in their order; they go on side by side."""
     return await asyncio.gather(*works)
 
 
@@ -161,7 +161,7 @@ async def in_a_thread(work: Callable[[], T]) -> T:
 
 
 class Pending(Generic[T]):
-    """A value that comes later. Who awaits it and is cancelled is not told."""
+    """A value that comes later. If its waiter was cancelled, completing it does nothing."""
 
     __slots__ = ("_future",)
 
@@ -185,7 +185,7 @@ class _Turns:
 
 
 class InTurn(Generic[K]):
-    """What is done about one subject is begun in the order in which it was asked for; subjects do not wait for each other."""
+    """Turns about one subject come in the order in which they were asked for; subjects do not wait for each other."""
 
     def __init__(self) -> None:
         self._turns: dict[K, _Turns] = {}
@@ -217,9 +217,9 @@ class _Call(Generic[T]):
 
 
 class Shared(Generic[K, T]):
-    """Calls under way, one for each key: who asks for the same waits for the same.
+    """Calls under way, one for each key: callers of the same key wait for the same call.
 
-    A call goes on when those who wait give up, so that whoever asks again finds it further on; with `linger` for
+    A call goes on when its callers give up, so that the next caller finds it further on; with `linger` for
     so many seconds.
     """
 
@@ -255,7 +255,7 @@ class Shared(Generic[K, T]):
 
     def _end_if_unwanted(self, key: K, call: _Call[T]) -> None:
         if not call.waiting and self._calls.get(key) is call:
-            del self._calls[key]  # whoever asks from now on begins anew
+            del self._calls[key]  # the next call begins anew
             call.task.cancel()
 
     async def finished(self, seconds: float) -> None:

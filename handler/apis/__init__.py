@@ -61,7 +61,7 @@ APIS: Final[tuple[AnyApi, ...]] = (
     a75_describe_topic_partitions.API,
 )
 
-# What sidecars pass on to each other: requests about groups.
+# Requests that sidecars pass on to each other: those about groups.
 COORDINATED: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69})
 
 BY_KEY: Final[dict[int, AnyApi]] = {api.key: api for api in APIS}

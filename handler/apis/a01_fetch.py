@@ -168,7 +168,7 @@ class _Fetch:
         return min(self._request.max_bytes, self._services.config.fetch_max_bytes, self._services.answers.room)
 
     def _read(self) -> tuple[list[FetchedRun | None], bool]:
-        """What every partition has; and whether something is on its way."""
+        """The records that every partition has; and whether some are on their way."""
         limit = self._limit
         may_give = limit > 0  # one batch is given however large it is, if there is room for anything
         size = 0

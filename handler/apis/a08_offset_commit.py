@@ -33,7 +33,7 @@ from handler.wire.messages.offset_commit import (
 )
 
 MEMBER_EPOCH_SINCE: Final = 9
-# What is known of a topic for longer is looked at again before a commit: there may be another of its name.
+# A topic that was described longer ago is described again before a commit: there may be another of its name.
 KNOWN_SECONDS: Final = 60.0
 
 Topics = Sequence[tuple[RequestedTopic, Sequence[OffsetCommitRequestPartition]]]
@@ -66,7 +66,7 @@ async def _handle(services: Services, call: Call, request: OffsetCommitRequest) 
 
 
 def _offsets(services: Services, topics: Topics) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, ErrorCode]]:
-    """What is to be committed, and what is refused before that."""
+    """The offsets to be committed, and the partitions that are refused before that."""
     offsets: dict[TopicPartition, CommittedOffset] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
     for requested, partitions in topics:

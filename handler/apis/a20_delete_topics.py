@@ -54,7 +54,7 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
             return result
         services.partitions.forget_topic(name.pulsar)
         await services.catalog.delete(name)
-        services.partitions.forget_topic(name.pulsar)  # what was opened again meanwhile
+        services.partitions.forget_topic(name.pulsar)  # those that were opened again meanwhile
     except PulsarError as error:
         result.error_code, result.error_message = error_code(error), str(error)
         return result
@@ -62,7 +62,7 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
 
 
 async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None]) -> None:
-    """What groups have committed of a topic goes with it, wherever they are coordinated.
+    """Offsets that groups have committed of a topic go with it, wherever the groups are coordinated.
 
     Where this can't be told, or comes too late, the topic's id in the commits shows that they are of another.
     """

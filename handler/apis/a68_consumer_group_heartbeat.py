@@ -56,7 +56,7 @@ async def _handle(services: Services, call: Call, request: ConsumerGroupHeartbea
 
 
 def _fault(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: HeartbeatRequest) -> HeartbeatResponse | None:
-    """What is wrong with the request alone, in the words of Kafka's GroupCoordinatorService."""
+    """The first mistake in the request alone, in the words of Kafka's GroupCoordinatorService."""
     if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         supported = ", ".join(ASSIGNORS)
         return HeartbeatResponse(

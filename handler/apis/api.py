@@ -1,4 +1,4 @@
-"""What an API is to the server: a request, a range of versions, a handler.
+"""An API as the server sees it: a request, a range of versions, a handler.
 
 A handler gets the services, the call and the request, and returns the response; None where the protocol has none. Most are
 coroutines. They are begun in the order of a connection's requests, so what a coroutine does before its first pause is
@@ -93,7 +93,7 @@ class Services:
         return self.config.advertised_address or client.local_address
 
 
-# Who opened a partition decides for nobody else: what a principal may not reach is not in its services.
+# A principal reaches what is in its services. That another has opened a partition decides nothing for it.
 ServicesOf = Callable[[Principal], Services]
 
 

@@ -60,7 +60,7 @@ class FetchSession:
 
 
 class FetchContext(NamedTuple):
-    """What one request asks for after its session was looked at."""
+    """The partitions that one request fetches, its session taken into account (Kafka's FetchContext)."""
 
     partitions: list[CachedPartition]
     session: FetchSession | None

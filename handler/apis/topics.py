@@ -1,4 +1,4 @@
-"""What several handlers do with topics: by name or by id, and the error when there is none."""
+"""Topics as several handlers need them: by name or by id, and the error when there is none."""
 
 from __future__ import annotations
 
@@ -107,5 +107,5 @@ async def find(
     try:
         return await in_time(call, services.catalog.create_if_missing(name, create_partitions), late)
     except PulsarError as error:
-        # What a Kafka broker says while a new topic has no leader yet; clients ask again.
+        # A Kafka broker answers so while a new topic has no leader yet; clients ask again.
         return ErrorCode.LEADER_NOT_AVAILABLE if error.retriable else error_code(error)

@@ -41,7 +41,7 @@ def _seconds(wall_ms: int) -> int:
 
 
 def leaders(shards: int, members: Collection[str]) -> list[str]:
-    """Who is to lead each shard: rendezvous hashing with bounded loads.
+    """The sidecar that is to lead each shard: rendezvous hashing with bounded loads.
 
     Nobody leads more than its share, rounded up, and one who comes or goes moves little else than its own part.
     """

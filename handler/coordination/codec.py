@@ -1,4 +1,4 @@
-"""What the records of an internal topic are to its log: messages with a key, of which compaction keeps the last."""
+"""Records of an internal topic as its log stores them: messages with a key, of which compaction keeps the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who leads which shard of an internal topic, from its stats."""
+"""The leaders of an internal topic's shards, from its stats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 ADVERTISED: Final = "kafka.advertised"
 NODE: Final = "kafka.node"
 CONTROL: Final = "kafka.control"
-# Elections are seen by this much later; whoever is sent to the wrong sidecar is told so and asks again.
+# Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
 FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
 SETTLED_SECONDS: Final = 15.0
@@ -59,7 +59,7 @@ class Directory:
         if now - self._learnt_at < FRESH_SECONDS:
             return
         if self._failure is not None and now - self._failed_at < FRESH_SECONDS:
-            raise self._failure  # whoever waits for an election asks again and again
+            raise self._failure  # requests that wait for an election look again and again
         await self._asking.call(None, self._ask)
 
     @property
@@ -86,7 +86,7 @@ class Directory:
         return self._clock() - self._known_since.get(other.name, self._clock()) >= SETTLED_SECONDS
 
     async def refresh_if_stale(self) -> None:
-        """Look again, if the last look was a while ago. What can't be learnt stays as it was."""
+        """Look again, if the last look was a while ago. After a failure the old answer stays."""
         if self._clock() - self._learnt_at >= STALE_SECONDS:
             try:
                 await self._look()

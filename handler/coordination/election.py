@@ -1,4 +1,4 @@
-"""Who coordinates a shard: the active consumer of a Failover subscription. Pulsar elects, and says so.
+"""The election of a shard's coordinator: the active consumer of a Failover subscription. Pulsar elects, and says so.
 
 The consumers' metadata say where each sidecar is found, so that topic stats name the coordinator of
 every shard to anybody who asks.
@@ -22,7 +22,7 @@ MAX_DELAY: Final = 5.0
 
 
 class Elected(Protocol):
-    """Who hears of the election: the shard's term."""
+    """The shard's term, which the election begins and ends."""
 
     def elect(self) -> None: ...
     def depose(self, reason: str) -> None: ...

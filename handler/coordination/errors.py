@@ -1,4 +1,4 @@
-"""What a request may be told instead of an answer."""
+"""The error that a request for a coordinator may get instead of an answer."""
 
 from __future__ import annotations
 

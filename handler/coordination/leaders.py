@@ -1,4 +1,4 @@
-"""Where the coordinator of a key is: this sidecar, or another that requests are passed on to."""
+"""Routing to coordinators: a key is coordinated by this sidecar, or by another that requests are passed on to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What a sidecar tells of itself."""
+    """A sidecar as it presents itself to others."""
 
     name: str
     node_id: int
@@ -98,7 +98,7 @@ class Leaders:
         return list({leader.name: leader for leader in found if leader is not None}.values())
 
     async def _decided(self, number: int) -> Leader | None:
-        """Who leads a shard, None for this sidecar. An election takes a moment: it is waited for, by all who ask together."""
+        """The leader of a shard, None for this sidecar. An election takes a moment: all callers wait for it together."""
         if self._shards[number].term.phase is not Phase.WAITING:
             return None
         decided = await self._deciding.call(number, lambda: self._decide(number))

@@ -1,4 +1,4 @@
-"""What keeps a coordinator at work (Kafka's CoordinatorRuntime): the topic, the candidates for its shards, the seconds.
+"""Kafka's CoordinatorRuntime: the internal topic, the elections for its shards, and the work of every second.
 
 Nothing happens before a client asks for a coordinator: a sidecar that coordinates nothing stands in no election and holds no
 shard.
@@ -64,7 +64,7 @@ class InternalTopic(Generic[R]):
 
 
 class Coordinator(Protocol[R]):
-    """What is coordinated, as far as the runtime needs it."""
+    """A coordinator, as far as the runtime needs it."""
 
     @property
     def shards(self) -> Shards[Any]: ...
@@ -77,7 +77,7 @@ class Coordinator(Protocol[R]):
         ...
 
     def tasks(self) -> Sequence[KeptAlive]:
-        """What else is to be done while there are shards."""
+        """More to be done while there are shards."""
         ...
 
 
@@ -167,7 +167,7 @@ class CoordinatorRuntime(Generic[C]):
         return await self._admin.partitions(topic.pulsar)
 
     def leave(self) -> None:
-        """Stand in no election any more: others take over at once, and whoever waits here is told to look for them."""
+        """Stand in no election any more: others take over at once, and waiting clients look for them."""
         self._has_left = True
         self._standing.stop()
         for election in self._elections:

@@ -2,9 +2,9 @@
 
     waiting ──elected──▶ loading ──marker read──▶ leading ──election or producer lost──▶ waiting
 
-What is written is told when its receipt comes, in order. Whatever goes wrong with a write ends the term: all
-that wait are told NOT_COORDINATOR, the state is forgotten, and the next term reads the log. So a write whose
-fate is unknown needs no case of its own.
+A write is acknowledged when its receipt comes, in order. Any failure of a write ends the term: waiting requests
+get NOT_COORDINATOR, the state is forgotten, and the next term reads the log. So a write whose fate is unknown
+needs no case of its own.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Phase(Enum):
 
 
 class TermState(Protocol[RecordOf]):
-    """What a term is about: made of the log's records, forgotten with the term."""
+    """The state of a shard: made of the log's records, forgotten with the term."""
 
     def replay(self, record: RecordOf, adopted: bool) -> None:
         """A record of the log, in its order; `adopted` if it is in a form that compaction would lose."""
         ...
 
     async def loaded(self) -> None:
-        """All is replayed. What has to be written before anything else is written here. May raise PulsarError."""
+        """All is replayed. Records that must come before all others are written here. May raise PulsarError."""
         ...
 
     async def leading(self, seconds: float) -> None:
@@ -66,7 +66,7 @@ class TermState(Protocol[RecordOf]):
         ...
 
     def ended(self) -> None:
-        """Forget everything. Whoever waits asks again, where the next leader is."""
+        """Forget everything. Waiting clients ask again, where the next leader is."""
         ...
 
 
@@ -135,11 +135,11 @@ class Term(Generic[R]):
         self._state.replay(record, adopted)
 
     def _lost(self, lost: TermLog[R], reason: PulsarError) -> None:
-        """The producer is gone: another has taken the log, or the broker is away. What was under way may have landed."""
+        """The producer is gone: another has taken the log, or the broker is away. Writes under way may have landed."""
         if self._log is not lost:
             return
         if self.phase is not Phase.LEADING:
-            self._fail_writes()  # whoever loads looks whether the log is lost, and tries again
+            self._fail_writes()  # `_begin` sees that the log is lost, and is tried again
             return
         log.info("%s: the term ends: %s", self.name, reason)
         metrics.TERMS_LOST.inc()
@@ -230,7 +230,7 @@ class Term(Generic[R]):
         error = await stored
         if error is not ErrorCode.NONE:
             raise NotLeading(error)
-        if number != self._number:  # what was stored is, and what is known of it here is gone
+        if number != self._number:  # the records are stored, but the state they belong to is gone
             raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
     async def adopt(self, records: Sequence[R]) -> None:

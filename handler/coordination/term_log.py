@@ -1,6 +1,6 @@
 """One shard of an internal topic as its leader uses it: taken, read to its end, written.
 
-`TermLog` is what a term needs; the tests have a twin of it. Whoever takes a log writes a marker as its
+`TermLog` is the port of a term; the tests have a twin of it. A sidecar that takes a log writes a marker as its
 first entry and reads up to it: producers before are gone by then, so nothing of theirs comes behind
 the marker, and unlike the last entry a broker names, the marker is always delivered, compaction or not.
 """
@@ -79,7 +79,7 @@ class PulsarTermLog(TermLog[R]):
         self._adopted_keys: set[bytes] = set()
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
-        """Become the only producer. Whoever was it before can't write any more when this returns.
+        """Become the only producer. The one before can't write any more when this returns.
 
         By waiting for the other to go, which it does when it loses the election or its broker. Taking the
         place at once (PIP-161) lets two in when both try at the same time: the broker fences whom it has,
@@ -104,7 +104,7 @@ class PulsarTermLog(TermLog[R]):
         finally:
             reader.close()
         if await self._admin.compacted_ledger(self._topic) != before:
-            # What was read of before it may since have been deleted, and the deletion be compacted away.
+            # A record read before that may since have been deleted, and the deletion be compacted away.
             raise Unavailable(f"{self._topic} was compacted while it was read")
 
     def append(self, records: Sequence[R], stored: Callable[[], None]) -> None:
@@ -144,7 +144,7 @@ class PulsarTermLog(TermLog[R]):
             done()
 
     def forget_adopted(self) -> None:
-        """Delete what Kafka-on-Pulsar wrote, by its own keys. What counts of it must have been written again."""
+        """Delete the messages of Kafka-on-Pulsar, by their own keys. The records that count must have been written again."""
         keys, self._adopted_keys = self._adopted_keys, set()
         for key in sorted(keys):
             self._send([(key, None)])
@@ -187,7 +187,7 @@ class PulsarTermLog(TermLog[R]):
         self.fail(reason)
 
     def fail(self, reason: PulsarError) -> None:
-        """Nothing is written any more. Whoever reads, or has begun to serve, is told."""
+        """Nothing is written any more. The term is told, whether it still reads or serves already."""
         if self.lost is None:
             self.lost = reason
             if not self._marker_at.done():
@@ -197,7 +197,7 @@ class PulsarTermLog(TermLog[R]):
 
 
 def _size(key: bytes, value: bytes | None) -> int:
-    """What a message takes in an entry, and a little more."""
+    """The bytes that a message takes in an entry, and a few more."""
     return 2 * len(key) + len(value or b"") + 64
 
 

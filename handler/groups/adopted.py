@@ -1,4 +1,4 @@
-"""What Kafka-on-Pulsar has stored in `__consumer_offsets`.
+"""The records that Kafka-on-Pulsar has stored in `__consumer_offsets`.
 
 Its messages hold Kafka record batches, all commits of a group under one and the same message key.
 Pulsar's compaction would keep only the last of them, so what is read in this form is to be written

@@ -1,4 +1,4 @@
-"""What members of consumer groups ask of the coordinator. It waits until the group knows its topics."""
+"""Requests of members of consumer groups. Each waits until the group knows its topics."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Consumers:
     # --- topics
 
     def _required_topics(self, group_id: str, names: Iterable[str], regex: str | None) -> RequiredTopics:
-        """What has to be known before a request can be handled: what it names, and what a group that was loaded is about."""
+        """The topics that must be known before a request is handled: those it names, and those of a group that was just loaded."""
         group = self._leading(group_id).group(group_id)
         wanted, regexes = frozenset(names), frozenset({regex} if regex else ())
         if isinstance(group, ConsumerGroup) and not group.knows_topics:
@@ -145,7 +145,7 @@ class Consumers:
         return RequiredTopics(wanted, regexes)
 
     def _refresh_if_behind(self, shard: Shard, group_id: str) -> None:
-        """What a group has missed of its topics comes first. It may be a classic one after that."""
+        """Changes of topics that a group has missed come first. It may be a classic one after that."""
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.knows_topics:
             shard.handle(group, lambda: group.refresh(self._now()))
@@ -172,7 +172,7 @@ class Consumers:
 
 
 def _nothing() -> RequiredTopics:
-    """Who leaves waits for nothing."""
+    """A member that leaves waits for no topics."""
     return RequiredTopics(frozenset())
 
 

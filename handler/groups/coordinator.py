@@ -1,4 +1,4 @@
-"""What clients ask of a group coordinator, in terms of groups and shards.
+"""The group coordinator: clients' requests, in terms of groups and shards.
 
 Every call is answered by the shard of its group or raises NotLeading. Names of topics are those that
 `topics` makes of whatever a client wrote, so that one topic has one committed offset.
@@ -51,7 +51,7 @@ OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # told of ev
 
 
 class CommittedOffset(NamedTuple):
-    """What a member commits of one partition."""
+    """An offset that a member commits, of one partition."""
 
     offset: int
     leader_epoch: int
@@ -210,7 +210,7 @@ class Coordinator:
         return error
 
     async def offsets(self, group_id: str, member_id: str | None = None, epoch: int = -1) -> Offsets | ErrorCode:
-        """What a group has committed, with all that is being stored when it is asked. A member may say who it is."""
+        """A group's committed offsets, with those that are being stored at the call. A member may say who it is."""
         shard = self.leading(group_id, may_be_empty=True)
         group = shard.group(group_id)
         error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
@@ -234,7 +234,7 @@ class Coordinator:
         for partition in partitions:
             if subscribed is None or partition[0] in subscribed:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        await shard.term.written()  # what was committed before is deleted too
+        await shard.term.written()  # offsets that are being stored are deleted too
         known = shard.offsets.get(group_id, {})
         gone = [
             Record(OffsetCommitKey(group_id, *partition), None)
@@ -245,7 +245,7 @@ class Coordinator:
         return errors
 
     def _subscribed(self, group: Group) -> frozenset[str] | None:
-        """What a group's members are subscribed to, under the names that offsets are kept by."""
+        """The topics of a group's members, under the names that offsets are kept by."""
         topics = group.subscribed_topics if group.members else frozenset()
         return None if topics is None else frozenset(map(self._topic_name, topics))
 
@@ -266,7 +266,7 @@ class Coordinator:
 
     async def delete_group(self, group_id: str) -> ErrorCode:
         shard = self.leading(group_id)
-        await shard.term.written()  # what was committed before is deleted too
+        await shard.term.written()  # offsets that are being stored are deleted too
         group = shard.group(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -276,7 +276,7 @@ class Coordinator:
         return ErrorCode.NONE
 
     def _removed(self, shard: Shard, group: Group) -> list[Record]:
-        """What is to be written of a group that is no more."""
+        """The records that delete a group."""
         shard.remove(group)
         return [
             *(Record(OffsetCommitKey(group.group_id, *partition), None) for partition in shard.offsets.get(group.group_id, {})),

@@ -1,4 +1,4 @@
-"""What is due when, of many things of which most are put off before they come."""
+"""Deadlines by key, most of which are put off before they come."""
 
 from __future__ import annotations
 

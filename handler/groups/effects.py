@@ -1,4 +1,4 @@
-"""What groups have decided, carried out: answers told, records stored, one kind of group made of the other."""
+"""Effects of groups, carried out: answers given, records stored, one kind of group made of the other."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _store(shard: Home, group: ClassicGroup, effect: Store) -> Group | None:
 
 def _write(shard: Home, group: Group, effect: Write) -> None:
     if not all(map(shard.term.fits, effect.records)):
-        # What the group is in memory must not be what it is in the log: that is read again, and the group grows no more.
+        # The group in memory is ahead of the log, which is read again; the group grows no more.
         log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
         _answer(effect, ErrorCode.UNKNOWN_SERVER_ERROR)
         if len(shard.oversized) >= OVERSIZED:
@@ -103,7 +103,7 @@ def _answer(effect: Write, error: ErrorCode) -> None:
 def _downgrade(shard: Home, group: ConsumerGroup, rebalance: bool) -> Group | None:
     """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
     if shard.groups.get(group.group_id) is not group:
-        return None  # what it wrote last has ended the term
+        return None  # its last write has ended the term
     try:
         classic, record = _as_classic(shard, group, rebalance)
     except CannotMigrate as reason:

@@ -1,10 +1,10 @@
-"""What a group's machine is to the shard that runs it. It knows neither sockets nor clocks."""
+"""The words that a group's machine and its shard have in common. A machine knows neither sockets nor clocks."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-Token = Any  # whoever waits for an answer; a machine only hands it back
+Token = Any  # stands for a waiting request (`tasks.Pending`); a machine only hands it back
 
 UNKNOWN_MEMBER_ID: Final = ""
 CONSUMER_PROTOCOL: Final = "consumer"

@@ -36,7 +36,7 @@ Offsets = dict[TopicPartition, OffsetCommitValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the shards of one coordinator have in common."""
+    """The things that all shards of a coordinator share."""
 
     config: GroupsConfig
     now: Callable[[], Now]
@@ -119,7 +119,7 @@ class Shard(TermState[Record]):
             self._apply_offset(key, value)
             return
         stored = self._loaded.setdefault(key.group, {})
-        stored.pop(key, None)  # what is written again counts from there
+        stored.pop(key, None)  # a record that is written again has its later place
         if value is not None:
             stored[key] = value
 
@@ -146,7 +146,7 @@ class Shard(TermState[Record]):
         return leftovers
 
     async def _write_again(self) -> None:
-        """What Kafka-on-Pulsar left, in the form that compaction keeps."""
+        """Write the records of Kafka-on-Pulsar again, in the form that compaction keeps."""
         adopted, self._adopted = self._adopted, {}
         records = []
         for record in (Record(key, value) for key, value in adopted.items()):
@@ -207,7 +207,7 @@ class Shard(TermState[Record]):
             self.run(group)
             return result
         except Exception:
-            # What the group is in memory may not be what it is in the log: it is read again.
+            # The group in memory may differ from the group in the log: the log is read again.
             self.term.restart(f"group {group.group_id} failed")
             raise
 

@@ -1,4 +1,4 @@
-"""What is known of the topics that consumer groups are subscribed to."""
+"""The topics that consumer groups are subscribed to, as they were last looked up."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TopicsImage(Topics):
             raise failure
 
     async def refresh(self, required: Callable[[], RequiredTopics]) -> None:
-        """Look everything up again, and forget what nobody needs. What can't be looked up now stays as it was."""
+        """Look everything up again, and forget unneeded topics. A topic that can't be looked up now stays as it was."""
         failure: PulsarError | None = None
         try:
             await self._match([regex for regex in required().regexes if _is_valid(regex)])

@@ -54,7 +54,7 @@ class Committed(NamedTuple):
 
 
 class Topics(Protocol):
-    """What the mirror looks at. Calls may raise PulsarError."""
+    """Topics, as far as the mirror needs them. Calls may raise PulsarError."""
 
     def log(self, partition: str) -> EntryLog: ...
     def partition(self, partition: str) -> Partition: ...

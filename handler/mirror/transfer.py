@@ -1,6 +1,6 @@
 """`kafka-sidecar groups import` and `export`: a group's offsets set from Pulsar subscriptions of its name, or the other way.
 
-The Kafka side is a running sidecar, asked as any client asks it, so whoever coordinates the group decides.
+The Kafka side is a running sidecar, asked as any client asks it, so the group's coordinator decides.
 """
 
 from __future__ import annotations

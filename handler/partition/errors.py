@@ -1,4 +1,4 @@
-"""What Pulsar's troubles are called in Kafka."""
+"""Kafka's codes for Pulsar's errors."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Partition:
                 stats = await self._log.stats()
                 last = stats.last
                 if last is None:
-                    # What was never written or is all trimmed: the end is what the ledger metadata says.
+                    # Never written, or all trimmed: the ledger metadata has the end.
                     self._fold.begin_empty((stats.index_property if stats.index_property is not None else -1) + 1)
                     self._start.move(self._fold.next_offset)
                 else:
@@ -106,7 +106,7 @@ class Partition:
         except PulsarError as error:
             self.end_for(error)
         except Exception:
-            # Whoever waits must be told, whatever it was: an answer of the admin API that nobody expected, say.
+            # Waiting requests must be answered, whatever failed: an answer of the admin API that nobody expected, say.
             log.exception("partition %s could not be opened", self.name)
             self._end(ErrorCode.UNKNOWN_SERVER_ERROR, "could not be opened")
         else:
@@ -131,7 +131,7 @@ class Partition:
         self._end(error_code(error), str(error))
 
     def _end(self, code: ErrorCode, why: str) -> None:
-        """This object serves no more; whoever waits is told, and the next request opens a new one."""
+        """This object serves no more; waiting requests are answered, and the next request opens a new one."""
         if self.ended is not None:
             return
         self.ended = code
@@ -347,7 +347,7 @@ class Partition:
         return folded if folded.timestamp > self._older_greatest.timestamp else self._older_greatest
 
     def remember_greatest(self, found: Found) -> None:
-        """What a scan from the log start has found."""
+        """The result of a scan from the log start."""
         self._older_greatest = found
         self._timestamps_from = self.log_start
 

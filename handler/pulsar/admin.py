@@ -28,7 +28,7 @@ class _NotReached(Unavailable):
 
 
 class AlreadyExists(PulsarError):
-    """What was to be created is there."""
+    """The topic, namespace or subscription to be created is there."""
 
 
 def _path(topic: str) -> str:
@@ -86,7 +86,7 @@ class PulsarAdmin:
             try:
                 response = await self._http.request(method, url, json=json)
             except (httpx.RequestError, OSError) as error:
-                # What changes something is not asked twice once it may have been heard.
+                # A call that changes something is not repeated once a broker may have heard it.
                 again = method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 raise (_NotReached if again else Unavailable)(f"{method} {url}: {error or type(error).__name__}") from error
             if response.status_code not in (302, 307):
@@ -98,7 +98,7 @@ class PulsarAdmin:
         raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
 
     async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
-        """What `read` makes of the answer; Unavailable where that is not what a broker would answer: a proxy's page, say."""
+        """The answer as `read` understands it; Unavailable where no broker would answer so: a proxy's page, say."""
         response = await self.call("GET", path, params=params)
         try:
             return read(response.json())

@@ -219,7 +219,7 @@ class Connection(asyncio.Protocol):
         self.write(encode_command(command))
 
     def _future(self) -> asyncio.Future[BaseCommand]:
-        """An answer to come. Whoever waits for it may give up before it fails."""
+        """An answer to come. Its waiter may give up before it fails."""
         answer: asyncio.Future[BaseCommand] = self._loop.create_future()
         answer.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         return answer

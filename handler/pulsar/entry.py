@@ -36,7 +36,7 @@ class LedgerInfo(NamedTuple):
 
 
 class LogStats(NamedTuple):
-    """What the broker's managed ledger says of a partition."""
+    """A partition as the broker's managed ledger describes it."""
 
     ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
     index_property: int | None  # properties.index of the last managed-ledger metadata write

@@ -1,4 +1,4 @@
-"""What can go wrong between the sidecar and Pulsar, sorted by what the caller can do about it."""
+"""Errors between the sidecar and Pulsar, sorted by what a caller can do about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a producer and to a consumer, as the connection tells it."""
+"""Events of a producer and of a consumer, which the connection reports."""
 
 from __future__ import annotations
 

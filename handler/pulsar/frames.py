@@ -33,7 +33,7 @@ def encode_command(command: BaseCommand) -> bytes:
 
 
 def encode_send(command: bytes, metadata: bytes, payload: bytes) -> bytes:
-    """What stands before the payload in a SEND frame, of an already serialized command and metadata."""
+    """The part of a SEND frame before its payload, of an already serialized command and metadata."""
     size = _U32.pack(len(metadata))
     checksum = crc32c(payload, crc32c(metadata, crc32c(size)))
     total = 4 + len(command) + 6 + 4 + len(metadata) + len(payload)

@@ -1,7 +1,7 @@
 """The bytes that requests without an answer may hold, for the whole process.
 
 A request's bytes are reserved from its four length bytes, before its body is read, so nothing that holds bytes
-waits for more. Who reserves and then sends nothing is put out when others wait (see `listener`).
+waits for more. A client that reserves bytes and then sends nothing is put out when others wait (see `listener`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Requests are begun in the order they come, many may be in work, and answers leave in the order of
 the requests. Reading stops while the client takes no answers, while too many of its requests are
 in work, and while the process has no bytes to spare. States: serving → draining (no new requests,
-what is begun is answered) → closed. What changes something runs to its end also when its client goes:
+what is begun is answered) → closed. A request that changes something runs to its end also when its client goes:
 until then the connection counts as one of the listener's, which bounds how much of that there can be.
 """
 
@@ -33,14 +33,14 @@ MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
 # A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
 STALLED_SECONDS: Final = 10.0
-# Bytes: so many a second of a request, and of answers within those seconds. Who is slower does not move, when others wait.
+# Bytes: so many a second of a request, and of answers within those seconds. A slower client does not move, when others wait.
 LEAST_RATE: Final = 64 * 1024
 # A heartbeat that waits for longer behind other answers is on its way to miss a session.
 LATE_SECONDS: Final = 3.0
 
 
 class Handled(Protocol):
-    """What dispatch made of a frame: how to encode the answer, and the answer or a promise of it."""
+    """A request that dispatch has begun: its answer, or a promise of it, and how that is encoded."""
 
     @property
     def api(self) -> str: ...
@@ -291,7 +291,7 @@ class KafkaConnection(asyncio.Protocol):
         if self._draining and not slots:
             self.close()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
-            # Not at once: whoever told this answer may be in the middle of telling others.
+            # Not at once: the code that completed this answer may be about to complete others.
             self._resuming = True
             self._loop.call_soon(self._resume)
 

@@ -1,1 +1,1 @@
-"""What operators see: logs and metrics."""
+"""Logs and metrics, for operators."""

@@ -1,4 +1,4 @@
-"""What topics there are: partition counts and ids, remembered for a short while."""
+"""The topics of Pulsar: partition counts and ids, remembered for a short while."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 `Reader` and `Writer` are for the versions before KIP-482, `FlexibleReader` and `FlexibleWriter` for those since: there
 lengths are varints and each struct ends with tagged fields. A message's code is the same for both.
 
-No length is believed: memory is taken only for what the buffer has. What can't be read is a ProtocolError.
+No length is believed: memory is taken only for bytes that the buffer has. Anything unreadable is a ProtocolError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ZEROS: Final = bytes(16)
 
 
 class Reader:
-    """From `at` on; moves forward as it reads. What ends too early is a struct.error or an IndexError: see `Message.read`."""
+    """From `at` on; moves forward as it reads. A buffer that ends too early is a struct.error or an IndexError: see `Message.read`."""
 
     __slots__ = ("at", "data", "end")
 

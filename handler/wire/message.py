@@ -1,4 +1,4 @@
-"""What all messages and their parts have in common."""
+"""The base of all messages and their parts."""
 
 from __future__ import annotations
 

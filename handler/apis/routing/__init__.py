@@ -1,1 +1,1 @@
-"""Where a request is handled: here, or by the sidecar that coordinates its group."""
+"""Routing of requests about groups: handled here, or by the sidecar that coordinates the group."""

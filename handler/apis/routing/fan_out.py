@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 L = TypeVar("L")
-Part = TypeVar("Part")  # what is asked of one group
-Item = TypeVar("Item")  # what is answered of it
+Part = TypeVar("Part")  # of the request: one group's
+Item = TypeVar("Item")  # of the response
 M = TypeVar("M", bound=Message)
 
 

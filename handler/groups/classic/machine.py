@@ -122,7 +122,7 @@ class ClassicGroup:
 
     @property
     def subscribed_topics(self) -> frozenset[str] | None:
-        """What its members are subscribed to; None where they do not say it as consumers do."""
+        """The topics of its members; None where they do not name them as consumers do."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         try:
@@ -352,7 +352,7 @@ class ClassicGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
     def stored(self, now: Now, then: Assigned | Replaced | None) -> None:
-        """What was to be stored is stored."""
+        """The group is stored as it was when that was asked for."""
         if isinstance(then, Replaced):
             self._reply(then.to, then.answer)
         elif then is not None and self.state is State.COMPLETING and then.generation == self.generation:
@@ -362,7 +362,7 @@ class ClassicGroup:
             self._become(State.STABLE, now)
 
     def too_large(self, now: Now, then: Assigned | Replaced | None) -> None:
-        """What was to be stored can't be. Kafka says UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
+        """The group can't be stored. Kafka answers UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
         if isinstance(then, Replaced):
             self._reply(then.to, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
         elif then is not None and self.state is State.COMPLETING:

@@ -1,4 +1,4 @@
-"""What a classic group says and hears: requests as the machine sees them, answers, members, effects."""
+"""A classic group's requests as the machine sees them, its answers, members and effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JoinGroupRequest(NamedTuple):
     protocols: Protocols
     needs_member_id: bool  # KIP-394: who comes without one is given one and asked to come again
     may_skip_assignment: bool  # KIP-814
-    new_member_id: str  # what it is called if it is new
+    new_member_id: str  # its id if it is new
 
 
 class SyncGroupRequest(NamedTuple):
@@ -72,14 +72,14 @@ def sync_refused(error: ErrorCode) -> SyncGroupResponse:
 
 
 class Assigned(NamedTuple):
-    """What follows once an assignment is stored."""
+    """The next step once an assignment is stored."""
 
     generation: int
     assignments: dict[str, bytes]
 
 
 class Replaced(NamedTuple):
-    """What follows once a static member's new id is stored."""
+    """The next step once a static member's new id is stored."""
 
     to: Token
     answer: JoinGroupResponse

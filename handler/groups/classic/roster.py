@@ -1,4 +1,4 @@
-"""Who is in a classic group: by member id, by instance, and what all of them support."""
+"""The members of a classic group: by member id, by instance, and the protocols that all of them support."""
 
 from __future__ import annotations
 

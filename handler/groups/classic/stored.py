@@ -10,7 +10,7 @@ from handler.groups.records import GroupMetadataValue, MemberValue
 
 
 class Storable(Protocol):
-    """What is stored of a classic group."""
+    """The record of a classic group."""
 
     @property
     def protocol_type(self) -> str | None: ...

@@ -1,4 +1,4 @@
-"""Who gets which partition: the assignors that Kafka's brokers have, `uniform` and `range`.
+"""The server-side assignors of Kafka's brokers, `uniform` and `range`.
 
 Both are given the members in a fixed order and are deterministic.
 """

@@ -1,4 +1,4 @@
-"""What a member must not be, and what it says of itself. All of it before anything is changed."""
+"""Checks of a member's request, all of them before anything is changed."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A crash may cut the records of one event at the end of an entry, so that they are written in an order of
 which every beginning is a group that works: members before the epoch that counts them, the epoch before
-its target, the target before the steps towards it. What is deleted comes last. A group that is new is
+its target, the target before the steps towards it. Deletions come last. A group that is new is
 there once its epoch is, so there the epoch comes after all else. The epoch's record says by which members
 and topics it was made: who loads others than these makes a new one.
 """
@@ -60,7 +60,7 @@ class GroupState:
         self._is_stored = False
 
     def take_records(self) -> list[Record]:
-        """What has changed since this was asked the last time."""
+        """The changes since the last call."""
         changed, self._changed = self._changed, {}
         last = ConsumerGroupMetadataKey if not self._is_stored else None
         kept = [Record(key, value) for key, value in changed.items() if value is not None]
@@ -177,7 +177,7 @@ class GroupState:
         self._hold(ConsumerMember(member_id, metadata, current), None)
 
     def _drop_leftovers(self, member_ids: set[str]) -> None:
-        """Records of members that are none: their deletion was cut short. Who took their place may have got nothing yet."""
+        """Records of members that are none: their deletion was cut short. The member that took their place may have got nothing yet."""
         if member_ids:
             self.epoch = self.epoch._replace(metadata_hash=0)
         for member_id in sorted(member_ids):

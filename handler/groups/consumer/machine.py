@@ -146,7 +146,7 @@ class ConsumerGroup:
         return effects
 
     def flush(self, to: Token = None, answer: object = None) -> None:
-        """What was changed is to be stored, and then the answer told."""
+        """Store the changes, then give the answer."""
         records = self.group_state.take_records()
         if records or to is not None:
             self.effects.append(Write(records, to, answer))
@@ -298,7 +298,7 @@ class ConsumerGroup:
             self.deadlines.set(due, now.clock + member.metadata.rebalance_timeout / 1000)
 
     def partitions_of(self, member: ConsumerMember) -> dict[str, frozenset[int]]:
-        """What a member may consume, under the names by which it knows the topics."""
+        """The partitions that a member may consume, under the names by which it knows the topics."""
         return self.subscriptions.named(member, member.current.assigned)
 
     def held_by(self, member: ConsumerMember) -> dict[str, frozenset[int]]:

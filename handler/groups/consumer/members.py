@@ -1,4 +1,4 @@
-"""What a consumer group hears and says, and what it keeps of a member."""
+"""A consumer group's requests, answers, members and effects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Topic(NamedTuple):
 
 
 class RequiredTopics(NamedTuple):
-    """What has to be known of topics."""
+    """The topics that a group or a request depends on, by name and by regular expression."""
 
     names: frozenset[str]
     regexes: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class InvalidRegex(Exception):
 
 
 class Topics(Protocol):
-    """What is known of topics at the moment. Names are those that clients use."""
+    """The topics image that groups are assigned by. Names are those that clients use."""
 
     @property
     def version(self) -> int: ...  # another one whenever `get` may answer something else

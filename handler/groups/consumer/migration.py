@@ -108,7 +108,7 @@ def to_classic(group: ConsumerGroup, fresh: ClassicGroup, now: Now) -> ClassicGr
 
 
 def _parts(group: ConsumerGroup, member: ConsumerMember) -> bytes:
-    """What it has, with what it was asked to revoke: of that it may not have heard."""
+    """Its partitions, with those it was asked to revoke: it may not have heard of that."""
     assert member.metadata.classic is not None
     try:
         version = read_subscription(member.metadata.classic.protocols[0][1]).version

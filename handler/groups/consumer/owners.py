@@ -1,4 +1,4 @@
-"""Who has which partition: assigned, or still to be revoked. Nobody is given what another has."""
+"""The owner of each partition, assigned or still to be revoked. No member is given a partition of another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Owners:
         return None if partitions is None else partitions.get(index)
 
     def free_of_others(self, member_id: str, assignment: Assignment) -> Assignment:
-        """What of it nobody else has."""
+        """The part of it that no other member has."""
         free = {
             topic_id: frozenset(index for index in indexes if self.of(topic_id, index) in (None, member_id))
             for topic_id, indexes in assignment.items()

@@ -20,11 +20,11 @@ class Target(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What a step depends on besides the member and its target."""
+    """The facts besides the member and its target that a step depends on."""
 
-    subscribed: Collection[uuid.UUID]  # what the member is subscribed to
+    subscribed: Collection[uuid.UUID]  # the member's subscription
     subscription_changed: bool
-    owned: Assignment | None  # what the member says that it has, if it says so
+    owned: Assignment | None  # as the member reports it; None if it does not
     owner_of: Callable[[uuid.UUID, int], str | None]
 
 
@@ -48,7 +48,7 @@ def _still_has(revoking: Assignment, owned: Assignment | None) -> bool:
 
 
 def _within_subscription(current: CurrentMemberAssignmentValue, now: Situation) -> CurrentMemberAssignmentValue:
-    """Whoever has changed its subscription does not keep partitions of other topics until the next target."""
+    """A member that has changed its subscription does not keep partitions of other topics until the next target."""
     unwanted = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in now.subscribed}
     if not now.subscription_changed or not unwanted:
         return current
@@ -74,7 +74,7 @@ def _next(member: ConsumerMember, target: Target, now: Situation) -> CurrentMemb
             assigned[topic_id] = has & wanted
         if has - wanted:
             revoking[topic_id] = has - wanted
-        # What it has yet to revoke is its own: it may be given it back.
+        # A partition that it has yet to revoke is its own: it may get it back.
         available = frozenset(index for index in wanted - has if now.owner_of(topic_id, index) in (None, member.member_id))
         unreleased = unreleased or available != wanted - has
         if available:

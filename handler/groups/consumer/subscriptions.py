@@ -1,4 +1,4 @@
-"""What the members of a consumer group subscribe to: which topics that are, and who is to get which partition of them."""
+"""The subscriptions of a consumer group's members: the topics they name or match, and the target assignment."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ConsumerGroupMetadataValue(NamedTuple):
 
 
 class ClassicMemberMetadata(NamedTuple):
-    """What a member told when it joined by the classic protocol."""
+    """A member's JoinGroup, if it joined by the classic protocol."""
 
     session_timeout: int
     protocols: tuple[tuple[str, bytes], ...]

@@ -1,4 +1,4 @@
-"""What members of the classic protocol say to each other (ConsumerProtocolSubscription, ConsumerProtocolAssignment)."""
+"""Subscriptions and assignments of members of the classic protocol (ConsumerProtocolSubscription, ConsumerProtocolAssignment)."""
 
 from __future__ import annotations
 

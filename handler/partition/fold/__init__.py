@@ -1,1 +1,1 @@
-"""What the entries of a log, in their order, make of a partition. No I/O, no clock."""
+"""A partition's state, made of the entries of its log in their order. No I/O, no clock."""

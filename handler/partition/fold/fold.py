@@ -7,7 +7,7 @@ so its index is that one's plus its own count. All others are folded as they are
 index the broker gave them. Offsets grow and may have gaps; an index that comes back is an alarm.
 
 A fold may begin in the middle of a log. Each batch that has a producer says what its writer knew of
-that producer, and up to where it had folded the log: whoever began at or before that place comes to
+that producer, and up to where it had folded the log: a fold that began at or before that position comes to
 the writer's own verdict, however little it has seen of the producer. All others are not sure.
 """
 
@@ -25,7 +25,7 @@ from handler.wire.error_code import ErrorCode
 
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
-# What a reader compares with what receipts said; a tail reader is never further behind than this.
+# The tail reader compares so many entries with their receipts; it is never further behind than this.
 REMEMBERED_ENTRIES: Final = 4_096
 
 
@@ -81,7 +81,7 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def basis(self, producer_id: int) -> Basis:
-        """What this fold knows now, for an entry that is about to be sent."""
+        """The fold's knowledge now, for an entry that is about to be sent."""
         return self.producers.basis(self.last or BEFORE_ALL, producer_id)
 
     def writer_sequence(self, writer: bytes) -> int:

@@ -25,7 +25,7 @@ MAX_PRODUCERS: Final = 10_000
 
 
 class Verdict(NamedTuple):
-    """What an append means: its base offset, or why it is refused."""
+    """The outcome of an append: its base offset, or why it is refused."""
 
     error: ErrorCode
     base_offset: int
@@ -66,7 +66,7 @@ class ProducerTable:
         return len(self._states)
 
     def check(self, batch: Sequence) -> Verdict:
-        """What appending `batch` now would mean. Changes nothing."""
+        """The verdict that `batch` would get now. Changes nothing."""
         state = self._states.get(batch.producer_id)
         if state is None:
             return ACCEPTED
@@ -83,7 +83,7 @@ class ProducerTable:
         return ACCEPTED
 
     def basis(self, at: Position, producer_id: int) -> Basis:
-        """What is known of a producer, to be written into an entry of its."""
+        """The fold's knowledge of a producer, to be written into an entry of its."""
         state = self._states.get(producer_id)
         return Basis(at) if state is None else Basis(at, state.epoch, state.last)
 

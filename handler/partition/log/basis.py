@@ -1,4 +1,4 @@
-"""What stands in an entry so that whoever begins to fold behind it knows as much as its writer did."""
+"""The part of an entry that says what its writer knew, so that a fold may begin behind it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sequence(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """What a writer knew when it sent an entry: how far it had folded the log, and what the producer's
+    """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's
     last batch was there. It stands in the entry, so that whoever begins to fold behind `at` knows as much."""
 
     at: Position

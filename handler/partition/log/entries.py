@@ -1,4 +1,4 @@
-"""What a stored entry holds, decided entry by entry and never by topic.
+"""The content of stored entries, decided entry by entry and never by topic.
 
     kafka format   property entry.format=kafka: the payload is record batches; ours hold one, KoP's may
                    hold several
@@ -32,7 +32,7 @@ class Content(NamedTuple):
     offsets: int
     writer: bytes | None  # a sidecar's writer name, None for everyone else
     writer_sequence: int
-    basis: Basis | None  # what the writer knew; None where nothing depends on it
+    basis: Basis | None  # None where nothing depends on it
 
     @property
     def max_timestamp(self) -> int:

@@ -1,4 +1,4 @@
-"""What a partition needs of a log, at entry level. `store` has it over Pulsar, the tests in memory."""
+"""A log as a partition needs it, at entry level. `store` has it over Pulsar, the tests in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EntryLog(Protocol):
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...
     async def stats(self) -> LogStats: ...
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
-        """The last entry up to `last` that is handed to readers; None where none is. What is not behind `behind` is not
+        """The last entry up to `last` that is handed to readers; None where none is. An entry up to `behind` is not
         looked at, and may be answered.
         """
         ...

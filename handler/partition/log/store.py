@@ -16,7 +16,7 @@ WRITER_PREFIX: Final = "kafka-sidecar-"
 # KoP's marker of entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"
 KAFKA_FORMAT: Final = b"kafka"
-# What the writer knew when it sent the entry (`producers.Basis`).
+# The writer's knowledge when it sent the entry (`basis.Basis`).
 BASIS_PROPERTY: Final = b"basis"
 # Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
 # before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.

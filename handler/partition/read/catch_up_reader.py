@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
-# Whoever asks for an offset not further ahead than this waits for the stream instead of a new reader.
+# A consumer whose offset is not further ahead than this waits for the stream instead of a new reader.
 SHARED_DISTANCE: Final = 20_000
 
 
@@ -72,7 +72,7 @@ class CatchUpReader(ConsumerEvents):
         self._reader: LogReader | None = None
         self._ended: asyncio.Future[PulsarError | None] = asyncio.get_running_loop().create_future()
         self._restart_at: Position | None = None
-        self._ahead: deque[CachedEntry] = deque()  # what nobody has taken yet
+        self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
         self._account = cache.read_ahead(self._evicted)
         self._held = FetchCache(budget=2**62).partition()  # the account has its bound
         self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them

@@ -22,7 +22,7 @@ class CatchUpReaders:
         self._readers: list[CatchUpReader] = []
 
     def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> FetchedRun | None:
-        """What a reader holds from `offset` on. Each that reads for this consumer learns how far it has come."""
+        """The records that a reader holds from `offset` on. Each that reads for this consumer learns how far it has come."""
         run = None
         for reader in self._readers:
             if reader.is_near(offset):
@@ -45,7 +45,7 @@ class CatchUpReaders:
             if not free:
                 return None  # the next that has brought what its consumer waits for gives up its place
             self._close(min(free, key=lambda reader: reader.touched_at))
-        self._partition.ask_log_start_soon()  # who reads old data may find it trimmed
+        self._partition.ask_log_start_soon()  # old data may turn out to be trimmed
         self._readers.append(CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._partition))
         return None
 

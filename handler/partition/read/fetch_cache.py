@@ -15,7 +15,7 @@ from handler.partition.log.entries import Content
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import empty_batch
 
-# What a cached entry costs beside its bytes, measured with tracemalloc: objects, dict and list slots.
+# A cached entry costs so much beside its bytes, measured with tracemalloc: objects, dict and list slots.
 ENTRY_OVERHEAD: Final = 600
 MIN_ORDER: Final = 1_000
 
@@ -57,7 +57,7 @@ class FetchedRun(NamedTuple):
 
 
 class ReadAhead:
-    """What one reader of old data holds."""
+    """The account of one reader of old data."""
 
     __slots__ = ("_cache", "_give_up", "held")
 
@@ -114,7 +114,7 @@ class FetchCache:
         while order and not order[0][0].has(order[0][1]):
             order.popleft()  # dropped by its own partition
         order.append((partition, entry.base_offset))
-        if len(order) > self._order_limit:  # what closed partitions left behind an entry that is still there
+        if len(order) > self._order_limit:  # closed partitions left keys behind one that is still there
             self._order = order = deque(item for item in order if item[0].has(item[1]))
             self._order_limit = max(MIN_ORDER, 2 * len(order))
         self._evict(keep=1)

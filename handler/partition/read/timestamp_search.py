@@ -75,7 +75,7 @@ async def by_time(partition: Searched, timestamp: int) -> Found:
 async def greatest_timestamp(partition: Searched) -> Found:
     """The record with the greatest timestamp (KIP-734), the first of several.
 
-    The fold knows it for what it has folded. What lies before is read once, from the log start on.
+    The fold knows it for the entries it has folded. Those before are read once, from the log start on.
     """
     return await partition.searches.call(GREATEST, lambda: _greatest_timestamp(partition))
 

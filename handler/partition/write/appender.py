@@ -125,7 +125,7 @@ class Appender:
             metrics.INTERNAL_ERRORS.labels(AREA).inc()
             limited.exception("a batch could not be appended")
             if any(append.done in pending.waiters for pending in self._pending.values()):
-                self.on_end(Unavailable("the sidecar failed at a SEND"))  # what has landed is seen by reading
+                self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows which of them landed
             else:
                 append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
