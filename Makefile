@@ -44,7 +44,7 @@ smoke: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest tests
