@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--once", action="store_true", help="end at once, and not wait, where Pulsar can't be reached")
             command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
     _add_groups(commands)
+    _add_inspect(commands)
     return parser
 
 
@@ -53,6 +54,45 @@ def _add_groups(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         command.add_argument("--topic", action="append", default=[], help="only this topic; may be given several times")
         command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
         command.add_argument("--dry-run", action="store_true", help="print what would be set, and change nothing")
+
+
+def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "show an entry, a partition or a group as it is stored in Pulsar"
+    inspect = commands.add_parser("inspect", help=text, description=text)
+    kinds = inspect.add_subparsers(dest="what", required=True, metavar="COMMAND")
+    for name, of, shows in (
+        ("entry", "TOPIC", "decode one entry, found by its offset or its position"),
+        ("partition", "TOPIC", "fold the end of a partition's log: offsets, producers, entries that are hidden"),
+        ("group", "GROUP", "list the records of a consumer group"),
+    ):
+        command = kinds.add_parser(name, help=shows, description=shows)
+        command.add_argument("name", metavar=of)
+        command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        if name != "group":
+            command.add_argument("--partition", type=int, default=0, metavar="N", help="default: 0")
+        if name == "entry":
+            which = command.add_mutually_exclusive_group(required=True)
+            which.add_argument("--offset", type=int, metavar="N", help="the entry that holds this offset")
+            which.add_argument("--position", metavar="LEDGER:ENTRY", help="the entry at this position")
+        if name == "partition":
+            command.add_argument("--entries", type=int, default=2_000, metavar="N", help="fold so many (default: 2000)")
+
+
+def _inspect(config: Config, options: argparse.Namespace) -> int:
+    from handler.inspection import CanNotInspect, Wanted, inspect
+    from handler.pulsar.entry import Position
+
+    position = None
+    if getattr(options, "position", None):
+        ledger, _, entry = options.position.partition(":")
+        if not (ledger.isdigit() and entry.isdigit()):
+            raise CanNotInspect(f"--position {options.position}: write LEDGER:ENTRY, as in 12:0")
+        position = Position(int(ledger), int(entry))
+    wanted = Wanted(
+        what=options.what, name=options.name, partition=getattr(options, "partition", 0), offset=getattr(options, "offset", None),
+        position=position, entries=getattr(options, "entries", 0),
+    )  # fmt: skip
+    return _run(inspect(config, wanted), "asyncio")
 
 
 def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
@@ -116,6 +156,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _run(_doctor(config), "asyncio")
         if options.command == "groups":
             return _groups(config, options)
+        if options.command == "inspect":
+            return _inspect(config, options)
         from handler.app import run
 
         return _run(run(config, once=options.once), options.loop)

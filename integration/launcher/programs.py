@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -21,8 +22,15 @@ def available(client: str) -> bool:
 
 
 def command(client: str) -> list[str]:
-    """How to run a member of this kind; made on first use."""
+    """How to run a member of this kind; made on first use, by one of the test workers."""
     built = CACHE / "programs"
+    built.mkdir(parents=True, exist_ok=True)
+    with (built / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _made(client, built)
+
+
+def _made(client: str, built: Path) -> list[str]:
     if client == "kafkajs":
         place = built / "kafkajs"
         if not _is_new(SOURCES / "kafkajs", place / "node_modules"):

@@ -124,6 +124,7 @@ async def test_a_client_of_acks_0_learns_of_an_error_by_losing_its_connection(se
             ErrorCode.INVALID_TOPIC_EXCEPTION,
         ),
     ],
+    ids=["acks", "null", "empty", "cut", "changed", "two batches", "zstd", "from tomorrow", "unknown id", "bad name"],
 )
 async def test_what_is_known_to_be_bad_is_not_written(setup: Setup, records: bytes | None, how: dict[str, Any], error: ErrorCode) -> None:
     assert await setup.produce(records, **how) == [(error, -1)]

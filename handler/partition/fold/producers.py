@@ -9,6 +9,7 @@ may begin anywhere: its state may have expired.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -64,6 +65,11 @@ class ProducerTable:
 
     def __len__(self) -> int:
         return len(self._states)
+
+    @property
+    def states(self) -> Mapping[int, ProducerState]:
+        """By producer id; the one that wrote last is last."""
+        return self._states
 
     def check(self, batch: Sequence) -> Verdict:
         """The verdict that `batch` would get now. Changes nothing."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from handler.errors import EntryUnreadable
 from handler.partition.log.entries import Content, permits_of, read_entry
-from handler.partition.log.port import EntryLog
+from handler.partition.log.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -39,8 +39,12 @@ class _Queue(ConsumerEvents):
         self.entries.put_nowait(reason)
 
 
-async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
-    """Entries from `start` on, without an end: whoever reads knows where to stop. Silence is a failure, never an answer."""
+class HasReader(Protocol):
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...
+
+
+async def raw_entries_from(log_: HasReader, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[RawEntry, None]:
+    """Entries from `start` on, without an end: the caller knows where to stop. Silence is a failure, never an answer."""
     events = _Queue()
     reader = await log_.reader(start, events)
     try:
@@ -56,14 +60,20 @@ async def entries_from(log_: EntryLog, start: Position | None, permits: int = PE
                 raise Unavailable(f"no entry came within {ENTRY_SECONDS:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry
-            found = _understood(entry)
             taken += permits_of(entry)
-            yield found
+            yield entry
             if taken >= permits // 2:
                 reader.grant(taken)
                 taken = 0
     finally:
         reader.close()
+
+
+async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
+    """The same, understood."""
+    async with aclosing(raw_entries_from(log_, start, permits)) as entries:
+        async for entry in entries:
+            yield _understood(entry)
 
 
 def _understood(entry: RawEntry) -> ReadEntry:

@@ -1,0 +1,233 @@
+"""`kafka-sidecar inspect`: an entry, a partition's fold, a group's records, as they are in Pulsar. Nothing is written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from handler.config import Config
+from handler.coordination.shards import shard_of
+from handler.errors import EntryUnreadable, ProtocolError, SidecarError
+from handler.groups.records import Key, Record, Value
+from handler.groups.records.codec import GroupRecords
+from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
+from handler.partition.log.entries import Content, read_entry
+from handler.partition.log.port import EntryLog, LogReader
+from handler.partition.log.store import PulsarLog
+from handler.partition.read.read_entries import HasReader, raw_entries_from
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError
+from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.messages import Message, read_messages
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.topics.names import InvalidTopicName, TopicNames
+from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, BatchHeader
+
+NAME: Final = "inspect"
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+PERMITS: Final = 256
+# Of producers and of entries that the fold refuses: more are not read on a screen.
+LINES: Final = 100
+
+
+class CanNotInspect(SidecarError):
+    """One sentence that says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    what: str  # entry, partition or group
+    name: str  # of the topic, or the group
+    partition: int = 0
+    offset: int | None = None
+    position: Position | None = None
+    entries: int = 2_000
+
+
+async def inspect(config: Config, wanted: Wanted) -> int:
+    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
+    admin = PulsarAdmin(config.pulsar.admin_url)
+    try:
+        if wanted.what == "group":
+            lines = _group(client, admin, config, wanted.name)
+        else:
+            names = TopicNames(config.kafka.namespace, config.groups.namespace)
+            topic = names.parse(wanted.name)
+            count = await admin.partitions(topic.pulsar)
+            if not 0 <= wanted.partition < count:
+                raise CanNotInspect(f"{wanted.name} has partitions 0 to {count - 1}: there is no partition {wanted.partition}")
+            log = PulsarLog(client, admin, topic.partition(wanted.partition), NAME)
+            lines = entry_lines(log, wanted) if wanted.what == "entry" else fold_lines(log, wanted.entries)
+        async for line in lines:
+            print(line)
+    except (PulsarError, InvalidTopicName) as error:
+        raise CanNotInspect(str(error)) from error
+    finally:
+        await client.close()
+        await admin.close()
+    return 0
+
+
+# --- an entry
+
+
+async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
+    position = wanted.position
+    if position is None:
+        position = await log.find_index(wanted.offset or 0)
+    if position is None:
+        raise CanNotInspect(f"offset {wanted.offset} is beyond the end of the log")
+    async with aclosing(raw_entries_from(log, position, 1)) as entries:
+        entry = await anext(entries)
+    metadata = MessageMetadata.FromString(entry.metadata)
+    yield f"position          {entry.position}"
+    yield f"index             {entry.last_index}"
+    yield f"broker timestamp  {_time(entry.broker_timestamp)}"
+    yield f"producer          {metadata.producer_name.decode(errors='replace')}, sequence {metadata.sequence_id}"
+    for pair in metadata.properties:
+        yield f"property          {pair.key.decode(errors='replace')} = {pair.value.decode(errors='replace')}"
+    yield f"payload           {len(entry.payload)} bytes"
+    try:
+        content = read_entry(entry)
+    except EntryUnreadable as error:
+        yield f"unreadable        {error}"
+        return
+    base = (entry.last_index or 0) - content.offsets + 1
+    yield f"offsets           {base} to {entry.last_index}"
+    yield f"written by        {'a sidecar' if content.writer is not None else 'others'}"
+    for header, _ in content.batches:
+        yield f"batch             {_batch(header, base)}"
+        base += header.offsets
+
+
+def _batch(header: BatchHeader, base: int) -> str:
+    kinds = [kind for flag, kind in ((TRANSACTIONAL, "transactional"), (CONTROL, "control")) if header.attributes & flag]
+    parts = [
+        f"offsets {base} to {base + header.offsets - 1}", f"{header.record_count} records", f"{header.size} bytes",
+        CODECS[header.attributes & CODEC_MASK], f"{_time(header.base_timestamp)} to {_time(header.max_timestamp)}", *kinds,
+    ]  # fmt: skip
+    if header.producer_id != NO_PRODUCER_ID:
+        parts.append(
+            f"producer id {header.producer_id} epoch {header.producer_epoch} sequences {header.base_sequence} to {header.last_sequence}"
+        )
+    return ", ".join(parts)
+
+
+def _time(milliseconds: int | None) -> str:
+    if milliseconds is None or milliseconds < 0:
+        return "none"
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+
+
+# --- a partition
+
+
+async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
+    """The end of the log, folded as a sidecar does when it opens the partition."""
+    stats = await log.stats()
+    yield f"ledgers           {len(stats.ledgers)}, {sum(one.entries for one in stats.ledgers)} entries"
+    if stats.last is None:
+        yield f"empty             the next offset is {(-1 if stats.index_property is None else stats.index_property) + 1}"
+        return
+    start = stats.before(stats.last, entries, 2**63)
+    fold = Fold(None if start == stats.first else start)
+    refused = 0
+    async for folded in _folded(log, fold, start, await log.last_readable(stats.last, BEFORE_ALL)):
+        if not folded.verdict.accepted:
+            refused += 1
+            if refused <= LINES:
+                yield _refusal(folded)
+    yield f"first entry       {stats.first}"
+    yield f"last entry        {fold.last}"
+    yield f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} entries hidden"
+    yield f"greatest time     {_time(fold.max_timestamp)}, in the batch at offset {fold.max_timestamp_base}"
+    yield f"producers         {len(fold.producers)}"
+    for producer_id, state in list(fold.producers.states.items())[-LINES:]:
+        doubt = "" if state.sure else ", not sure"
+        yield f"  {producer_id}: epoch {state.epoch}, last sequence {state.last}, at entry {state.at}{doubt}"
+
+
+async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | None) -> AsyncIterator[Folded]:
+    async for entry in _until(log, start, last):
+        index = entry.last_index
+        if index is None:
+            raise CanNotInspect(f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker")
+        content = _content(entry)
+        yield fold.unreadable(entry.position, index) if content is None else fold.by_reading(entry.position, index, content)
+
+
+def _content(entry: RawEntry) -> Content | None:
+    try:
+        return read_entry(entry)
+    except EntryUnreadable:
+        return None
+
+
+def _refusal(folded: Folded) -> str:
+    why = "a second copy" if folded.verdict.duplicate else folded.verdict.error.name
+    return f"hidden            entry {folded.position}, offsets {folded.base_offset} to {folded.next_offset - 1}: {why}"
+
+
+async def _until(log: HasReader, start: Position | None, last: Position | None) -> AsyncIterator[RawEntry]:
+    if last is None:
+        return
+    async with aclosing(raw_entries_from(log, start, PERMITS)) as entries:
+        async for entry in entries:
+            yield entry
+            if entry.position >= last:
+                return
+
+
+# --- a group
+
+
+@dataclass(frozen=True, slots=True)
+class _Compacted:
+    """A topic as it was compacted."""
+
+    client: PulsarClient
+    topic: str
+
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
+        return await self.client.reader(self.topic, start, events, compacted=True)
+
+
+async def _group(client: PulsarClient, admin: PulsarAdmin, config: Config, group: str) -> AsyncIterator[str]:
+    topic = f"persistent://{config.groups.namespace}/__consumer_offsets"
+    number = shard_of(group, await admin.partitions(topic))
+    log = PulsarLog(client, admin, f"{topic}-partition-{number}", NAME)
+    last = (await log.stats()).last
+    yield f"shard             {log.topic}"
+    last = None if last is None else await log.last_readable(last, BEFORE_ALL)
+    records: dict[Key, Value] = {}
+    async for entry in _until(_Compacted(client, log.topic), None, last):
+        messages, _ = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+        for record in group_records(messages, group):
+            records.pop(record.key, None)
+            if record.value is not None:
+                records[record.key] = record.value
+    yield f"records           {len(records)}"
+    for key, value in records.items():
+        yield f"{key}\n    {value}"
+
+
+def group_records(messages: list[Message], group: str) -> Iterator[Record]:
+    """The records of a group among the messages of an entry."""
+    codec = GroupRecords()
+    adoption = codec.adoption()
+    for message in messages:
+        if message.key is None:
+            continue
+        adopted = adoption.records(message.value) if message.value else None
+        for key, value in adopted if adopted is not None else [(message.key, message.value or None)]:
+            try:
+                record = codec.read(key, value)
+            except ProtocolError:
+                continue  # of another kind, or of nobody's
+            if record is not None and record.key.group == group:
+                yield record
