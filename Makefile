@@ -4,13 +4,14 @@
 #   make check   style, types, layers and the fast tests: before every commit
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
+#   make coverage   what the fast tests leave out, the least covered first
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run check smoke test test-fast lint fmt bench proto messages lock docs clean
+.PHONY: demo run check smoke test test-fast coverage lint fmt bench proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -48,6 +49,10 @@ test: $(READY)
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest tests
+
+coverage: $(READY)
+	@$(BIN)/coverage run -m pytest -q tests
+	@$(BIN)/coverage report
 
 lint: $(READY)
 	@$(BIN)/ruff check .

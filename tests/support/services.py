@@ -15,6 +15,7 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import Leader
+from handler.coordination.leaders import Node
 from handler.coordination.term import Phase
 from handler.groups.coordinator import Coordinator
 from handler.groups.machine import Now
@@ -90,6 +91,8 @@ class MemoryAdmin:
             raise TopicMissing(topic)
 
     async def clusters(self) -> list[str]:
+        if self.away:
+            raise Unavailable("no broker")
         return ["standalone"]
 
 
@@ -113,8 +116,15 @@ class LocalGroups:
     async def others_now(self) -> list[Leader]:
         return []
 
-    def fellows(self) -> list[Any]:
+    async def all(self) -> list[Leader]:
         return []
+
+    async def find(self, group_id: str, own: tuple[str, int]) -> Node:
+        self.coordinator.leading(group_id)
+        return Node(1, *own)
+
+    def fellows(self) -> list[Node]:
+        return [Node(2, "other", 9093)]
 
 
 class Client:

@@ -1,0 +1,136 @@
+"""A group's commits and the Pulsar subscription of its name stand at the same record."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from handler.mirror.mirror import Mirror, next_to_read
+from handler.partition.log.port import EntryLog
+from handler.partition.partition import Partition, PartitionLimits
+from handler.partition.table import PartitionTable
+from handler.pulsar.admin import AlreadyExists
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.topics.names import TopicName
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+
+TOPIC = TopicName("public", "default", "t")
+PARTITION = TOPIC.partition(0)
+ID = uuid.UUID(int=7)
+
+
+@dataclass
+class Twin:
+    """A topic of one partition, its subscriptions, and the mirror between them and groups."""
+
+    log_: MemoryLog = field(default_factory=MemoryLog)
+    subscriptions: dict[str, Position | None] = field(default_factory=dict)
+    topic_id_: uuid.UUID = ID
+    away: bool = False
+    moves: int = 0
+
+    def __post_init__(self) -> None:
+        self.table = PartitionTable(lambda topic, name: self.log_.named(name), "kafka-sidecar-t", 10**6, PartitionLimits())
+        self.mirror = Mirror("mirrored*", cast(Any, self), self)
+
+    # --- topics
+
+    def log(self, partition: str) -> EntryLog:
+        return self.log_.named("mirror")
+
+    def partition(self, partition: str) -> Partition:
+        return self.table.get(partition)
+
+    async def topic_id(self, topic: TopicName) -> uuid.UUID:
+        if self.away:
+            raise Unavailable("no broker")
+        return self.topic_id_
+
+    # --- the admin API
+
+    async def create_subscription(self, partition: str, name: str) -> None:
+        if name in self.subscriptions:
+            raise AlreadyExists(name)
+        self.subscriptions[name] = None
+
+    async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
+        self.moves += 1
+        self.subscriptions[name] = next_entry
+
+    async def delete_subscription(self, partition: str, name: str) -> None:
+        if name not in self.subscriptions:
+            raise TopicMissing(name)
+        del self.subscriptions[name]
+
+    async def acknowledged(self, partition: str, name: str) -> Position | None:
+        return self.subscriptions.get(name)
+
+    # --- a group
+
+    async def commit(self, offset: int, group: str = "mirrored", topic_id: uuid.UUID | None = ID) -> Position | None:
+        self.mirror.committed(group, TOPIC, 0, offset, topic_id)
+        await self.mirror._move_all()
+        return self.subscriptions.get(group)
+
+
+@pytest.fixture
+async def twin() -> AsyncIterator[Twin]:
+    one = Twin()
+    for size in (2, 3, 1):  # offsets 0-1, 2-4, 5
+        one.log_.write(batch(*[b"x"] * size))
+    yield one
+    await one.mirror.close()
+    await one.table.close()
+
+
+@pytest.mark.parametrize(("offset", "entry"), [(0, 0), (1, 0), (2, 1), (4, 1), (5, 2), (6, 3)])
+async def test_the_subscription_stands_before_the_entry_that_holds_the_offset(twin: Twin, offset: int, entry: int) -> None:
+    assert await twin.commit(offset) == Position(1, entry)
+    assert await next_to_read(twin.log_, offset) == Position(1, entry)
+
+
+async def test_a_commit_that_moves_nothing_costs_no_call(twin: Twin) -> None:
+    for offset in (2, 3, 4):
+        await twin.commit(offset)
+    assert twin.moves == 1
+
+
+async def test_only_groups_that_are_named_and_can_name_a_subscription_are_mirrored(twin: Twin) -> None:
+    for group in ("other", "mirrored%2f", "."):
+        assert await twin.commit(2, group=group) is None
+    assert not twin.subscriptions
+
+
+async def test_a_commit_of_a_topic_that_had_this_name_moves_nothing(twin: Twin) -> None:
+    assert await twin.commit(2, topic_id=uuid.UUID(int=8)) is None
+    assert await twin.commit(2, topic_id=None) == Position(1, 1), "it is not known of which"
+
+
+async def test_while_pulsar_is_away_the_last_commit_is_kept(twin: Twin) -> None:
+    twin.away = True
+    for offset in (1, 2):
+        assert await twin.commit(offset) is None
+    twin.away = False
+    await twin.mirror._move_all()
+    assert twin.subscriptions == {"mirrored": Position(1, 1)}
+
+
+async def test_a_group_without_commits_begins_behind_what_its_subscription_has_acknowledged(twin: Twin) -> None:
+    assert await twin.mirror.offset("mirrored", PARTITION) is None
+    for acknowledged, offset in ((Position(1, -1), 0), (Position(1, 0), 2), (Position(1, 1), 5), (Position(1, 2), 6)):
+        twin.subscriptions["mirrored"] = acknowledged
+        assert await twin.mirror.offset("mirrored", PARTITION) == offset
+
+
+async def test_the_subscription_of_a_group_that_is_deleted_goes_with_it(twin: Twin) -> None:
+    await twin.commit(2)
+    twin.mirror.deleted("mirrored", [PARTITION])
+    for task in list(twin.mirror._deletions):
+        await task
+    assert not twin.subscriptions
