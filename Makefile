@@ -81,4 +81,4 @@ lock:
 	uv pip compile pyproject.toml --group lint --group proto --group messages --group test --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
