@@ -19,6 +19,7 @@ from handler.coordination.shards import Shards
 from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
 from handler.groups.awaiting_topics import RequestsAwaitingTopics
+from handler.groups.classic import joining
 from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.checks import KEY_BYTES
@@ -143,7 +144,7 @@ class Coordinator:
         if group is None and request.member_id:
             return JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         classic = classic_group(shard, group_id)
-        return await shard.answer(classic, lambda to: classic.join(self._now(), request, to))
+        return await shard.answer(classic, lambda to: joining.join(classic, self._now(), request, to))
 
     async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
         shard = self.leading(group_id)

@@ -10,7 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from handler.groups.classic.machine import NEW_MEMBER_SECONDS, ClassicGroup
+from handler.groups.classic import joining
+from handler.groups.classic.joining import NEW_MEMBER_SECONDS
+from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -75,7 +77,7 @@ class Bench:
         request = JoinGroupRequest(
             member_id, instance, "client", "/127.0.0.1", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", protocols, known, True, new
         )
-        self.group.join(self.now, request, to)
+        joining.join(self.group, self.now, request, to)
         self.run()
 
     def sync(self, to: str, member_id: str, assignments: dict[str, bytes] | None = None, *, generation: int | None = None) -> None:
@@ -380,7 +382,7 @@ class Members(RuleBasedStateMachine):
         request = JoinGroupRequest(
             member_id, instance, "c", "/h", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", RANGE, known, True, new
         )
-        self.bench.group.join(self.bench.now, request, token)
+        joining.join(self.bench.group, self.bench.now, request, token)
         self._take()
 
     @rule(client=clients)
@@ -450,7 +452,7 @@ class Members(RuleBasedStateMachine):
     @invariant()
     def the_group_is_consistent(self) -> None:
         group = self.bench.group
-        assert set(group._roster._static.values()) <= set(group.members)
+        assert set(group.roster._static.values()) <= set(group.members)
         assert group.leader is None or group.leader in group.members
         assert (group.leader is None) == (not group.members)
         assert not (group.state is State.EMPTY and group.members)

@@ -22,7 +22,6 @@ from handler.groups.classic.members import (
     JoinGroupResponse,
     Member,
     MemberIdentity,
-    Protocols,
     Replaced,
     State,
     Store,
@@ -44,8 +43,6 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     State.EMPTY: frozenset({State.PREPARING}),
     State.DEAD: frozenset(State),
 }
-# A JoinGroup of a member nobody knew yet is not waited for longer (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
-NEW_MEMBER_SECONDS: Final = 300.0
 
 
 class ClassicGroup:
@@ -58,10 +55,10 @@ class ClassicGroup:
         self.leader: str | None = None
         self.state_since = now.wall
         self.effects: list[Effect] = []
-        self._max_size = max_size
-        self._roster = Roster()
-        self._window = JoinWindow(initial_delay)
-        self._pending_sync: set[str] = set()
+        self.max_size = max_size
+        self.roster = Roster()
+        self.window = JoinWindow(initial_delay)
+        self.pending_sync: set[str] = set()
         self._sync_at: float | None = None
         self._session_at: float | None = None  # no session ends before
 
@@ -74,34 +71,34 @@ class ClassicGroup:
         self.protocol = value.protocol
         self.state_since = value.state_since
         for member in stored_members(value):
-            self._add(member)
-            self._refresh(member, now)
+            self.add(member)
+            self.refresh(member, now)
         if value.members:
             self.state = State.STABLE
             self.leader = value.leader if value.leader in self.members else self.leader
             if value.leader is None:  # it was a consumer group, and its members have not joined again yet
-                self._prepare(now)
+                self.prepare(now)
 
     def take_members(self, members: Iterable[Member], generation: int, now: Now) -> None:
         """Go on as what a consumer group was, with its members and what they were assigned."""
         self.generation = generation
         self.protocol_type = CONSUMER_PROTOCOL
         for member in members:
-            self._add(member)
-            self._refresh(member, now)
-        self.protocol = self._roster.select_protocol()
+            self.add(member)
+            self.refresh(member, now)
+        self.protocol = self.roster.select_protocol()
         self.state, self.state_since = State.STABLE, now.wall
 
     def rebalance(self, now: Now) -> None:
         """Have the members join again."""
         if self.state is not State.PREPARING:
-            self._prepare(now)
+            self.prepare(now)
 
     # --- what it is
 
     @property
     def members(self) -> dict[str, Member]:
-        return self._roster.members
+        return self.roster.members
 
     @property
     def is_empty(self) -> bool:
@@ -113,12 +110,12 @@ class ClassicGroup:
     @property
     def unused(self) -> bool:
         """Nothing of it is stored and nobody is in it or about to come."""
-        return self.state is State.EMPTY and self.generation == 0 and not self._roster.pending
+        return self.state is State.EMPTY and self.generation == 0 and not self.roster.pending
 
     @property
     def awaits_somebody(self) -> bool:
         """Whether a member was told to come again with the id that it was given."""
-        return bool(self._roster.pending)
+        return bool(self.roster.pending)
 
     @property
     def subscribed_topics(self) -> frozenset[str] | None:
@@ -133,127 +130,13 @@ class ClassicGroup:
     @property
     def wake_at(self) -> float | None:
         """When `tick` has something to do at the earliest."""
-        return min((at for at in (self._window.ends_at, self._sync_at, self._session_at) if at is not None), default=None)
+        return min((at for at in (self.window.ends_at, self._sync_at, self._session_at) if at is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
         return effects
 
-    # --- JoinGroup
-
-    def join(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
-        if not self._accepts(request.member_id):
-            self._remove(request.member_id)
-            self._reply(to, JoinGroupResponse(ErrorCode.GROUP_MAX_SIZE_REACHED))
-        elif not self._supports(request.protocol_type, request.protocols):
-            self._reply(to, JoinGroupResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
-        elif request.member_id == UNKNOWN_MEMBER_ID:
-            self._join_new(now, request, to)
-        elif request.member_id in self._roster.pending and request.instance_id is not None:
-            # Only dynamic members are told to come again.
-            self._reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
-        elif request.member_id in self._roster.pending:
-            self._join_as(now, request, request.member_id, to)
-        else:
-            self._join_again(now, request, to)
-
-    def _accepts(self, member_id: str) -> bool:
-        """Whether there is room (group.max.size)."""
-        known = self.members.get(member_id)
-        match self.state:
-            case State.EMPTY | State.DEAD:
-                return True
-            case State.PREPARING:  # those who wait are counted: the last ones to rejoin are turned away
-                return (known is not None and known.joining is not None) or self._roster.waiting_to_join < self._max_size
-            case _:
-                return known is not None or len(self.members) < self._max_size
-
-    def _supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        if self.state is State.EMPTY:
-            return bool(protocol_type) and bool(protocols)
-        return self.protocol_type == protocol_type and self._roster.share_one_of(protocols)
-
-    def _join_new(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
-        if request.instance_id is not None:
-            known = self._roster.static(request.instance_id)
-            if known is not None:
-                self._replace_static(now, request, known, to)
-            else:
-                self._join_as(now, request, request.new_member_id, to)
-        elif request.needs_member_id:
-            self._roster.pending[request.new_member_id] = self._due(now.clock + request.session_timeout / 1000)
-            self._reply(to, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
-        else:
-            self._join_as(now, request, request.new_member_id, to)
-
-    def _join_as(self, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
-        member = Member(
-            member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
-            request.rebalance_timeout, request.protocols, is_new=True, joining=to,
-        )  # fmt: skip
-        if not self.members:
-            self.protocol_type = request.protocol_type
-        self._window.somebody_came()
-        self._add(member)
-        # It has no id yet and can't send heartbeats, and its retries would be members of their own.
-        member.expires_at = self._due(now.clock + NEW_MEMBER_SECONDS)
-        self._rebalance_or_complete(now)
-
-    def _join_again(self, now: Now, request: JoinGroupRequest, to: Token) -> None:
-        error = self._roster.check(request.member_id, request.instance_id)
-        if error is not ErrorCode.NONE:
-            self._reply(to, JoinGroupResponse(error, request.member_id))
-            return
-        member = self.members[request.member_id]
-        changed = member.protocols != request.protocols
-        # The leader may know of changes that are not in its metadata, of topics say.
-        if (
-            self.state is State.PREPARING
-            or (self.state is State.COMPLETING and changed)
-            or (self.state is State.STABLE and (changed or self.leader == member.member_id))
-        ):
-            self._update(member, request, to)
-            self._rebalance_or_complete(now)
-        elif self.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
-            self._reply(to, self._joined(member))
-        else:
-            self._reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-
-    def _replace_static(self, now: Now, request: JoinGroupRequest, member: Member, to: Token) -> None:
-        """KIP-345: the same instance has come back; the one before it is fenced."""
-        old_id = member.member_id
-        self._reply(member.joining, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-        self._reply(member.syncing, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
-        member.joining = member.syncing = None
-        old_leader = self.leader
-        self._roster.rename(member, request.new_member_id)
-        if old_id in self._pending_sync:
-            self._pending_sync.remove(old_id)
-            self._pending_sync.add(request.new_member_id)
-        if self.leader == old_id:
-            self.leader = request.new_member_id
-        self._refresh(member, now)
-        self._update(member, request, to)
-        match self.state:
-            case State.STABLE if self._roster.select_protocol() == self.protocol:
-                # Nothing changes for the others, but its new id must be stored before it is told.
-                member.joining = None
-                if request.may_skip_assignment:
-                    answer = self._joined(member)._replace(skip_assignment=self.leader == member.member_id)
-                else:
-                    # It must not take itself for the leader and assign anew (KIP-814).
-                    answer = self._joined(member)._replace(leader=old_leader, members=())
-                assignments = {other.member_id: other.assignment for other in self.members.values()}
-                self.effects.append(Store(assignments, Replaced(to, answer)))
-            case State.STABLE:
-                self._rebalance_or_complete(now)
-            case State.COMPLETING:
-                # The leader may be assigning to the old id.
-                self._prepare(now)
-            case _:
-                self._maybe_complete(now)
-
-    def _joined(self, member: Member) -> JoinGroupResponse:
+    def joined(self, member: Member) -> JoinGroupResponse:
         listed: tuple[tuple[str, str | None, bytes], ...] = ()
         if self.leader == member.member_id:
             listed = tuple((one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values())
@@ -263,55 +146,55 @@ class ClassicGroup:
 
     # --- the rebalance
 
-    def _rebalance_or_complete(self, now: Now) -> None:
+    def rebalance_or_complete(self, now: Now) -> None:
         if self.state in TRANSITIONS[State.PREPARING]:
-            self._prepare(now)
+            self.prepare(now)
         else:
-            self._maybe_complete(now)
+            self.maybe_complete(now)
 
-    def _prepare(self, now: Now) -> None:
+    def prepare(self, now: Now) -> None:
         if self.state is State.COMPLETING:
             self._propagate(now, ErrorCode.REBALANCE_IN_PROGRESS)
-        self._pending_sync.clear()
+        self.pending_sync.clear()
         self._sync_at = None
         was_empty = self.state is State.EMPTY
         self._become(State.PREPARING, now)
         if was_empty:
-            self._window.open_first(now.clock, self._roster.rebalance_seconds)
-        elif self._roster.all_joined:
+            self.window.open_first(now.clock, self.roster.rebalance_seconds)
+        elif self.roster.all_joined:
             self._complete(now)
         else:
-            self._window.open(now.clock, self._roster.rebalance_seconds)
+            self.window.open(now.clock, self.roster.rebalance_seconds)
 
-    def _maybe_complete(self, now: Now) -> None:
-        if self.state is State.PREPARING and not self._window.is_first and self._roster.all_joined:
+    def maybe_complete(self, now: Now) -> None:
+        if self.state is State.PREPARING and not self.window.is_first and self.roster.all_joined:
             self._complete(now)
 
     def _complete(self, now: Now) -> None:
         """The join phase ends: whoever has not come is out, but for static members."""
-        self._window.close()
+        self.window.close()
         for member in list(self.members.values()):
             if member.joining is None and member.instance_id is None:
-                self._remove(member.member_id)
+                self.remove(member.member_id)
         if self.members and not self._elect():
-            self._window.open(now.clock, self._roster.rebalance_seconds)  # all that are left are static, and away
+            self.window.open(now.clock, self.roster.rebalance_seconds)  # all that are left are static, and away
             return
         self.generation += 1
-        self._pending_sync.clear()
+        self.pending_sync.clear()
         if not self.members:
             self.protocol = None
             self._become(State.EMPTY, now)
             self.effects.append(Store({}, None))
             return
-        self.protocol = self._roster.select_protocol()
+        self.protocol = self.roster.select_protocol()
         self._become(State.COMPLETING, now)
         for member in self.members.values():
-            self._reply(member.joining, self._joined(member))
+            self.reply(member.joining, self.joined(member))
             member.joining = None
             member.is_new = False
-            self._refresh(member, now)
-            self._pending_sync.add(member.member_id)
-        self._sync_at = now.clock + self._roster.rebalance_seconds
+            self.refresh(member, now)
+            self.pending_sync.add(member.member_id)
+        self._sync_at = now.clock + self.roster.rebalance_seconds
 
     def _elect(self) -> bool:
         """The leader is one who has joined."""
@@ -326,14 +209,14 @@ class ClassicGroup:
     def sync(self, now: Now, request: SyncGroupRequest, to: Token) -> None:
         error = self._check_sync(request)
         if error is not ErrorCode.NONE:
-            self._reply(to, SyncGroupResponse(error))
+            self.reply(to, SyncGroupResponse(error))
             return
         member = self.members[request.member_id]
-        self._pending_sync.discard(member.member_id)
+        self.pending_sync.discard(member.member_id)
         if self.state is State.STABLE:
-            self._reply(to, SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
+            self.reply(to, SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
             return
-        self._reply(member.syncing, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
+        self.reply(member.syncing, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
         member.syncing = to
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
@@ -342,7 +225,7 @@ class ClassicGroup:
     def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
         if self.state is State.EMPTY:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = self._roster.check(request.member_id, request.instance_id)
+        error = self.roster.check(request.member_id, request.instance_id)
         if error is not ErrorCode.NONE:
             return error
         if request.generation != self.generation:
@@ -354,7 +237,7 @@ class ClassicGroup:
     def stored(self, now: Now, then: Assigned | Replaced | None) -> None:
         """The group is stored as it was when that was asked for."""
         if isinstance(then, Replaced):
-            self._reply(then.to, then.answer)
+            self.reply(then.to, then.answer)
         elif then is not None and self.state is State.COMPLETING and then.generation == self.generation:
             for member in self.members.values():
                 member.assignment = then.assignments.get(member.member_id, b"")
@@ -364,10 +247,10 @@ class ClassicGroup:
     def too_large(self, now: Now, then: Assigned | Replaced | None) -> None:
         """The group can't be stored. Kafka answers UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
         if isinstance(then, Replaced):
-            self._reply(then.to, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+            self.reply(then.to, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
         elif then is not None and self.state is State.COMPLETING:
             self._propagate(now, ErrorCode.UNKNOWN_SERVER_ERROR)
-            self._prepare(now)
+            self.prepare(now)
 
     def _propagate(self, now: Now, error: ErrorCode) -> None:
         for member in self.members.values():
@@ -377,42 +260,42 @@ class ClassicGroup:
             else:
                 answer = SyncGroupResponse(error, self.protocol_type, self.protocol, member.assignment)
             if member.syncing is not None:
-                self._reply(member.syncing, answer)
+                self.reply(member.syncing, answer)
                 member.syncing = None
-                self._refresh(member, now)
+                self.refresh(member, now)
 
     # --- Heartbeat, LeaveGroup, commits
 
     def heartbeat(self, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        error = self._roster.check(member_id, instance_id)
+        error = self.roster.check(member_id, instance_id)
         if error is not ErrorCode.NONE:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        self._refresh(self.members[member_id], now)
+        self.refresh(self.members[member_id], now)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
     def leave(self, now: Now, leaving: Iterable[MemberIdentity]) -> list[ErrorCode]:
         errors = [self._leave_one(one) for one in leaving]
         if ErrorCode.NONE in errors:
             if self.state in (State.STABLE, State.COMPLETING):
-                self._prepare(now)
+                self.prepare(now)
             else:
-                self._maybe_complete(now)
+                self.maybe_complete(now)
         return errors
 
     def _leave_one(self, one: MemberIdentity) -> ErrorCode:
         member_id = one.member_id
         if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance
-            static = self._roster.static(one.instance_id or "")
+            static = self.roster.static(one.instance_id or "")
             if static is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             member_id = static.member_id
-        elif member_id not in self._roster.pending:
-            error = self._roster.check(member_id, one.instance_id)
+        elif member_id not in self.roster.pending:
+            error = self.roster.check(member_id, one.instance_id)
             if error is not ErrorCode.NONE:
                 return error
-        self._remove(member_id)
+        self.remove(member_id)
         return ErrorCode.NONE
 
     def check_commit(self, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
@@ -421,14 +304,14 @@ class ClassicGroup:
             return ErrorCode.NONE
         if generation < 0 and member_id == UNKNOWN_MEMBER_ID and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID  # not a member, and the group has some
-        error = self._roster.check(member_id, instance_id)
+        error = self.roster.check(member_id, instance_id)
         if error is not ErrorCode.NONE:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if self.state is State.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        self._refresh(self.members[member_id], now)
+        self.refresh(self.members[member_id], now)
         return ErrorCode.NONE
 
     def migrate(self) -> None:
@@ -438,10 +321,10 @@ class ClassicGroup:
     def die(self, error: ErrorCode) -> None:
         """The group is deleted, or its coordinator's term is over: all that wait are told."""
         for member in self.members.values():
-            self._reply(member.joining, JoinGroupResponse(error, member.member_id))
-            self._reply(member.syncing, SyncGroupResponse(error))
+            self.reply(member.joining, JoinGroupResponse(error, member.member_id))
+            self.reply(member.syncing, SyncGroupResponse(error))
             member.joining = member.syncing = None
-        self._window.close()
+        self.window.close()
         self._sync_at = self._session_at = None
         self.state = State.DEAD
 
@@ -452,64 +335,64 @@ class ClassicGroup:
         said: list[str] = []
         if self._session_at is not None and self._session_at <= now.clock:
             said += self._end_sessions(now)
-        if self._window.ends_at is not None and self._window.ends_at <= now.clock and self._window.is_over(now.clock):
+        if self.window.ends_at is not None and self.window.ends_at <= now.clock and self.window.is_over(now.clock):
             self._complete(now)
         if self._sync_at is not None and self._sync_at <= now.clock:
             said += self._sync_is_due(now)
         return said
 
     def _end_sessions(self, now: Now) -> list[str]:
-        never_came = [member_id for member_id, until in self._roster.pending.items() if until <= now.clock]
+        never_came = [member_id for member_id, until in self.roster.pending.items() if until <= now.clock]
         lost = [one.member_id for one in self.members.values() if one.expires_at <= now.clock and not one.excused]
         for member_id in (*never_came, *lost):
-            self._remove(member_id)
+            self.remove(member_id)
         alive = [one.expires_at for one in self.members.values() if not one.excused]
-        self._session_at = min((*self._roster.pending.values(), *alive), default=None)
+        self._session_at = min((*self.roster.pending.values(), *alive), default=None)
         if lost and self.state in (State.STABLE, State.COMPLETING):
-            self._prepare(now)
+            self.prepare(now)
         elif lost or never_came:
-            self._maybe_complete(now)
+            self.maybe_complete(now)
         return [f"member {member_id} is out: its session has ended" for member_id in lost]
 
     def _sync_is_due(self, now: Now) -> list[str]:
         """Members that took their place and never asked for their part are out."""
         self._sync_at = None
-        if self.state not in (State.COMPLETING, State.STABLE) or not self._pending_sync:
+        if self.state not in (State.COMPLETING, State.STABLE) or not self.pending_sync:
             return []
-        late = list(self._pending_sync)
+        late = list(self.pending_sync)
         for member_id in late:
-            self._remove(member_id)
-        self._prepare(now)
+            self.remove(member_id)
+        self.prepare(now)
         return [f"member {member_id} is out: it did not ask for its partitions in time" for member_id in late]
 
-    def _refresh(self, member: Member, now: Now) -> None:
-        member.expires_at = self._due(now.clock + member.session_timeout / 1000)
+    def refresh(self, member: Member, now: Now) -> None:
+        member.expires_at = self.due(now.clock + member.session_timeout / 1000)
 
-    def _due(self, at: float) -> float:
+    def due(self, at: float) -> float:
         self._session_at = at if self._session_at is None else min(self._session_at, at)
         return at
 
     # --- members
 
-    def _add(self, member: Member) -> None:
-        self._roster.add(member)
+    def add(self, member: Member) -> None:
+        self.roster.add(member)
         if self.leader is None:
             self.leader = member.member_id
 
-    def _update(self, member: Member, request: JoinGroupRequest, to: Token) -> None:
-        self._roster.set_protocols(member, request.protocols)
+    def update(self, member: Member, request: JoinGroupRequest, to: Token) -> None:
+        self.roster.set_protocols(member, request.protocols)
         member.session_timeout = request.session_timeout
         member.rebalance_timeout = request.rebalance_timeout
-        self._reply(member.joining, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        self.reply(member.joining, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.joining = to
 
-    def _remove(self, member_id: str) -> None:
-        self._pending_sync.discard(member_id)
-        member = self._roster.remove(member_id)
+    def remove(self, member_id: str) -> None:
+        self.pending_sync.discard(member_id)
+        member = self.roster.remove(member_id)
         if member is None:
             return
-        self._reply(member.joining, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
-        self._reply(member.syncing, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.reply(member.joining, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.reply(member.syncing, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
@@ -520,6 +403,6 @@ class ClassicGroup:
         self.state = state
         self.state_since = now.wall
 
-    def _reply(self, to: Token, answer: JoinGroupResponse | SyncGroupResponse) -> None:
+    def reply(self, to: Token, answer: JoinGroupResponse | SyncGroupResponse) -> None:
         if to is not None:
             self.effects.append(Reply(to, answer))

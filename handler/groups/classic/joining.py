@@ -1,0 +1,145 @@
+"""JoinGroup of the classic protocol: what a member's request makes of its group. Pure.
+
+The rules are those of Kafka's GroupMetadataManager: dynamic members that are given an id first (KIP-394), static members
+that come back in the place of their instance (KIP-345), and leaders that may skip the assignment (KIP-814).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    Member,
+    Protocols,
+    Replaced,
+    State,
+    Store,
+    SyncGroupResponse,
+)
+from handler.groups.machine import UNKNOWN_MEMBER_ID, Now, Token
+from handler.wire.error_code import ErrorCode
+
+# A JoinGroup of a member nobody knew yet is not waited for longer (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
+NEW_MEMBER_SECONDS: Final = 300.0
+
+
+def join(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+    if not _accepts(group, request.member_id):
+        group.remove(request.member_id)
+        group.reply(to, JoinGroupResponse(ErrorCode.GROUP_MAX_SIZE_REACHED))
+    elif not _supports(group, request.protocol_type, request.protocols):
+        group.reply(to, JoinGroupResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+    elif request.member_id == UNKNOWN_MEMBER_ID:
+        _join_new(group, now, request, to)
+    elif request.member_id in group.roster.pending and request.instance_id is not None:
+        # Only dynamic members are told to come again.
+        group.reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
+    elif request.member_id in group.roster.pending:
+        _join_as(group, now, request, request.member_id, to)
+    else:
+        _join_again(group, now, request, to)
+
+
+def _accepts(group: ClassicGroup, member_id: str) -> bool:
+    """Whether there is room (group.max.size)."""
+    known = group.members.get(member_id)
+    match group.state:
+        case State.EMPTY | State.DEAD:
+            return True
+        case State.PREPARING:  # those who wait are counted: the last ones to rejoin are turned away
+            return (known is not None and known.joining is not None) or group.roster.waiting_to_join < group.max_size
+        case _:
+            return known is not None or len(group.members) < group.max_size
+
+
+def _supports(group: ClassicGroup, protocol_type: str, protocols: Protocols) -> bool:
+    if group.state is State.EMPTY:
+        return bool(protocol_type) and bool(protocols)
+    return group.protocol_type == protocol_type and group.roster.share_one_of(protocols)
+
+
+def _join_new(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+    if request.instance_id is not None:
+        known = group.roster.static(request.instance_id)
+        if known is not None:
+            _replace_static(group, now, request, known, to)
+        else:
+            _join_as(group, now, request, request.new_member_id, to)
+    elif request.needs_member_id:
+        group.roster.pending[request.new_member_id] = group.due(now.clock + request.session_timeout / 1000)
+        group.reply(to, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
+    else:
+        _join_as(group, now, request, request.new_member_id, to)
+
+
+def _join_as(group: ClassicGroup, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
+    member = Member(
+        member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
+        request.rebalance_timeout, request.protocols, is_new=True, joining=to,
+    )  # fmt: skip
+    if not group.members:
+        group.protocol_type = request.protocol_type
+    group.window.somebody_came()
+    group.add(member)
+    # It has no id yet and can't send heartbeats, and its retries would be members of their own.
+    member.expires_at = group.due(now.clock + NEW_MEMBER_SECONDS)
+    group.rebalance_or_complete(now)
+
+
+def _join_again(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+    error = group.roster.check(request.member_id, request.instance_id)
+    if error is not ErrorCode.NONE:
+        group.reply(to, JoinGroupResponse(error, request.member_id))
+        return
+    member = group.members[request.member_id]
+    changed = member.protocols != request.protocols
+    # The leader may know of changes that are not in its metadata, of topics say.
+    if (
+        group.state is State.PREPARING
+        or (group.state is State.COMPLETING and changed)
+        or (group.state is State.STABLE and (changed or group.leader == member.member_id))
+    ):
+        group.update(member, request, to)
+        group.rebalance_or_complete(now)
+    elif group.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
+        group.reply(to, group.joined(member))
+    else:
+        group.reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+
+
+def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, member: Member, to: Token) -> None:
+    """KIP-345: the same instance has come back; the one before it is fenced."""
+    old_id = member.member_id
+    group.reply(member.joining, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+    group.reply(member.syncing, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
+    member.joining = member.syncing = None
+    old_leader = group.leader
+    group.roster.rename(member, request.new_member_id)
+    if old_id in group.pending_sync:
+        group.pending_sync.remove(old_id)
+        group.pending_sync.add(request.new_member_id)
+    if group.leader == old_id:
+        group.leader = request.new_member_id
+    group.refresh(member, now)
+    group.update(member, request, to)
+    match group.state:
+        case State.STABLE if group.roster.select_protocol() == group.protocol:
+            # Nothing changes for the others, but its new id must be stored before it is told.
+            member.joining = None
+            if request.may_skip_assignment:
+                answer = group.joined(member)._replace(skip_assignment=group.leader == member.member_id)
+            else:
+                # It must not take itself for the leader and assign anew (KIP-814).
+                answer = group.joined(member)._replace(leader=old_leader, members=())
+            assignments = {other.member_id: other.assignment for other in group.members.values()}
+            group.effects.append(Store(assignments, Replaced(to, answer)))
+        case State.STABLE:
+            group.rebalance_or_complete(now)
+        case State.COMPLETING:
+            # The leader may be assigning to the old id.
+            group.prepare(now)
+        case _:
+            group.maybe_complete(now)
