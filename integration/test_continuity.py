@@ -141,17 +141,20 @@ def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
 
     counted = _as_pulsar_counts(stack, topic)
     low, high = bounds(stack.sidecar.address, topic)
-    assert (low, high) == (0, len(counted))
+    # A broker that is killed may have counted adds that never came about: its index then has one gap, and so have the offsets.
+    gap = high - len(counted)
+    assert low == 0
+    assert gap >= 0
     # A fault may leave second copies of a batch in the log; they keep their offsets and are not served.
     hidden = _second_copies(counted)
     records = read(stack.sidecar.address, topic, len(counted) - len(hidden), seconds=60)
-    assert [(record.offset, record.value) for record in records] == [
-        (offset, value) for offset, value in enumerate(counted) if offset not in hidden
-    ]
+    served = [(offset, value) for offset, value in enumerate(counted) if offset not in hidden]
+    assert [record.value for record in records] == [value for _, value in served]
+    behind = {record.offset - offset for record, (offset, _) in zip(records, served, strict=True)}
+    assert behind <= {0, gap}, "one gap, and nothing else that Pulsar does not count"
     told = {ack.offset: ack.value for ack in writers.acks.acked}
     assert len(told) == sum(map(len, writers.kafka_values))
-    assert all(counted[offset] == value for offset, value in told.items())
-    assert not hidden & told.keys()
+    assert told.items() <= {record.offset: record.value for record in records}.items()
     for values in writers.kafka_values:
         mine = set(values)
         assert [record.value for record in records if record.value in mine] == values, "not once, or not in order"

@@ -1,5 +1,6 @@
 """The classic group protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup): members choose, one of them assigns.
 
-members   what a group hears and says        roster    who is in it
-window    how long it waits for members      machine   what happens when
+members   requests, answers, members, effects     roster    the members by id, by instance, and their protocols
+machine   states, the rebalance, SyncGroup        joining   JoinGroup
+window    how long a rebalance waits for members  stored    the record of a group
 """
