@@ -168,7 +168,7 @@ def judge_protocol(version: int, server: str) -> Finding:
 async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], namespace: str) -> Finding:
     tenant, _, _ = namespace.partition("/")
     try:
-        known = tenant in await admin.tenants()
+        known = tenant in await admin.cluster.tenants()
     except PulsarError:
         known = True  # it may not be looked at with these rights
     if not known:
@@ -191,7 +191,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         text = "check pulsar.listener_name and what the brokers advertise: the broker that serves a topic can't be reached: "
         findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}", transient=error.retriable))
     try:
-        policies = await admin.namespace_policies(namespace)
+        policies = await admin.cluster.namespace_policies(namespace)
     except TopicMissing:
         return [
             *findings,
@@ -203,7 +203,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     except PulsarError as error:
         return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
     try:
-        settings = await admin.broker_settings()
+        settings = await admin.cluster.broker_settings()
     except NotPermitted:
         return [
             *findings,
@@ -215,7 +215,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
     findings += judge_settings(settings, policies, namespace)
     try:
-        findings.append(judge_groups(await admin.namespace_policies(groups_namespace), settings, groups_namespace))
+        findings.append(judge_groups(await admin.cluster.namespace_policies(groups_namespace), settings, groups_namespace))
     except TopicMissing:
         findings.append(await _groups_to_be_made(admin, settings, groups_namespace))
     except PulsarError as error:

@@ -58,7 +58,7 @@ async def inspect(config: Config, wanted: Wanted) -> int:
         else:
             names = TopicNames(config.kafka.namespace, config.groups.namespace)
             topic = names.parse(wanted.name)
-            count = await admin.partitions(topic.pulsar)
+            count = await admin.topics.partitions(topic.pulsar)
             if not 0 <= wanted.partition < count:
                 raise CanNotInspect(f"{wanted.name} has partitions 0 to {count - 1}: there is no partition {wanted.partition}")
             log = PulsarLog(client, admin, topic.partition(wanted.partition), NAME)
@@ -199,7 +199,7 @@ class _Compacted:
 
 async def _group(client: PulsarClient, admin: PulsarAdmin, config: Config, group: str) -> AsyncIterator[str]:
     topic = f"persistent://{config.groups.namespace}/__consumer_offsets"
-    number = shard_of(group, await admin.partitions(topic))
+    number = shard_of(group, await admin.topics.partitions(topic))
     log = PulsarLog(client, admin, f"{topic}-partition-{number}", NAME)
     last = (await log.stats()).last
     yield f"shard             {log.topic}"

@@ -95,7 +95,7 @@ class Directory:
 
     async def _ask(self) -> None:
         try:
-            stats = await self._admin.partition_stats(self._topic)
+            stats = await self._admin.topics.partition_stats(self._topic)
         except PulsarError as error:
             self._failure, self._failed_at = error, self._clock()
             raise

@@ -155,16 +155,16 @@ class CoordinatorRuntime(Generic[C]):
         """The partitions of the topic, which is made if it isn't there; what is there keeps its count."""
         topic = self._topic
         try:
-            return await self._admin.partitions(topic.pulsar)
+            return await self._admin.topics.partitions(topic.pulsar)
         except TopicMissing:
             log.info("%s is to be made with %d partitions", topic.pulsar, topic.partitions)
         with contextlib.suppress(AlreadyExists):
-            await self._admin.create_namespace(topic.namespace)
+            await self._admin.cluster.create_namespace(topic.namespace)
             # Made here, so nobody else's settings are touched: there is no subscription that would keep what is in it.
-            await self._admin.keep_for_ever(topic.namespace)
+            await self._admin.cluster.keep_for_ever(topic.namespace)
         with contextlib.suppress(AlreadyExists):
-            await self._admin.create_topic(topic.pulsar, topic.partitions)
-        return await self._admin.partitions(topic.pulsar)
+            await self._admin.topics.create_topic(topic.pulsar, topic.partitions)
+        return await self._admin.topics.partitions(topic.pulsar)
 
     def leave(self) -> None:
         """Stand in no election any more: others take over at once, and waiting clients look for them."""
@@ -214,11 +214,11 @@ class CoordinatorRuntime(Generic[C]):
                 known = self._compacted.get(term.name)
                 if known is None:
                     self._compacted[term.name] = 0
-                    due = not await self._admin.is_compacted(topic)
+                    due = not await self._admin.topics.is_compacted(topic)
                 else:
                     due = term.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_records)
                 if due:
-                    await self._admin.compact(topic)
+                    await self._admin.topics.compact(topic)
                     self._compacted[term.name] = term.records
             except PulsarError as error:
                 limited.info("%s can't be compacted now: %s", term.name, error)

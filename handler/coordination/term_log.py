@@ -95,7 +95,7 @@ class PulsarTermLog(TermLog[R]):
 
     async def read(self, on_record: OnRecord[R]) -> None:
         """Everything up to the marker, in order; of what was compacted only the last of each key."""
-        before = await self._admin.compacted_ledger(self._topic)
+        before = await self._admin.topics.compacted_ledger(self._topic)
         self._adopted_keys.clear()
         reading = _Reading(self._topic, self._codec, on_record, self._marker_at, self._adopted_keys)
         reader = await self._client.reader(self._topic, None, reading, compacted=True, purpose="load")
@@ -103,7 +103,7 @@ class PulsarTermLog(TermLog[R]):
             await reading.to_marker(reader)
         finally:
             reader.close()
-        if await self._admin.compacted_ledger(self._topic) != before:
+        if await self._admin.topics.compacted_ledger(self._topic) != before:
             # A record read before that may since have been deleted, and the deletion be compacted away.
             raise Unavailable(f"{self._topic} was compacted while it was read")
 

@@ -120,7 +120,7 @@ class Mirror:
             self._wanted.pop(Subscription(group, partition), None)
             self._stands_at.pop(Subscription(group, partition), None)
             try:
-                await self._admin.delete_subscription(partition, group)
+                await self._admin.subscriptions.delete(partition, group)
             except TopicMissing:
                 pass
             except PulsarError as error:
@@ -166,8 +166,8 @@ class Mirror:
             return
         if subscription not in self._stands_at:
             with contextlib.suppress(AlreadyExists):
-                await self._admin.create_subscription(subscription.partition, subscription.group)
-        await self._admin.reset_cursor(subscription.partition, subscription.group, position)
+                await self._admin.subscriptions.create(subscription.partition, subscription.group)
+        await self._admin.subscriptions.reset_cursor(subscription.partition, subscription.group, position)
         self._stands_at[subscription] = position
         self._stands_at.move_to_end(subscription)
         if len(self._stands_at) > MAX_REMEMBERED:
@@ -177,7 +177,7 @@ class Mirror:
 
     async def offset(self, group: str, partition: str) -> int | None:
         """Where the subscription of a group stands, as an offset; None where there is none."""
-        done = await self._admin.acknowledged(partition, group)
+        done = await self._admin.subscriptions.acknowledged(partition, group)
         return None if done is None else await offset_after(self._topics.partition(partition), done)
 
 

@@ -102,13 +102,13 @@ async def _steps(
     if not topics and wanted.direction == EXPORT:
         topics = sorted({topic for topic, _ in committed})
     elif not topics:
-        listed = await admin.partitioned_topics(names.default_namespace)
+        listed = await admin.topics.partitioned_topics(names.default_namespace)
         topics = sorted(names.kafka(name) for name in map(names.from_pulsar, listed) if name is not None)
     wanted_partitions: list[tuple[str, int, str]] = []
     for topic in topics:
         name = names.parse(topic)
         try:
-            count = await admin.partitions(name.pulsar)
+            count = await admin.topics.partitions(name.pulsar)
         except TopicMissing as error:
             raise TransferFailed(f"there is no topic {topic}") from error
         wanted_partitions += [(topic, index, name.partition(index)) for index in range(count)]

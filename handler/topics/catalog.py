@@ -72,7 +72,7 @@ class Catalog:
         return self._cluster_id or await self._asking_cluster.call(None, self._ask_cluster)
 
     async def _ask_cluster(self) -> str:
-        clusters = [name for name in await self._admin.clusters() if name != "global"]
+        clusters = [name for name in await self._admin.cluster.clusters() if name != "global"]
         self._cluster_id = clusters[0] if clusters else "pulsar"
         return self._cluster_id
 
@@ -123,7 +123,7 @@ class Catalog:
 
     async def _ask(self, name: TopicName) -> tuple[int, str]:
         partitions, created = await asyncio.gather(
-            self._admin.partitions(name.pulsar), self._admin.created_at(name.partition(0)), return_exceptions=True
+            self._admin.topics.partitions(name.pulsar), self._admin.topics.created_at(name.partition(0)), return_exceptions=True
         )
         # Of a topic that isn't there the first answers 404 and the second 500, in either order.
         if isinstance(partitions, BaseException):
@@ -166,12 +166,12 @@ class Catalog:
         return await self._listing.call(None, self._list_names)
 
     async def _list_names(self) -> list[TopicName]:
-        listed, internal = await asyncio.gather(self._admin.partitioned_topics(self.names.default_namespace), self._internal())
+        listed, internal = await asyncio.gather(self._admin.topics.partitioned_topics(self.names.default_namespace), self._internal())
         return sorted({name for name in map(self.names.from_pulsar, listed) if name is not None} | internal)
 
     async def _internal(self) -> set[TopicName]:
         try:
-            listed = await self._admin.partitioned_topics(self.names.metadata_namespace)
+            listed = await self._admin.topics.partitioned_topics(self.names.metadata_namespace)
         except (TopicMissing, NotPermitted):
             return set()  # nobody has used groups yet
         return {name for name in map(self.names.from_pulsar, listed) if name is not None and name.internal}
@@ -188,14 +188,14 @@ class Catalog:
 
     async def listed(self) -> list[str]:
         """The names of all topics of the default namespace."""
-        found = await self._admin.partitioned_topics(self.names.default_namespace)
+        found = await self._admin.topics.partitioned_topics(self.names.default_namespace)
         return [self.names.kafka(name) for name in map(self.names.from_pulsar, found) if name is not None]
 
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)
 
     async def create(self, name: TopicName, partitions: int) -> Topic:
-        await self._admin.create_topic(name.pulsar, partitions)
+        await self._admin.topics.create_topic(name.pulsar, partitions)
         # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
         for _ in range(NEW_TOPIC_ATTEMPTS):
             try:
@@ -223,7 +223,7 @@ class Catalog:
 
     async def delete(self, name: TopicName) -> None:
         self.forget(name)
-        await self._admin.delete_topic(name.pulsar)
+        await self._admin.topics.delete_topic(name.pulsar)
         self.gone(name)
 
     def gone(self, name: TopicName) -> None:
@@ -239,7 +239,7 @@ class Catalog:
             self._gone.popitem(last=False)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
-        await self._admin.grow_topic(name.pulsar, partitions)
+        await self._admin.topics.grow_topic(name.pulsar, partitions)
         topic = self._topics.get(name)
         if topic is not None:  # asked for again by whoever wants it next; its id stays known meanwhile
             self._topics[name] = replace(topic, learnt_at=-FRESH_SECONDS)

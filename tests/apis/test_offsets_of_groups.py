@@ -68,7 +68,7 @@ async def test_commits_of_a_topic_that_was_deleted_do_not_count_for_the_next_of_
     """As when a sidecar is killed between deleting a topic and forgetting what was committed of it."""
     sidecar.admin.make("t")
     await committed(sidecar, 7)
-    del sidecar.admin.topics[NAMESPACE + "t"]
+    del sidecar.admin.there[NAMESPACE + "t"]
     sidecar.skew += KNOWN_SECONDS
     assert await fetched(sidecar) == (ErrorCode.NONE, {"t": 7}), "as in Kafka, while there is none"
     sidecar.admin.make("t")

@@ -28,6 +28,10 @@ class Admin:
         self.questions = 0
         self.answer: dict[int, dict[str, Any]] | PulsarError | None = {0: stats("a")}
 
+    @property
+    def topics(self) -> Admin:
+        return self
+
     async def partition_stats(self, _: str) -> dict[int, dict[str, Any]]:
         self.questions += 1
         await asyncio.sleep(0)

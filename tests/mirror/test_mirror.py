@@ -30,7 +30,7 @@ class Twin:
     """A topic of one partition, its subscriptions, and the mirror between them and groups."""
 
     log_: MemoryLog = field(default_factory=MemoryLog)
-    subscriptions: dict[str, Position | None] = field(default_factory=dict)
+    cursors: dict[str, Position | None] = field(default_factory=dict)
     topic_id_: uuid.UUID = ID
     away: bool = False
     moves: int = 0
@@ -54,29 +54,33 @@ class Twin:
 
     # --- the admin API
 
-    async def create_subscription(self, partition: str, name: str) -> None:
-        if name in self.subscriptions:
+    @property
+    def subscriptions(self) -> Twin:
+        return self
+
+    async def create(self, partition: str, name: str) -> None:
+        if name in self.cursors:
             raise AlreadyExists(name)
-        self.subscriptions[name] = None
+        self.cursors[name] = None
 
     async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
         self.moves += 1
-        self.subscriptions[name] = next_entry
+        self.cursors[name] = next_entry
 
-    async def delete_subscription(self, partition: str, name: str) -> None:
-        if name not in self.subscriptions:
+    async def delete(self, partition: str, name: str) -> None:
+        if name not in self.cursors:
             raise TopicMissing(name)
-        del self.subscriptions[name]
+        del self.cursors[name]
 
     async def acknowledged(self, partition: str, name: str) -> Position | None:
-        return self.subscriptions.get(name)
+        return self.cursors.get(name)
 
     # --- a group
 
     async def commit(self, offset: int, group: str = "mirrored", topic_id: uuid.UUID | None = ID) -> Position | None:
         self.mirror.committed(group, TOPIC, 0, offset, topic_id)
         await self.mirror._move_all()
-        return self.subscriptions.get(group)
+        return self.cursors.get(group)
 
 
 @pytest.fixture
@@ -104,7 +108,7 @@ async def test_a_commit_that_moves_nothing_costs_no_call(twin: Twin) -> None:
 async def test_only_groups_that_are_named_and_can_name_a_subscription_are_mirrored(twin: Twin) -> None:
     for group in ("other", "mirrored%2f", "."):
         assert await twin.commit(2, group=group) is None
-    assert not twin.subscriptions
+    assert not twin.cursors
 
 
 async def test_a_commit_of_a_topic_that_had_this_name_moves_nothing(twin: Twin) -> None:
@@ -118,13 +122,13 @@ async def test_while_pulsar_is_away_the_last_commit_is_kept(twin: Twin) -> None:
         assert await twin.commit(offset) is None
     twin.away = False
     await twin.mirror._move_all()
-    assert twin.subscriptions == {"mirrored": Position(1, 1)}
+    assert twin.cursors == {"mirrored": Position(1, 1)}
 
 
 async def test_a_group_without_commits_begins_behind_what_its_subscription_has_acknowledged(twin: Twin) -> None:
     assert await twin.mirror.offset("mirrored", PARTITION) is None
     for acknowledged, offset in ((Position(1, -1), 0), (Position(1, 0), 2), (Position(1, 1), 5), (Position(1, 2), 6)):
-        twin.subscriptions["mirrored"] = acknowledged
+        twin.cursors["mirrored"] = acknowledged
         assert await twin.mirror.offset("mirrored", PARTITION) == offset
 
 
@@ -133,4 +137,4 @@ async def test_the_subscription_of_a_group_that_is_deleted_goes_with_it(twin: Tw
     twin.mirror.deleted("mirrored", [PARTITION])
     for task in list(twin.mirror._deletions):
         await task
-    assert not twin.subscriptions
+    assert not twin.cursors

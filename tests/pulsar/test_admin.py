@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin, _subscription, names_a_subscription
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
+from handler.pulsar.admin.subscriptions import _subscription
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -17,7 +18,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 def admin(urls: str, answer: Answer) -> PulsarAdmin:
     made = PulsarAdmin(urls)
-    made._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    made._http._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     return made
 
 
@@ -34,15 +35,15 @@ def first_is_dead(asked: list[str]) -> Answer:
 async def test_a_broker_that_is_down_is_passed_over() -> None:
     asked: list[str] = []
     client = admin("http://one,http://two", first_is_dead(asked))
-    assert await client.partitions("persistent://public/default/t") == 3
-    assert await client.partitions("persistent://public/default/t") == 3
+    assert await client.topics.partitions("persistent://public/default/t") == 3
+    assert await client.topics.partitions("persistent://public/default/t") == 3
     assert asked == ["one", "two", "two"], "the one that answered is asked first from then on"
 
 
 async def test_calls_at_the_same_time_do_not_send_each_other_back_to_the_dead_broker() -> None:
     client = admin("http://one,http://two", first_is_dead([]))
     for _ in range(5):
-        answers = await asyncio.gather(*(client.partitions("persistent://public/default/t") for _ in range(4)))
+        answers = await asyncio.gather(*(client.topics.partitions("persistent://public/default/t") for _ in range(4)))
         assert answers == [3] * 4
 
 
@@ -55,10 +56,10 @@ async def test_what_changes_something_is_not_sent_twice_once_it_may_have_been_he
 
     client = admin("http://one,http://two", answer)
     with pytest.raises(Unavailable):
-        await client.create_topic("persistent://public/default/t", 3)
+        await client.topics.create_topic("persistent://public/default/t", 3)
     assert asked == ["one"]
     with pytest.raises(Unavailable):
-        await client.clusters()
+        await client.cluster.clusters()
     assert asked == ["one", "one", "two"]
 
 
@@ -71,7 +72,7 @@ async def test_a_redirect_keeps_method_and_body() -> None:
             return httpx.Response(307, headers={"location": str(request.url.copy_with(host="two"))})
         return httpx.Response(204)
 
-    await admin("http://one", answer).create_topic("persistent://public/default/t", 3)
+    await admin("http://one", answer).topics.create_topic("persistent://public/default/t", 3)
     assert seen == [("one", "PUT", b"3"), ("two", "PUT", b"3")]
 
 
@@ -90,25 +91,25 @@ async def test_a_redirect_keeps_method_and_body() -> None:
 async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, kind: type[PulsarError]) -> None:
     client = admin("http://one", lambda _: httpx.Response(status, json={"reason": "because"}))
     with pytest.raises(kind, match="because"):
-        await client.partitions("persistent://public/default/t")
+        await client.topics.partitions("persistent://public/default/t")
 
 
 TOPIC = "persistent://public/default/t-partition-0"
 QUESTIONS: list[Callable[[PulsarAdmin], Awaitable[Any]]] = [
-    lambda admin: admin.partitioned_topics("public/default"),
-    lambda admin: admin.partitions(TOPIC),
-    lambda admin: admin.created_at(TOPIC),
-    lambda admin: admin.log_stats(TOPIC),
-    lambda admin: admin.find_index(TOPIC, 3),
-    lambda admin: admin.find_time(TOPIC, 3),
-    lambda admin: admin.partition_stats(TOPIC),
-    lambda admin: admin.compacted_ledger(TOPIC),
-    lambda admin: admin.is_compacted(TOPIC),
-    lambda admin: admin.acknowledged(TOPIC, "s"),
-    lambda admin: admin.clusters(),
-    lambda admin: admin.broker_settings(),
-    lambda admin: admin.tenants(),
-    lambda admin: admin.namespace_policies("public/default"),
+    lambda admin: admin.topics.partitioned_topics("public/default"),
+    lambda admin: admin.topics.partitions(TOPIC),
+    lambda admin: admin.topics.created_at(TOPIC),
+    lambda admin: admin.topics.log_stats(TOPIC),
+    lambda admin: admin.topics.find_index(TOPIC, 3),
+    lambda admin: admin.topics.find_time(TOPIC, 3),
+    lambda admin: admin.topics.partition_stats(TOPIC),
+    lambda admin: admin.topics.compacted_ledger(TOPIC),
+    lambda admin: admin.topics.is_compacted(TOPIC),
+    lambda admin: admin.subscriptions.acknowledged(TOPIC, "s"),
+    lambda admin: admin.cluster.clusters(),
+    lambda admin: admin.cluster.broker_settings(),
+    lambda admin: admin.cluster.tenants(),
+    lambda admin: admin.cluster.namespace_policies("public/default"),
 ]
 
 
@@ -132,13 +133,13 @@ async def test_an_odd_answer_is_that_of_a_broker_that_is_away(question: int, pag
 async def test_a_page_is_no_sign_that_something_was_changed() -> None:
     client = admin("http://one", lambda _: httpx.Response(200, html="<html><body>Please log in</body></html>"))
     with pytest.raises(Unavailable, match="Please log in"):
-        await client.create_topic("persistent://public/default/t", 3)
+        await client.topics.create_topic("persistent://public/default/t", 3)
 
 
 async def test_redirects_in_a_circle_end() -> None:
     client = admin("http://one", lambda request: httpx.Response(307, headers={"location": str(request.url)}))
     with pytest.raises(Unavailable, match="redirected"):
-        await client.clusters()
+        await client.cluster.clusters()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "%2e%2e", "a%2Fb", "__compaction", "pulsar.dedup", "pulsar.repl.eu"])

@@ -40,12 +40,20 @@ NAMESPACE = "persistent://public/default/"
 class MemoryAdmin:
     """Topics with their partitions and times of creation; faults by script."""
 
-    topics: dict[str, tuple[int, str]] = field(default_factory=dict)
+    there: dict[str, tuple[int, str]] = field(default_factory=dict)
     away: bool = False
     lost_partition: set[str] = field(default_factory=set)
     hold: asyncio.Event | None = None  # answers wait for it
     calls: int = 0
     created: int = 0
+
+    @property
+    def topics(self) -> MemoryAdmin:
+        return self
+
+    @property
+    def cluster(self) -> MemoryAdmin:
+        return self
 
     async def _answer(self) -> None:
         self.calls += 1
@@ -56,38 +64,38 @@ class MemoryAdmin:
 
     def make(self, name: str, partitions: int = 1) -> None:
         self.created += 1
-        self.topics[name if "://" in name else NAMESPACE + name] = (partitions, f"moment {self.created}")
+        self.there[name if "://" in name else NAMESPACE + name] = (partitions, f"moment {self.created}")
 
     async def partitioned_topics(self, namespace: str) -> list[str]:
         await self._answer()
-        return [topic for topic in self.topics if topic.startswith(f"persistent://{namespace}/")]
+        return [topic for topic in self.there if topic.startswith(f"persistent://{namespace}/")]
 
     async def partitions(self, topic: str) -> int:
         await self._answer()
-        if topic not in self.topics:
+        if topic not in self.there:
             raise TopicMissing(topic)
-        return self.topics[topic][0]
+        return self.there[topic][0]
 
     async def created_at(self, partition: str) -> str:
         await self._answer()
         topic = partition.rpartition("-partition-")[0]
-        if topic not in self.topics or topic in self.lost_partition:
+        if topic not in self.there or topic in self.lost_partition:
             raise Unavailable("500 Internal Server Error")
-        return self.topics[topic][1]
+        return self.there[topic][1]
 
     async def create_topic(self, topic: str, partitions: int) -> None:
         await self._answer()
-        if topic in self.topics:
+        if topic in self.there:
             raise AlreadyExists(topic)
         self.make(topic, partitions)
 
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._answer()
-        self.topics[topic] = (partitions, self.topics[topic][1])
+        self.there[topic] = (partitions, self.there[topic][1])
 
     async def delete_topic(self, topic: str) -> None:
         await self._answer()
-        if self.topics.pop(topic, None) is None:
+        if self.there.pop(topic, None) is None:
             raise TopicMissing(topic)
 
     async def clusters(self) -> list[str]:

@@ -1,5 +1,7 @@
 """The catalogue: what is answered while topics come and go."""
 
+from __future__ import annotations
+
 import asyncio
 from dataclasses import dataclass, field
 
@@ -24,30 +26,34 @@ class Clock:
 class ScriptedAdmin:
     """Topics by name; `slow` says which of the two questions is answered last."""
 
-    topics: dict[str, tuple[int, str]] = field(default_factory=dict)
+    there: dict[str, tuple[int, str]] = field(default_factory=dict)
     slow: str = ""
     asked: int = 0
     broken_logs: int = 0
+
+    @property
+    def topics(self) -> ScriptedAdmin:
+        return self
 
     async def partitions(self, topic: str) -> int:
         self.asked += 1
         if self.slow == "partitions":
             await asyncio.sleep(0.01)
-        if topic not in self.topics:
+        if topic not in self.there:
             raise TopicMissing(topic)
-        return self.topics[topic][0]
+        return self.there[topic][0]
 
     async def created_at(self, partition: str) -> str:
         if self.slow == "created_at":
             await asyncio.sleep(0.01)
         topic = partition.rsplit("-partition-", 1)[0]
-        if topic not in self.topics or self.broken_logs:
+        if topic not in self.there or self.broken_logs:
             self.broken_logs = max(0, self.broken_logs - 1)
             raise Unavailable("500")  # what a broker says of a log that isn't there
-        return self.topics[topic][1]
+        return self.there[topic][1]
 
     async def create_topic(self, topic: str, partitions: int) -> None:
-        self.topics[topic] = (partitions, "today")
+        self.there[topic] = (partitions, "today")
 
 
 def catalog(admin: ScriptedAdmin, clock: Clock | None = None) -> Catalog:
@@ -75,7 +81,7 @@ async def test_a_topic_made_again_has_another_id() -> None:
     admin, clock = ScriptedAdmin({TOPIC.pulsar: (3, "monday")}), Clock()
     topics = catalog(admin, clock)
     first = await topics.find(TOPIC)
-    admin.topics[TOPIC.pulsar] = (3, "tuesday")
+    admin.there[TOPIC.pulsar] = (3, "tuesday")
     second = await topics.find(TOPIC, fresh=True)
     assert second.topic_id != first.topic_id
     assert topics.name_of(first.topic_id) is None
@@ -122,5 +128,5 @@ async def test_topics_that_are_being_made_are_made_when_the_process_ends() -> No
     await asyncio.sleep(0)
     making.cancel()  # its client has gone
     await topics.close()
-    assert admin.topics[TOPIC.pulsar][0] == 3
+    assert admin.there[TOPIC.pulsar][0] == 3
     assert topics.remembered(TOPIC) is not None

@@ -41,27 +41,27 @@ class PulsarLog(EntryLog):
         return await self._client.reader(self.topic, start, events)
 
     async def stats(self) -> LogStats:
-        return await self._admin.log_stats(self.topic)
+        return await self._admin.topics.log_stats(self.topic)
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         """`last` itself, unless that is a marker of Pulsar's own: brokers keep those to themselves."""
-        if not await self._admin.is_marker(self.topic, last):
+        if not await self._admin.topics.is_marker(self.topic, last):
             return last
         stats = await self.stats()
         position = stats.entry_before(last)
         for _ in range(MARKERS_AT_MOST):
-            if position is None or position <= behind or not await self._admin.is_marker(self.topic, position):
+            if position is None or position <= behind or not await self._admin.topics.is_marker(self.topic, position):
                 return position
             position = stats.entry_before(position)
         raise Unavailable(f"the last {MARKERS_AT_MOST} entries of {self.topic} are markers")
 
     async def find_time(self, timestamp: int) -> Position | None:
-        return await self._admin.find_time(self.topic, timestamp)
+        return await self._admin.topics.find_time(self.topic, timestamp)
 
     async def find_index(self, index: int) -> Position | None:
         if self._broker_finds_index:
             try:
-                found = await self._admin.find_index(self.topic, index)
+                found = await self._admin.topics.find_index(self.topic, index)
                 return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
                 self._broker_finds_index = False
@@ -76,7 +76,7 @@ class PulsarLog(EntryLog):
         low, high = 0, ledger.entries - 1
         while low < high:
             middle = (low + high) // 2
-            found = await self._admin.index_of(self.topic, Position(ledger.ledger, middle))
+            found = await self._admin.topics.index_of(self.topic, Position(ledger.ledger, middle))
             if found is not None and found >= index:
                 high = middle
             else:
@@ -88,7 +88,7 @@ class PulsarLog(EntryLog):
         while low < high:
             middle = (low + high) // 2
             ledger = ledgers[middle]
-            found = await self._admin.index_of(self.topic, Position(ledger.ledger, ledger.entries - 1))
+            found = await self._admin.topics.index_of(self.topic, Position(ledger.ledger, ledger.entries - 1))
             if found is not None and found >= index:
                 high = middle
             else:

@@ -1,0 +1,21 @@
+"""Pulsar's admin REST API, as far as it is used: `topics`, `subscriptions`, `cluster`, over one `http`."""
+
+from __future__ import annotations
+
+from handler.pulsar.admin.cluster import ClusterAdmin
+from handler.pulsar.admin.http import AdminHttp, AlreadyExists
+from handler.pulsar.admin.subscriptions import SubscriptionAdmin, names_a_subscription
+from handler.pulsar.admin.topics import BEFORE_FIRST, TopicAdmin
+
+__all__ = ["BEFORE_FIRST", "AlreadyExists", "ClusterAdmin", "PulsarAdmin", "SubscriptionAdmin", "TopicAdmin", "names_a_subscription"]
+
+
+class PulsarAdmin:
+    def __init__(self, url: str, max_connections: int = 16) -> None:
+        self._http = AdminHttp(url, max_connections)
+        self.topics = TopicAdmin(self._http)
+        self.subscriptions = SubscriptionAdmin(self._http)
+        self.cluster = ClusterAdmin(self._http)
+
+    async def close(self) -> None:
+        await self._http.close()

@@ -1,0 +1,119 @@
+"""Calls of Pulsar's admin REST API. 307 is followed with method and body kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+
+T = TypeVar("T")
+
+# A Kafka client gives a request up after 30 s (request.timeout.ms), and asks again.
+TIMEOUT_SECONDS: Final = 30.0
+MAX_REDIRECTS: Final = 5
+
+
+class _NotReached(Unavailable):
+    """Another broker may answer."""
+
+
+class AlreadyExists(PulsarError):
+    """The topic, namespace or subscription to be created is there."""
+
+
+def path_of(topic: str) -> str:
+    """`persistent://tenant/namespace/name` as the path that admin URLs have."""
+    domain, _, rest = topic.partition("://")
+    tenant, namespace, name = rest.split("/", 2)
+    return f"/admin/v2/{domain}/{quote(tenant, safe='')}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+class AdminHttp:
+    def __init__(self, url: str, max_connections: int = 16) -> None:
+        self._urls = [one.rstrip("/") for one in url.split(",")]
+        self._current = 0  # the one that answered last
+        self._http = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def call(self, method: str, path: str, *, json: object = None, params: dict[str, str] | None = None) -> httpx.Response:
+        """One call to whichever broker answers, redirects followed; raises the exception that fits the status."""
+        failure: Unavailable | None = None
+        for base in (*self._urls[self._current :], *self._urls[: self._current]):
+            try:
+                response = await self._call_at(base, method, path, json, params)
+            except _NotReached as error:
+                failure = error
+            else:
+                self._current = self._urls.index(base)
+                return response
+        assert failure is not None
+        raise failure
+
+    async def _call_at(self, base: str, method: str, path: str, json: object, params: dict[str, str] | None) -> httpx.Response:
+        url = httpx.URL(base + path, params=params) if params else httpx.URL(base + path)
+        for _ in range(MAX_REDIRECTS):
+            try:
+                response = await self._http.request(method, url, json=json)
+            except (httpx.RequestError, OSError) as error:
+                # A call that changes something is not repeated once a broker may have heard it.
+                again = method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                raise (_NotReached if again else Unavailable)(f"{method} {url}: {error or type(error).__name__}") from error
+            if response.status_code not in (302, 307):
+                return _checked(method, url, response)
+            try:
+                url = url.join(response.headers["location"])
+            except (KeyError, httpx.InvalidURL) as error:
+                raise Unavailable(f"{method} {url}: redirected to no address") from error
+        raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
+
+    async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
+        """The answer as `read` understands it; Unavailable where no broker would answer so: a proxy's page, say."""
+        response = await self.call("GET", path, params=params)
+        try:
+            return read(response.json())
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise Unavailable(f"GET {path}: the answer is not that of a broker: {_reason(response) or type(error).__name__}") from error
+
+
+def _checked(method: str, url: httpx.URL, response: httpx.Response) -> httpx.Response:
+    status = response.status_code
+    if status < 300 and "html" in response.headers.get("content-type", ""):  # a proxy's page; brokers answer JSON or nothing
+        raise Unavailable(f"{method} {url.path}: the answer is not that of a broker: {_reason(response)}")
+    if status < 300:
+        return response
+    text = f"{method} {url.path}: {status} {_reason(response)}"
+    if status == 404:
+        raise TopicMissing(text)
+    if status in (401, 403):
+        raise NotPermitted(text)
+    if status == 409:
+        raise AlreadyExists(text)
+    if status >= 500 or status == 429:
+        raise Unavailable(text)
+    raise Refused(text)
+
+
+def _reason(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["reason"])
+    except (ValueError, KeyError, TypeError):
+        return " ".join(re.sub(r"(?s)<(style|head).*?</\1>|<[^>]*>", " ", response.text).split())[:200]
+
+
+def texts(found: Any) -> list[str]:
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise TypeError("not a list of names")
+    return found
+
+
+def mapping(found: Any) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise TypeError("not an object")
+    return found

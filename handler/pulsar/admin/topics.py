@@ -1,0 +1,131 @@
+"""Topics and their logs, by Pulsar's admin API."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
+from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from handler.pulsar.errors import Refused, TopicMissing
+
+BEFORE_FIRST: Final = Position(-1, -1)
+
+
+class TopicAdmin:
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def partitioned_topics(self, namespace: str) -> list[str]:
+        return await self._http.get(f"/admin/v2/persistent/{namespace}/partitioned", texts)
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions `topic` has; TopicMissing when there is no such partitioned topic."""
+        count = await self._http.get(path_of(topic) + "/partitions", lambda found: int(found["partitions"]))
+        if count == 0:  # 2.9 answers 0 where later versions answer 404
+            raise TopicMissing(f"{topic} is not a partitioned topic")
+        return count
+
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        await self._http.call("PUT", path_of(topic) + "/partitions", json=partitions)
+
+    async def grow_topic(self, topic: str, partitions: int) -> None:
+        await self._http.call("POST", path_of(topic) + "/partitions", json=partitions)
+
+    async def delete_topic(self, topic: str) -> None:
+        # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
+        await self._http.call("DELETE", path_of(topic) + "/partitions", params={"force": "true"})
+
+    async def created_at(self, partition: str) -> str:
+        """When the log of a partition was created, as the metadata store says it."""
+        return await self._http.get(path_of(partition) + "/internal-info", lambda info: str(info["creationDate"]))
+
+    async def log_stats(self, partition: str) -> LogStats:
+        ledgers, index = await asyncio.gather(
+            self._http.get(path_of(partition) + "/internalStats", _ledgers),
+            self._http.get(path_of(partition) + "/internal-info", _index_property),
+        )
+        return LogStats(ledgers, index)
+
+    async def find_index(self, partition: str, index: int) -> Position | None:
+        """The entry that holds `index` (PIP-415), None beyond the end; before the index of the first entry,
+        which is that of its last message, the answer is BEFORE_FIRST. Refused where the broker is too old for it.
+        """
+        try:
+            found = await self._http.get(path_of(partition) + "/getMessageIdByIndex", _position, index=str(index))
+        except TopicMissing as error:
+            if "for index" in str(error):
+                return None
+            raise Refused("this broker has no getMessageIdByIndex") from error
+        return found or BEFORE_FIRST
+
+    async def find_time(self, partition: str, timestamp: int) -> Position | None:
+        """The first entry whose broker timestamp is at or after `timestamp` milliseconds."""
+        try:
+            return await self._http.get(f"{path_of(partition)}/messageid/{timestamp}", _position)
+        except TopicMissing:
+            return None
+
+    async def index_of(self, partition: str, position: Position) -> int | None:
+        """The index of one entry. Its whole payload travels; for searches by halves on old brokers."""
+        path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
+        value = (await self._http.call("GET", path)).headers.get("X-Pulsar-Broker-Entry-METADATA-index", "")
+        return int(value) if value.isdigit() else None
+
+    async def is_marker(self, partition: str, position: Position) -> bool:
+        """Whether an entry is a marker of Pulsar's own, which no consumer is given."""
+        path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
+        return "X-Pulsar-marker-type" in (await self._http.call("GET", path)).headers
+
+    async def unload(self, topic: str) -> None:
+        await self._http.call("PUT", path_of(topic) + "/unload")
+
+    async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
+        """The stats of every partition that has some, by index."""
+        return await self._http.get(path_of(topic) + "/partitioned-stats", _by_partition, perPartition="true")
+
+    async def compacted_ledger(self, partition: str) -> int:
+        """The ledger that holds what a partition was compacted to, −1 for none."""
+        return await self._http.get(path_of(partition) + "/internalStats", _compacted_ledger)
+
+    async def is_compacted(self, partition: str) -> bool:
+        """Whether the partition has ever been compacted, so that the broker keeps what is not compacted yet."""
+        return await self._http.get(path_of(partition) + "/internalStats", lambda stats: "__compaction" in stats.get("cursors", {}))
+
+    async def compact(self, partition: str) -> None:
+        """Begin a compaction; AlreadyExists while one is under way."""
+        await self._http.call("PUT", path_of(partition) + "/compaction")
+
+
+def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
+    # While brokers stop, the topic itself may stand among them.
+    indexes = {name: name.rpartition("-partition-")[2] for name in found["partitions"]}
+    return {int(index): mapping(found["partitions"][name]) for name, index in indexes.items() if index.isdigit()}
+
+
+def _compacted_ledger(stats: Any) -> int:
+    return int((stats.get("compactedLedger") or {}).get("ledgerId", -1))
+
+
+def _position(found: dict[str, Any]) -> Position | None:
+    ledger, entry = int(found["ledgerId"]), int(found["entryId"])
+    return None if ledger < 0 or entry < 0 else Position(ledger, entry)
+
+
+def _ledgers(internal: dict[str, Any]) -> tuple[LedgerInfo, ...]:
+    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. The list is not
+    # sorted when some of it is offloaded.
+    known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
+    ledgers = []
+    for place, ledger in enumerate(known):
+        open_one = place == len(known) - 1
+        entries = int(internal["currentLedgerEntries"]) if open_one else int(ledger["entries"])
+        size = int(internal["currentLedgerSize"]) if open_one else int(ledger["size"])
+        if entries > 0:
+            ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size))
+    return tuple(ledgers)
+
+
+def _index_property(info: dict[str, Any]) -> int | None:
+    index = (info.get("properties") or {}).get("index")
+    return None if index is None else int(index)
