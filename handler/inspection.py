@@ -30,6 +30,7 @@ from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, TRANSACTIO
 
 NAME: Final = "inspect"
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+# Entries on their way at a time.
 PERMITS: Final = 256
 # Of producers and of entries that the fold refuses: more are not read on a screen.
 LINES: Final = 100

@@ -21,6 +21,7 @@ from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
+# A topic that moves is back within some tens of milliseconds.
 FIRST_DELAY: Final = 0.05
 # Kafka clients' own retry.backoff.max.ms is 1 s: what they ask again for is tried as often.
 LONGEST_DELAY: Final = 2.0

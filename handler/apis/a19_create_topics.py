@@ -26,6 +26,7 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 DEFAULT: Final = -1
+# Each is a topic of Pulsar's, and all are made in one admin call: a mistyped count must not make millions.
 MAX_PARTITIONS: Final = 10_000
 
 

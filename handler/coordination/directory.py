@@ -20,6 +20,7 @@ CONTROL: Final = "kafka.control"
 # Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
 FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
+# See `is_settled`: clients refresh their metadata every few seconds while they look for a coordinator.
 SETTLED_SECONDS: Final = 15.0
 
 

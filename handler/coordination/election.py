@@ -17,6 +17,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.tasks import Backoff, KeptAlive
 
+# Before standing again: a topic that moves is back within a second, and a broker that is away is not asked more than every 5 s.
 FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
 

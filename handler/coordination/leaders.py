@@ -20,6 +20,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question may take.
 ELECTION_SECONDS: Final = 5.0
+# Pulsar elects within milliseconds, so most elections are seen at the first look.
 POLL_SECONDS: Final = 0.05
 
 

@@ -34,10 +34,13 @@ from handler.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+# As fine as the deadlines that are looked at.
 BEAT_SECONDS: Final = 1.0
 # A request waits for so long until the topic is known: a namespace and a topic may have to be made first.
 READY_SECONDS: Final = 10.0
+# While the topic can't be found or made, the admin API is asked no more often than that.
 RETRY_SECONDS: Final = 2.0
+# Counters here are looked at so often; Pulsar is asked only where a shard has grown.
 COMPACT_SECONDS: Final = 10.0
 # How often a sidecar that advertises no address looks who leads what: there may be one beside each application.
 BALANCE_SECONDS: Final = 15.0

@@ -25,10 +25,12 @@ from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
+# Before loading again: the reason is mostly a topic that moves. A broker that is away is not asked more than every 5 s.
 FIRST_DELAY: Final = 0.1
 MAX_DELAY: Final = 5.0
 # Some brokers say nothing to a producer they have fenced. A broker under load took 18 s for a write that was stored.
 RECEIPT_SECONDS: Final = 25.0
+# Records written again while loading, in one write: heartbeats of other shards are answered in between.
 RECORDS_AT_ONCE: Final = 10_000
 
 R = TypeVar("R")

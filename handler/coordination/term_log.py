@@ -32,8 +32,11 @@ log = logging.getLogger(__name__)
 
 # A kind of key that Kafka does not know, so that whoever reads the topic passes over it.
 MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
+# Pulsar's receiverQueueSize.
 PERMITS: Final = 1_000
+# Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
 SILENCE_SECONDS: Final = 15.0
+# A broker notices within 60 s that the sidecar which had the log is gone (keepAliveIntervalSeconds, twice).
 EXCLUSIVE_SECONDS: Final = 60.0
 METADATA_ALLOWANCE: Final = 1_024
 NOWHERE: Final = Position(-1, -1)

@@ -15,6 +15,7 @@ from handler.fleet.server import OPTIONS, SERVICE
 
 log = logging.getLogger(__name__)
 
+# A channel to another sidecar is closed when it was not used for so long.
 IDLE_SECONDS: Final = 300.0
 # Dead peers are noticed by their silence, also while a long poll waits.
 _KEEPALIVE: Final = [

@@ -29,6 +29,7 @@ MAX_WORKS: Final = 50_000
 # gRPC health: the process works; and it serves Kafka clients, which is also its overall state.
 LIVE: Final = "live"
 READY: Final = ("ready", "")
+# A request that is passed on may have limits.max_request_bytes (100 MiB by default), and its envelope.
 MAX_MESSAGE: Final = 128 * 1024 * 1024
 OPTIONS: Final = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
 _SERVER: Final = [

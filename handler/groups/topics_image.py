@@ -13,6 +13,7 @@ from handler.groups.consumer.members import InvalidRegex, RequiredTopics, Topic,
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused
 from handler.tasks import gathered, in_a_thread
 
+# Regular expressions that are kept compiled: a few of each group's members.
 COMPILED: Final = 256
 AT_ONCE: Final = 8  # so many lookups of a refresh: whoever waits for a topic is not to wait for all
 

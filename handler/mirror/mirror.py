@@ -37,8 +37,11 @@ from handler.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+# All commits of a group within a second move its subscription once: a move is an admin call.
 INTERVAL_SECONDS: Final = 1.0
+# Half of the admin client's connections, so that other calls are not held up.
 CONCURRENT_MOVES: Final = 8
+# Positions of subscriptions, so that one that need not move is not moved; about 200 bytes each.
 MAX_REMEMBERED: Final = 100_000
 
 

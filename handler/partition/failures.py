@@ -12,6 +12,7 @@ from typing import Final
 
 from handler.pulsar.entry import Position
 
+# Once may be chance: what failed may have been something else in the process.
 ATTEMPTS: Final = 2
 # More would mean that the sidecar fails everywhere; the oldest are then tried again.
 MAX_REMEMBERED: Final = 10_000

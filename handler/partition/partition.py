@@ -39,6 +39,7 @@ from handler.wire.records import BatchHeader
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+# As long as Kafka clients wait for an answer (request.timeout.ms).
 OPEN_SECONDS: Final = 30.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0

@@ -17,6 +17,7 @@ from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
+# As fine as the deadlines of appends.
 TICK_SECONDS: Final = 1.0
 
 

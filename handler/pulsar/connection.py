@@ -31,6 +31,7 @@ limited = RateLimitedLog(log)
 PROTOCOL_VERSION: Final = 19
 REQUIRED_PROTOCOL_VERSION: Final = 18
 
+# Pulsar's connectionTimeoutMs.
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0  # Pulsar's own operationTimeoutMs
 # A connection that is given up still reads once more: what has come may stand behind a timer that was late.

@@ -29,6 +29,7 @@ from handler.wire.message import Message
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+# Java clients have 5 requests in flight, librdkafka a million (max.in.flight): each in work holds objects here.
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
 # A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.

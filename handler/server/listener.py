@@ -17,7 +17,9 @@ from handler.telemetry.limits import RateLimitedLog
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+# Connections that wait to be accepted: all clients come at once when a sidecar is started again.
 BACKLOG: Final = 1_024
+# While bytes are waited for, clients that hold them are looked at so often; else only for those that are idle.
 SWEEP_SECONDS: Final = 1.0
 IDLE_SWEEP_SECONDS: Final = 30.0
 

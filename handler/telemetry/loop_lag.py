@@ -12,6 +12,7 @@ from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
+# Often enough to see a pause that delays a heartbeat, and too seldom to cost anything.
 SAMPLE_SECONDS: Final = 0.25
 # The metric is the worst of so many samples, so that a scrape each minute misses little.
 SAMPLES: Final = 240

@@ -20,13 +20,17 @@ log = logging.getLogger(__name__)
 
 # Metadata is asked for often and changes seldom. Partitions that others add show up after this long.
 FRESH_SECONDS: Final = 5.0
+# More are served as well, and looked up more often.
 MAX_TOPICS: Final = 20_000
 # For so long a topic that was deleted is not asked for again, unless a client asks what topics there are.
 GONE_SECONDS: Final = 60.0
+# Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
+# As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
 # At the end of the process, for topics that are being made.
 CLOSE_SECONDS: Final = 5.0
+# The first log of a new topic is there within a second.
 NEW_TOPIC_ATTEMPTS: Final = 20
 NEW_TOPIC_SECONDS: Final = 0.1
 

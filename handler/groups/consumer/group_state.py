@@ -42,6 +42,7 @@ _ORDER: Final[dict[type, int]] = {
     CurrentMemberAssignmentKey: 5,
 }
 _LAST: Final = 6
+# 128 bits: two sums of members' hashes are not the same by chance.
 HASH_BYTES: Final = 16
 
 

@@ -23,6 +23,7 @@ from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 
+# Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
 # The tail reader compares so many entries with their receipts; it is never further behind than this.

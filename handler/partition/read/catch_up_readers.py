@@ -9,6 +9,7 @@ from handler.partition.read.catch_up_reader import CatchUpReader, ReadBehind
 from handler.partition.read.fetch_cache import FetchedRun, PartitionCache
 from handler.wire.error_code import ErrorCode
 
+# Consumers far apart in the old data of one partition; each reader has a cursor at the broker, and may hold limits.read_ahead_bytes.
 MAX_READERS: Final = 8
 
 

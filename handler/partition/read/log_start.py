@@ -12,7 +12,9 @@ from handler.pulsar.entry import Position
 
 log = logging.getLogger(__name__)
 
+# Retention moves the start every few minutes, so an answer of a second ago is as good as a new one.
 FRESH_SECONDS: Final = 1.0
+# A partition that is read looks so often whether retention has moved its start.
 STALE_SECONDS: Final = 10.0
 
 

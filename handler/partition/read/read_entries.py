@@ -15,7 +15,9 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.tasks import Pace
 
+# A broker hands entries out within milliseconds; one under load took seconds.
 ENTRY_SECONDS: Final = 10.0
+# Entries on their way at a time: those behind the one that is looked for come in vain.
 PERMITS: Final = 32
 
 

@@ -27,6 +27,7 @@ NOT_FOUND: Final = Found(-1, -1)
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
+# A scan may need all that comes.
 SCAN_PERMITS: Final = 256
 GREATEST: Final = -3  # as ListOffsets asks for it; times are not negative
 

@@ -40,7 +40,9 @@ limited = RateLimitedLog(log)
 # A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
 # know (2.9 to 2.11) and during bundle transfers.
 ANSWER_SECONDS: Final = 10.0
+# See `_knows_old_news`. A partition in use hears of others' entries within milliseconds.
 OLD_NEWS_SECONDS: Final = 5.0
+# Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
 MAX_DELAY: Final = 1.0
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256

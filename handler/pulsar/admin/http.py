@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 # A Kafka client gives a request up after 30 s (request.timeout.ms), and asks again.
 TIMEOUT_SECONDS: Final = 30.0
+# One leads to the owner of a topic; more come while topics move.
 MAX_REDIRECTS: Final = 5
 
 
