@@ -48,7 +48,7 @@ test: $(READY)
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-fast: $(READY)
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest -q --numprocesses 2 tests
 
 coverage: $(READY)
 	@$(BIN)/coverage run -m pytest -q tests
