@@ -1,0 +1,165 @@
+"""Requests about groups that another sidecar coordinates: passed on, asked for in parts, and put together again."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from handler.apis.promise import settled
+from handler.coordination.directory import Leader
+from handler.coordination.errors import NotLeading
+from handler.fleet.peers import PeerUnavailable
+from handler.server.dispatch import Dispatcher
+from handler.wire.error_code import ErrorCode
+from handler.wire.headers import response_header
+from handler.wire.message import Message
+from handler.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from handler.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from handler.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse
+from tests.support.services import Client, Sidecar
+
+THERE = Leader("other", 2, "", "other:9000")
+M = TypeVar("M", bound=Message)
+
+
+class Pair:
+    """Two sidecars. Groups whose names begin with `there` are the second one's."""
+
+    def __init__(self) -> None:
+        self.here, self.there = Sidecar(), Sidecar()
+        self.passed_on: list[int] = []
+        self.away = False
+        for one in (self.here, self.there):
+            one.admin.make("t")
+        services = replace(self.here.services, groups=cast(Any, self), peers=cast(Any, self))
+        clock = asyncio.get_running_loop().time
+        self._dispatch = Dispatcher(lambda _: services, clock)
+        self._dispatch_there = Dispatcher(lambda _: self.there.services, clock)
+
+    # --- where groups are
+
+    @property
+    def coordinator(self) -> Any:
+        return self.here.services.groups.coordinator
+
+    @property
+    def leaders(self) -> Pair:
+        return self
+
+    def join_elections(self) -> Any:
+        return self.coordinator
+
+    def is_here(self, group_id: str) -> bool:
+        return group_id.startswith("here")
+
+    async def leader(self, group_id: str) -> Leader | None:
+        if group_id.startswith("nowhere"):
+            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return THERE
+
+    async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
+        assert (address, name) == (THERE.control, THERE.name)
+        self.passed_on.append(struct.unpack_from(">h", frame)[0])
+        if self.away:
+            raise PeerUnavailable("no answer")
+        handled = self._dispatch_there(Client(), memoryview(frame), forwarded=True)
+        answer = await settled(handled.answer)
+        assert isinstance(answer, Message)
+        return bytes(handled.encode(answer)[4:])
+
+    # --- a client
+
+    async def ask(self, request: Message, version: int, response: type[M]) -> M:
+        """Over all that a request goes through, as bytes."""
+        header = struct.pack(">hhih", request.KEY, version, 77, 4) + b"test" + b"\0" * request.is_flexible(version)
+        frame = bytearray(header)
+        request.write(version, frame)
+        handled = self._dispatch(self.here.client, memoryview(bytes(frame)))
+        async with asyncio.timeout(5):
+            answer = await settled(handled.answer)
+        assert isinstance(answer, Message | bytes)
+        whole = bytes(handled.encode(answer))
+        head = response_header(response, version, 77)
+        assert whole[4 : 4 + len(head)] == head, "the client's own correlation id"
+        return response.read(version, memoryview(whole)[4 + len(head) :])
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    one = Pair()
+    for sidecar in (one.here, one.there):
+        await sidecar.lead()
+    yield one
+    for sidecar in (one.here, one.there):
+        await sidecar.close()
+
+
+async def commit(pair: Pair, group: str, offset: int) -> ErrorCode:
+    partition = OffsetCommitRequestPartition(committed_offset=offset)
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])])
+    answer = await pair.ask(request, 9, OffsetCommitResponse)
+    return answer.topics[0].partitions[0].error_code
+
+
+async def test_a_request_about_one_group_is_passed_on_as_it_came(pair: Pair) -> None:
+    assert await commit(pair, "there", 7) is ErrorCode.NONE
+    assert await commit(pair, "here", 5) is ErrorCode.NONE
+    assert pair.passed_on == [8]
+    assert pair.there.shard.offsets["there"]["t", 0].offset == 7
+    assert pair.here.shard.offsets["here"]["t", 0].offset == 5
+
+
+async def test_where_nobody_coordinates_or_can_be_reached_clients_look_for_the_coordinator_again(pair: Pair) -> None:
+    assert await commit(pair, "nowhere", 7) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    pair.away = True
+    assert await commit(pair, "there", 7) is ErrorCode.NOT_COORDINATOR
+    heartbeat = await pair.ask(HeartbeatRequest(group_id="there"), 4, HeartbeatResponse)
+    assert heartbeat.error_code is ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("version", [8, 9])
+async def test_many_groups_are_asked_for_where_they_are_and_answered_in_their_order(pair: Pair, version: int) -> None:
+    for group, offset in (("here", 1), ("there", 2), ("there too", 3)):
+        await commit(pair, group, offset)
+    pair.passed_on.clear()
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    names = ["there too", "here", "nowhere", "there"]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=topics) for name in names])
+    answer = await pair.ask(request, version, OffsetFetchResponse)
+    assert [group.group_id for group in answer.groups] == names
+    assert [group.topics[0].partitions[0].committed_offset if group.topics else None for group in answer.groups] == [3, 1, None, 2]
+    assert answer.groups[2].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert pair.passed_on == [9], "one question for both that are there"
+    pair.away = True
+    answer = await pair.ask(request, version, OffsetFetchResponse)
+    assert [group.error_code for group in answer.groups] == [
+        ErrorCode.NOT_COORDINATOR, ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [0, 4, 6])
+async def test_groups_are_described_wherever_they_are(pair: Pair, version: int) -> None:
+    await commit(pair, "there", 2)
+    answer = await pair.ask(DescribeGroupsRequest(groups=["here", "there"]), version, DescribeGroupsResponse)
+    assert [(one.group_id, one.group_state) for one in answer.groups] == [("here", "Dead"), ("there", "Empty")]
+
+
+async def test_groups_are_deleted_wherever_they_are(pair: Pair) -> None:
+    for group in ("here", "there"):
+        await commit(pair, group, 1)
+    answer = await pair.ask(DeleteGroupsRequest(groups_names=["there", "here", "there is none"]), 2, DeleteGroupsResponse)
+    assert [one.error_code for one in answer.results] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
+    assert not pair.there.shard.groups
+    assert not pair.here.shard.groups
