@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
+from google.protobuf.message import DecodeError
+
 from handler.config import Config
 from handler.coordination.shards import shard_of
-from handler.errors import EntryUnreadable, ProtocolError, SidecarError
+from handler.coordination.term_log import MARKER_KEY
+from handler.errors import EntryUnreadable, SidecarError
 from handler.groups.records import Key, Record, Value
 from handler.groups.records.codec import GroupRecords
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
@@ -21,7 +24,7 @@ from handler.partition.read.read_entries import HasReader, raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -29,7 +32,7 @@ from handler.topics.names import InvalidTopicName, TopicNames
 from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, BatchHeader
 
 NAME: Final = "inspect"
-CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+CODECS: Final = dict(enumerate(("none", "gzip", "snappy", "lz4", "zstd")))
 # Entries on their way at a time.
 PERMITS: Final = 256
 # Of producers and of entries that the fold refuses: more are not read on a screen.
@@ -83,9 +86,14 @@ async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
         position = await log.find_index(wanted.offset or 0)
     if position is None:
         raise CanNotInspect(f"offset {wanted.offset} is beyond the end of the log")
+    stats = await log.stats()
+    if stats.last is None or not position <= stats.last:
+        raise CanNotInspect(f"there is no entry {position}: the last one is {stats.last}")
     async with aclosing(raw_entries_from(log, position, 1)) as entries:
         entry = await anext(entries)
-    metadata = MessageMetadata.FromString(entry.metadata)
+    if entry.position != position:
+        raise CanNotInspect(f"there is no entry {position} that readers are given: the next one is {entry.position}")
+    metadata = _metadata(entry)
     yield f"position          {entry.position}"
     yield f"index             {entry.last_index}"
     yield f"broker timestamp  {_time(entry.broker_timestamp)}"
@@ -106,11 +114,19 @@ async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
         base += header.offsets
 
 
+def _metadata(entry: RawEntry) -> MessageMetadata:
+    try:
+        return MessageMetadata.FromString(entry.metadata)
+    except DecodeError as error:
+        raise CanNotInspect(f"entry {entry.position} is not a message of Pulsar's: {error}") from error
+
+
 def _batch(header: BatchHeader, base: int) -> str:
     kinds = [kind for flag, kind in ((TRANSACTIONAL, "transactional"), (CONTROL, "control")) if header.attributes & flag]
     parts = [
         f"offsets {base} to {base + header.offsets - 1}", f"{header.record_count} records", f"{header.size} bytes",
-        CODECS[header.attributes & CODEC_MASK], f"{_time(header.base_timestamp)} to {_time(header.max_timestamp)}", *kinds,
+        CODECS.get(header.attributes & CODEC_MASK, "an unknown codec"),
+        f"{_time(header.base_timestamp)} to {_time(header.max_timestamp)}", *kinds,
     ]  # fmt: skip
     if header.producer_id != NO_PRODUCER_ID:
         parts.append(
@@ -206,29 +222,51 @@ async def _group(client: PulsarClient, admin: PulsarAdmin, config: Config, group
     yield f"shard             {log.topic}"
     last = None if last is None else await log.last_readable(last, BEFORE_ALL)
     records: dict[Key, Value] = {}
-    async for entry in _until(_Compacted(client, log.topic), None, last):
-        messages, _ = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
-        for record in group_records(messages, group):
-            records.pop(record.key, None)
-            if record.value is not None:
-                records[record.key] = record.value
+    reading = GroupReading(group)
+    silent = False
+    try:
+        async for entry in _until(_Compacted(client, log.topic), None, last):
+            for record in reading.records(entry):
+                records.pop(record.key, None)
+                if record.value is not None:
+                    records[record.key] = record.value
+    except Unavailable:
+        silent = True
+    if silent:  # compaction leaves out a deletion, also where it is the last entry
+        yield f"incomplete?       nothing came behind the entries that were read; the last one is {last}"
+    if reading.passed_over:
+        yield f"passed over       {reading.passed_over} messages that can't be read"
     yield f"records           {len(records)}"
     for key, value in records.items():
         yield f"{key}\n    {value}"
 
 
-def group_records(messages: list[Message], group: str) -> Iterator[Record]:
-    """The records of a group among the messages of an entry."""
-    codec = GroupRecords()
-    adoption = codec.adoption()
-    for message in messages:
+class GroupReading:
+    """The records of one group in the entries of its shard, in the order of the log."""
+
+    def __init__(self, group: str) -> None:
+        self.passed_over = 0  # anybody may write into the topic
+        self._group = group
+        codec = GroupRecords()
+        self._read = codec.read
+        self._adoption = codec.adoption()  # a transaction of Kafka-on-Pulsar's may end entries later
+
+    def records(self, entry: RawEntry) -> list[Record]:
+        try:
+            messages, _ = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+        except Exception:
+            self.passed_over += 1
+            return []
+        return [record for message in messages for record in self.of_message(message)]
+
+    def of_message(self, message: Message) -> list[Record]:
         if message.key is None:
-            continue
-        adopted = adoption.records(message.value) if message.value else None
-        for key, value in adopted if adopted is not None else [(message.key, message.value or None)]:
-            try:
-                record = codec.read(key, value)
-            except ProtocolError:
-                continue  # of another kind, or of nobody's
-            if record is not None and record.key.group == group:
-                yield record
+            return []
+        try:
+            adopted = self._adoption.records(message.value) if message.value else None
+            pairs = adopted if adopted is not None else [(message.key, message.value or None)]
+            records = [self._read(key, value) for key, value in pairs]
+        except Exception:
+            self.passed_over += message.key != MARKER_KEY
+            return []
+        return [record for record in records if record is not None and record.key.group == self._group]

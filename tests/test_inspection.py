@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
-from handler.inspection import CanNotInspect, Wanted, entry_lines, fold_lines, group_records
+from handler.inspection import CanNotInspect, GroupReading, Wanted, entry_lines, fold_lines
 from handler.pulsar.entry import Position
 from handler.pulsar.messages import Message
 from tests.support.batches import batch
@@ -69,4 +69,17 @@ def test_the_records_of_one_group_are_picked_out() -> None:
     value = OffsetCommitValue(5, -1, "", 1, -1, None)
     messages = [Message(0, 1, write_key(key), write_value(value), []) for key in (other, ours)]
     messages += [Message(2, 1, write_key(ours), None, []), Message(3, 1, b"\0\x63", b"", []), Message(4, 1, None, b"", [])]
-    assert list(group_records(messages, "g")) == [Record(ours, value), Record(ours, None)]
+    reading = GroupReading("g")
+    assert [record for message in messages for record in reading.of_message(message)] == [Record(ours, value), Record(ours, None)]
+    assert not reading.of_message(Message(5, 1, write_key(ours)[:5], b"", []))
+    assert reading.passed_over == 1
+
+
+async def test_an_entry_that_is_not_there_is_not_another_one() -> None:
+    log = MemoryLog()
+    log.write(batch(b"a"))
+    log.roll()
+    log.write(batch(b"b"))
+    for position in (Position(1, 7), Position(9, 0)):
+        with pytest.raises(CanNotInspect, match="there is no entry"):
+            await entry(log, position=position)

@@ -77,7 +77,7 @@ class _Fetch:
     def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
         catalog = self._services.catalog
         name: TopicName | None
-        if not wanted.topic:
+        if wanted.topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if isinstance(wanted.topic, str):
             try:
@@ -199,7 +199,7 @@ class _Fetch:
     # --- the answer
 
     def _answer(self, runs: list[FetchedRun | None]) -> FetchResponse:
-        topics: dict[str | uuid.UUID, list[PartitionData]] = {}
+        topics: dict[str | uuid.UUID | None, list[PartitionData]] = {}
         served = []
         for wanted, partition, run in zip(self._context.partitions, self._partitions, runs, strict=True):
             answer = self._partition_answer(wanted, partition, run)
@@ -242,14 +242,14 @@ class _Fetch:
         )
 
 
-def _topic_answer(topic: str | uuid.UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:
+def _topic_answer(topic: str | uuid.UUID | None, partitions: list[PartitionData]) -> FetchableTopicResponse:
     if isinstance(topic, str):
         return FetchableTopicResponse(topic=topic, partitions=partitions)
     return FetchableTopicResponse(topic_id=topic, partitions=partitions)
 
 
 def handle(services: Services, call: Call, request: FetchRequest) -> Result:
-    context = services.sessions.context(request, services.clock())
+    context = services.sessions.context(request, call.version, services.clock())
     if context.error is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error, session_id=context.session_id)
     return _Fetch(services, request, context).begin()

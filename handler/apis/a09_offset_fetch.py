@@ -99,7 +99,7 @@ def _topic(services: Services, topic: OffsetFetchRequestTopics, offsets: Offsets
 
 def _partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
     if value is None:
-        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, error_code=error)
+        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=error)
     return OffsetFetchResponsePartitions(
         partition_index=index, committed_offset=value.offset, committed_leader_epoch=value.leader_epoch, metadata=value.metadata
     )

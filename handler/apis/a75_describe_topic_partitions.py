@@ -58,7 +58,7 @@ async def _handle(services: Services, call: Call, request: DescribeTopicPartitio
     for name, topic in await _wanted(services, call, request):
         if name < after.topic_name:
             continue
-        begin = after.partition_index if name == after.topic_name else 0
+        begin = max(after.partition_index, 0) if name == after.topic_name else 0
         if left == 0 or topic is LATE:
             next_cursor = Cursor(topic_name=name, partition_index=begin)
             break

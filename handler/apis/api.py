@@ -27,7 +27,6 @@ from handler.topics.names import TopicName
 from handler.wire.message import Message
 
 Req = TypeVar("Req", bound=Message)
-Res = TypeVar("Res", bound=Message)
 
 # Or the bytes of a response, header and body, that another sidecar has given.
 Response = Message | bytes | None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchRequest, ForgottenTopic
+from handler.wire.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
 
 # max.incremental.fetch.session.cache.slots.
 MAX_SESSIONS: Final = 1_000
@@ -29,14 +29,17 @@ FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 MAX_EPOCH: Final = 2**31 - 1
 
-Key = tuple[str | uuid.UUID, int]
+TOPIC_IDS_SINCE: Final = 13
+# None for an id of zeros.
+Topic = str | uuid.UUID | None
+Key = tuple[Topic, int]
 
 
 @dataclass(slots=True)
 class CachedPartition:
     """One partition that is read, and what its consumer was last told."""
 
-    topic: str | uuid.UUID
+    topic: Topic
     index: int
     offset: int
     max_bytes: int
@@ -72,10 +75,14 @@ class FetchContext(NamedTuple):
         return 0 if self.session is None else self.session.session_id
 
 
-def _wanted(request: FetchRequest) -> list[CachedPartition]:
+def _topic(named: FetchTopic | ForgottenTopic, version: int) -> Topic:
+    return named.topic if version < TOPIC_IDS_SINCE else named.topic_id
+
+
+def _wanted(request: FetchRequest, version: int) -> list[CachedPartition]:
     return [
         CachedPartition(
-            topic.topic_id or topic.topic, partition.partition, partition.fetch_offset,
+            _topic(topic, version), partition.partition, partition.fetch_offset,
             partition.partition_max_bytes, partition.current_leader_epoch,
         )
         for topic in request.topics
@@ -103,9 +110,9 @@ class FetchSessionCache:
     def partitions(self) -> int:
         return self._partitions
 
-    def context(self, request: FetchRequest, now: float) -> FetchContext:
+    def context(self, request: FetchRequest, version: int, now: float) -> FetchContext:
         session_id, epoch = request.session_id, request.session_epoch
-        wanted = _wanted(request)
+        wanted = _wanted(request, version)
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             if session_id:
                 self._remove(session_id)
@@ -123,7 +130,7 @@ class FetchSessionCache:
             self._remove(session_id)  # its consumer sends a whole request, and may get another
             return FetchContext([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         self._partitions -= len(found.partitions)
-        _update(found, wanted, request.forgotten_topics_data)
+        _update(found, wanted, request.forgotten_topics_data, version)
         self._partitions += len(found.partitions)
         return FetchContext(list(found.partitions.values()), found, incremental=True)
 
@@ -170,7 +177,7 @@ class FetchSessionCache:
         return smallest if smallest is not None and len(smallest.partitions) < size else None
 
 
-def _update(session: FetchSession, wanted: list[CachedPartition], forgotten: Sequence[ForgottenTopic]) -> None:
+def _update(session: FetchSession, wanted: list[CachedPartition], forgotten: Sequence[ForgottenTopic], version: int) -> None:
     for partition in wanted:
         known = session.partitions.get((partition.topic, partition.index))
         if known is not None:
@@ -179,7 +186,7 @@ def _update(session: FetchSession, wanted: list[CachedPartition], forgotten: Seq
             session.partitions[partition.topic, partition.index] = partition
     for topic in forgotten:
         for index in topic.partitions:
-            session.partitions.pop((topic.topic_id or topic.topic, index), None)
+            session.partitions.pop((_topic(topic, version), index), None)
 
 
 def rotate(session: FetchSession, served: list[CachedPartition]) -> None:

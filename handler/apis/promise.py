@@ -27,7 +27,7 @@ class Promise(Generic[T]):
             self._value = value
 
     def then(self, callback: Callable[[T], None]) -> None:
-        """Call `told` with the value: now, if it has come."""
+        """Call `callback` with the value: now, if it has come."""
         if self.resolved:
             callback(self._value)
         else:

@@ -54,6 +54,7 @@ OpenLog = Callable[[], TermLog[R]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic(Generic[R]):
+    kind: str  # of what is coordinated, for the labels of errors
     namespace: str
     name: str
     partitions: int  # if it has to be made; what is there keeps its count
@@ -106,9 +107,9 @@ class CoordinatorRuntime(Generic[C]):
         self._balance: Balance | None = None
         self._balance_at = 0.0
         self._beating = [
-            every(BEAT_SECONDS, "coordinator_seconds", coordinator.beat),
-            every(COMPACT_SECONDS, "coordinator_compaction", self._compact),
-            every(BEAT_SECONDS, "coordinator_directory", self._refresh_directory),
+            every(BEAT_SECONDS, f"{topic.kind}_seconds", coordinator.beat),
+            every(COMPACT_SECONDS, f"{topic.kind}_compaction", self._compact),
+            every(BEAT_SECONDS, f"{topic.kind}_directory", self._refresh_directory),
             *coordinator.tasks(),
         ]
         self._compacted: dict[str, int] = {}  # by shard: how many records it had then

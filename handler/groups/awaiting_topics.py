@@ -35,7 +35,7 @@ class RequestsAwaitingTopics:
         return not self._waiting
 
     async def known(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
-        """Until all is known; without a pause if it is. `needs` may raise NotLeading, and so does this where it takes too long."""
+        """Until all is known; without a pause if it is. `required` may raise NotLeading, and so does this where it takes too long."""
         waiting = self._in_turn.waiting(member)
         if not waiting and self._image.knows(required()):
             return

@@ -138,6 +138,9 @@ class Coordinator:
         shard = self.leading(group_id)
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
             return JoinGroupResponse(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        names = (request.client_id, request.instance_id or "", request.member_id, request.new_member_id)
+        if any(len(name.encode()) > KEY_BYTES for name in names):  # no record could hold it, and the group could not be stored
+            return JoinGroupResponse(ErrorCode.INVALID_REQUEST, request.member_id)
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return await self.consumers.join(request, group_id)
@@ -191,12 +194,19 @@ class Coordinator:
                 value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
                 records.append(Record(OffsetCommitKey(request.group_id, topic, index), value))
         if records:
-            try:
-                await within(self._config.offset_commit_timeout_ms / 1000, shard.term.written(records))
-            except TimeoutError:
-                # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
-                raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
+            error = await self._written_in_time(shard, records)
+            errors = {partition: error if known is ErrorCode.NONE else known for partition, known in errors.items()}
         return errors
+
+    async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
+        try:
+            await within(self._config.offset_commit_timeout_ms / 1000, shard.term.written(records))
+        except TimeoutError:
+            # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        except NotLeading as refused:
+            return refused.error
+        return ErrorCode.NONE
 
     def _check_commit(self, shard: Shard, request: Commit) -> ErrorCode:
         group = shard.group(request.group_id)

@@ -32,7 +32,7 @@ def group_runtime(
     now: Callable[[], Now], awake_clock: Callable[[], float] | None = None,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
-        namespace=config.namespace, name="__consumer_offsets", partitions=config.offsets_partitions,
+        kind="group", namespace=config.namespace, name="__consumer_offsets", partitions=config.offsets_partitions,
         subscription=SUBSCRIPTION, producer="kafka-groups", codec=GroupRecords(),
     )  # fmt: skip
     coordinator = Coordinator(

@@ -80,7 +80,7 @@ class TopicsImage(Topics):
             raise failure
 
     def _forget_all_but(self, required: RequiredTopics) -> list[str]:
-        """The names that are kept. Nothing may be waited for since `needs` was asked: somebody may need more by then."""
+        """The names that are kept. Nothing may be waited for since `required` was called: somebody may need more by then."""
         self._matching = {regex: names for regex, names in self._matching.items() if regex in required.regexes}
         kept = required.names.union(*self._matching.values())
         self._topics = {name: topic for name, topic in self._topics.items() if name in kept}

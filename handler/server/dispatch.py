@@ -60,7 +60,7 @@ class Handled:
             return _SIZE.pack(len(answer)) + answer
         route = self._route
         out = bytearray(4)
-        out += response_header(type(answer), route.version, self._correlation_id)
+        out += response_header(route.api.response, route.version, self._correlation_id)
         answer.write(route.version, out)
         _SIZE.pack_into(out, 0, len(out) - 4)
         return out

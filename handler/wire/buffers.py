@@ -9,7 +9,7 @@ No length is believed: memory is taken only for bytes that the buffer has. Anyth
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -24,6 +24,8 @@ R = TypeVar("R", bound="Reader")
 MAX_ELEMENTS: Final = 50_000
 # As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
 MAX_STRING: Final = 32_767
+# In one struct. Kafka's messages have at most ten.
+MAX_TAGS: Final = 1_000
 
 _INT8: Final = Struct(">b")
 _INT16: Final = Struct(">h")
@@ -35,12 +37,13 @@ _ZEROS: Final = bytes(16)
 class Reader:
     """From `at` on; moves forward as it reads. A buffer that ends too early is a struct.error or an IndexError: see `Message.read`."""
 
-    __slots__ = ("at", "data", "end")
+    __slots__ = ("at", "data", "end", "max_elements")
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, max_elements: int = MAX_ELEMENTS) -> None:
         self.data = data
         self.at = 0
         self.end = len(data)
+        self.max_elements = max_elements
 
     # --- of fixed size
 
@@ -129,9 +132,12 @@ class Reader:
         """A struct that may be null has a byte before it (KIP-893)."""
         return element(self, version) if self.int8() == 1 else None
 
-    def tagged_fields(self) -> Sequence[tuple[int, FlexibleReader]]:
-        """The end of a struct: tags, each with what it holds. There are none before KIP-482."""
+    def tagged_fields(self) -> Iterable[tuple[int, FlexibleReader]]:
+        """The end of a struct: tags, each with a reader of its content. There are none before KIP-482."""
         return ()
+
+    def skip_tagged_fields(self) -> None:
+        """The same for a struct that knows no tags."""
 
     # --- how lengths are written
 
@@ -142,8 +148,8 @@ class Reader:
         count = self._size()
         if count > self.end - self.at:
             raise ProtocolError(f"an array of {count} elements in {self.end - self.at} bytes")
-        if count > MAX_ELEMENTS:
-            raise ProtocolError(f"an array of {count} elements: no more than {MAX_ELEMENTS} are taken in one request")
+        if count > self.max_elements:
+            raise ProtocolError(f"an array of {count} elements: no more than {self.max_elements} are taken")
         return count
 
     def _text(self, size: int) -> str | None:
@@ -173,18 +179,28 @@ class FlexibleReader(Reader):
     def nullable_string(self) -> str | None:
         return self._text(self._size())
 
-    def tagged_fields(self) -> Sequence[tuple[int, FlexibleReader]]:
+    def tagged_fields(self) -> Iterable[tuple[int, FlexibleReader]]:
         """A message leaves those alone that it does not know (KIP-482)."""
+        count = self._tags()
+        return self._each_tagged_field(count) if count else ()
+
+    def skip_tagged_fields(self) -> None:
+        for _ in range(self._tags()):
+            self._size()
+            self._advance(self._size() + 1)
+
+    def _tags(self) -> int:
         count = self._size() + 1
-        if not count:
-            return ()
-        fields = []
+        if count > MAX_TAGS:
+            raise ProtocolError(f"{count} tagged fields: no more than {MAX_TAGS} are taken in one struct")
+        return count
+
+    def _each_tagged_field(self, count: int) -> Iterator[tuple[int, FlexibleReader]]:
         for _ in range(count):
             tag, size = self._size() + 1, self._size() + 1
             at = self.at
             self._advance(size)
-            fields.append((tag, FlexibleReader(self.data[at : at + size])))
-        return fields
+            yield tag, FlexibleReader(self.data[at : at + size], self.max_elements)
 
     def _size(self) -> int:
         """A varint: the size and one, so that 0 is null."""

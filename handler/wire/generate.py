@@ -355,7 +355,7 @@ def _decode(struct: StructType, plain: list[Field], tagged: list[Field], layouts
             lines.append(f"            if tag == {field.tag}{' and ' + condition if condition else ''}:")
             lines.append(f"                one.{field.name} = {field.reading('field')}")
     elif flexible:
-        lines.append("        reader.tagged_fields()")
+        lines.append("        reader.skip_tagged_fields()")
     return [*lines, "        return one"]
 
 

@@ -6,7 +6,7 @@ import struct
 from typing import Any, ClassVar, Self
 
 from handler.errors import ProtocolError
-from handler.wire.buffers import FlexibleReader, FlexibleWriter, Reader, Writer
+from handler.wire.buffers import MAX_ELEMENTS, FlexibleReader, FlexibleWriter, Reader, Writer
 
 
 class Struct:
@@ -45,10 +45,11 @@ class Message(Struct):
         return version >= cls.FLEXIBLE_SINCE
 
     @classmethod
-    def read(cls, version: int, body: memoryview) -> Self:
+    def read(cls, version: int, body: memoryview, max_elements: int = MAX_ELEMENTS) -> Self:
         """The message at the beginning of `body`; ProtocolError for anything that is not one."""
+        reader = FlexibleReader if version >= cls.FLEXIBLE_SINCE else Reader
         try:
-            return cls.decode(FlexibleReader(body) if version >= cls.FLEXIBLE_SINCE else Reader(body), version)
+            return cls.decode(reader(body, max_elements), version)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise ProtocolError(f"a {cls.__name__} of version {version} can't be read: {error}") from error
 

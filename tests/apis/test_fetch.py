@@ -139,3 +139,11 @@ async def test_topics_and_partitions_that_are_not_there(setup: Setup) -> None:
     answers = await fetch(setup, {2: 0, -1: 0})
     assert {answer.error_code for answer in answers.values()} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert not setup.logs, "nothing was opened for them"
+
+
+@pytest.mark.parametrize(("version", "error"), [(12, ErrorCode.INVALID_TOPIC_EXCEPTION), (13, ErrorCode.UNKNOWN_TOPIC_ID)])
+async def test_a_topic_without_a_name_and_one_without_an_id(setup: Setup, version: int, error: ErrorCode) -> None:
+    request = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition()])])
+    answer = handle(setup.services, Call(version, "test", cast(Any, setup), memoryview(b""), 0), request)
+    assert isinstance(answer, FetchResponse)
+    assert [part.error_code for part in answer.responses[0].partitions] == [error]

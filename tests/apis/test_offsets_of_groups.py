@@ -12,7 +12,12 @@ from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from handler.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from handler.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from tests.support.services import NAMESPACE, Sidecar, errors
 
 NAME = TopicName("public", "default", "t")
@@ -145,3 +150,11 @@ async def test_a_deleted_topic_takes_its_commits_with_it_and_not_those_of_its_su
     sidecar.services.groups.coordinator.forget_topics({"t": old})
     await asyncio.sleep(0.01)
     assert (await fetched(sidecar))[1] == {"t": 8 if again else -1}
+
+
+@pytest.mark.parametrize("version", [1, 5, 7])
+async def test_where_nothing_is_committed_the_metadata_is_empty_and_not_null(sidecar: Sidecar, version: int) -> None:
+    sidecar.admin.make("t")
+    request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
+    (found,) = (await sidecar.ask(request, version)).topics[0].partitions
+    assert (found.committed_offset, found.metadata) == (-1, "")

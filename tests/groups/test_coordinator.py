@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 import uvloop
@@ -313,3 +313,18 @@ async def test_a_group_that_no_entry_can_hold_is_refused_and_the_others_live_on(
     assert (await sidecar.synced(answer, part=b"x" * 500)).error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert sidecar.kept("other") == 1
     assert sidecar.offsets.terms == 1
+
+
+@pytest.mark.parametrize("field", ["client_id", "instance_id", "new_member_id"])
+async def test_a_name_that_no_record_can_hold_is_refused_and_disturbs_nobody(sidecar: Sidecar, field: str) -> None:
+    request = JoinGroupRequest("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+    answer = await sidecar.coordinator.join(request._replace(**cast(Any, {field: "\ufffd" * 11_000})), "g")
+    assert answer.error is ErrorCode.INVALID_REQUEST
+    assert sidecar.offsets.terms == 1
+
+
+async def test_a_late_commit_does_not_hide_what_is_wrong_with_a_partition(sidecar: Sidecar) -> None:
+    sidecar.offsets.hold_receipts = True
+    offsets = {T0: CommittedOffset(1, -1, ""), ("t", 1): CommittedOffset(1, -1, "x" * 5_000)}
+    errors = await sidecar.coordinator.commit(Commit("g", "", None, -1, -1, offsets))
+    assert errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE, ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE}

@@ -19,11 +19,15 @@ from kio.static.primitive import i32Timedelta
 
 from handler.apis import APIS
 from handler.errors import ProtocolError
+from handler.wire.buffers import MAX_ELEMENTS, MAX_TAGS
 from handler.wire.error_code import ErrorCode
 from handler.wire.generate import KEYS, made, our_name, split_type
 from handler.wire.message import Message
+from handler.wire.messages.api_versions import ApiVersionsRequest
 from handler.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from handler.wire.messages.list_groups import ListedGroup, ListGroupsResponse
 from handler.wire.messages.metadata import MetadataRequest
+from handler.wire.varint import unsigned_varint
 
 
 def _messages() -> list[tuple[type[Message], int, type[Any]]]:
@@ -194,6 +198,30 @@ def test_tagged_fields_within_a_known_one_are_ignored_too() -> None:
     assert request.cluster_id == "real"
     assert request.replica_state is not None
     assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (7, 9)
+
+
+def _tags(count: int) -> bytes:
+    out = bytearray()
+    unsigned_varint(out, count)
+    return bytes(out) + b"\x7f\x00" * count
+
+
+@pytest.mark.parametrize("ours", [ApiVersionsRequest, FetchRequest], ids=["knows no tags", "knows tags"])
+def test_tagged_fields_take_no_memory(ours: type[Message]) -> None:
+    """Two bytes each, and an object for each would be a hundred times as much."""
+    body = b"\x02a\x02b" if ours is ApiVersionsRequest else bytes(12) + b"\0" + bytes(8) + b"\x01\x01\x01"
+    version = 3 if ours is ApiVersionsRequest else 17
+    assert ours.read(version, memoryview(body + _tags(MAX_TAGS)))
+    with pytest.raises(ProtocolError, match="no more than"):
+        ours.read(version, memoryview(body + _tags(MAX_TAGS + 1)))
+
+
+def test_of_a_fellow_sidecar_more_elements_are_taken_than_of_a_client() -> None:
+    out = bytearray()
+    ListGroupsResponse(groups=[ListedGroup(group_id="g")] * (MAX_ELEMENTS + 1)).write(5, out)
+    with pytest.raises(ProtocolError, match="no more than"):
+        ListGroupsResponse.read(5, memoryview(out))
+    assert len(ListGroupsResponse.read(5, memoryview(out), max_elements=len(out)).groups) == MAX_ELEMENTS + 1
 
 
 def test_an_error_code_that_is_not_known_is_an_unknown_error() -> None:

@@ -13,6 +13,7 @@ from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.routing.to_coordinator import forward
 from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
+from handler.errors import ProtocolError
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import response_header
 from handler.wire.message import Message
@@ -92,4 +93,8 @@ async def ask_peer(services: Services, call: Call, leader: Leader, request: Mess
     request.write(call.version, frame)
     raw = await forward(services, call, leader, bytes(frame))
     skip = len(response_header(response, call.version, 0))
-    return response.read(call.version, memoryview(raw)[skip:])
+    try:  # of a fellow sidecar as many elements are taken as it sends
+        return response.read(call.version, memoryview(raw)[skip:], max_elements=len(raw))
+    except ProtocolError as error:
+        log.warning("the answer of sidecar %s can't be read: %s", leader.name, error)
+        raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error

@@ -18,10 +18,12 @@ from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
 from handler.fleet.peers import PeerUnavailable
 from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
+limited = RateLimitedLog(log)
 
 
 class AboutGroup(Protocol):
@@ -37,16 +39,12 @@ UnknownTopics = Callable[[Services, G], Sequence[TopicName | uuid.UUID]]
 def to_coordinator(handle: Handler[G], refuse: Refuse[G]) -> Handler[G]:
     """A handler of requests about one group, wherever that group is coordinated. It may raise NotLeading."""
 
-    @wraps(handle)
     async def routed(services: Services, call: Call, request: G) -> Response:
-        try:
-            if _is_here(services, call, request.group_id):
-                return await handle(services, call, request)
-            return await _elsewhere(services, call, request, handle)
-        except NotLeading as refused:
-            return refuse(call, request, refused.error)
+        if _is_here(services, call, request.group_id):
+            return await handle(services, call, request)
+        return await _elsewhere(services, call, request, handle)
 
-    return routed
+    return _answered(handle, routed, refuse)
 
 
 def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
@@ -56,24 +54,42 @@ def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
 def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: UnknownTopics[G] = _no_topics) -> Handler[G]:
     """The same for requests of which one client's do not overtake each other, whichever way they take.
 
-    `unknown`: what has to be looked up of topics before the coordinator handles the request.
+    `unknown`: what has to be looked up of topics before the coordinator handles the request. A turn ends when the topics
+    are looked up: what `handle` does before its first pause keeps the order too, and nothing that it does after that.
     """
 
-    @wraps(handle)
+    async def learn_first(services: Services, call: Call, request: G) -> Response:
+        await learn(services, unknown(services, request))
+        return await handle(services, call, request)
+
     async def routed(services: Services, call: Call, request: G) -> Response:
         subject = call.client, request.group_id
+        if not _is_here(services, call, request.group_id):
+            async with services.in_turn.turn(subject):
+                return await _elsewhere(services, call, request, learn_first)
+        if services.in_turn.waiting(subject) or unknown(services, request):
+            async with services.in_turn.turn(subject):
+                await learn(services, unknown(services, request))
+        return await handle(services, call, request)
+
+    return _answered(handle, routed, refuse)
+
+
+def _answered(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Handler[G]:
+    """A refusal is an answer, and so is an error of ours: the client's other requests have nothing to do with it."""
+
+    @wraps(handle)
+    async def answered(services: Services, call: Call, request: G) -> Response:
         try:
-            if not _is_here(services, call, request.group_id):
-                async with services.in_turn.turn(subject):
-                    return await _elsewhere(services, call, request, handle)
-            if services.in_turn.waiting(subject) or unknown(services, request):
-                async with services.in_turn.turn(subject):
-                    await learn(services, unknown(services, request))
-            return await handle(services, call, request)
+            return await routed(services, call, request)
         except NotLeading as refused:
             return refuse(call, request, refused.error)
+        except Exception:
+            metrics.INTERNAL_ERRORS.labels("groups").inc()
+            limited.exception("a request about group %s failed", request.group_id)
+            return refuse(call, request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    return routed
+    return answered
 
 
 def _is_here(services: Services, call: Call, group_id: str) -> bool:
@@ -81,6 +97,7 @@ def _is_here(services: Services, call: Call, group_id: str) -> bool:
 
 
 async def _elsewhere(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
+    """`handle` is for the case that this sidecar has been elected meanwhile."""
     leader = await services.groups.leaders.leader(request.group_id)
     if leader is None:
         return await handle(services, call, request)

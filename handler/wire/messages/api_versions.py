@@ -38,7 +38,7 @@ class ApiVersionsRequest(Message):
         else:
             one.client_software_name = ""
             one.client_software_version = ""
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -67,7 +67,7 @@ class FinalizedFeatureKey(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.max_version_level, one.min_version_level = reader.unpack(_HH)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -95,7 +95,7 @@ class SupportedFeatureKey(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.min_version, one.max_version = reader.unpack(_HH)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -122,7 +122,7 @@ class ApiVersion(Struct):
     def decode(cls, reader: Reader, version: int) -> ApiVersion:
         one = cls.__new__(cls)
         one.api_key, one.min_version, one.max_version = reader.unpack(_HHH)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

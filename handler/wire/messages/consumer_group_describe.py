@@ -34,7 +34,7 @@ class ConsumerGroupDescribeRequest(Message):
         one = cls.__new__(cls)
         one.group_ids = reader.string_array()
         one.include_authorized_operations = reader.bool_()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -63,7 +63,7 @@ class TopicPartitions(Struct):
         one.topic_id = reader.uuid()
         one.topic_name = reader.string()
         one.partitions = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -87,7 +87,7 @@ class Assignment(Struct):
     def decode(cls, reader: Reader, version: int) -> Assignment:
         one = cls.__new__(cls)
         one.topic_partitions = reader.array(TopicPartitions.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -154,7 +154,7 @@ class Member(Struct):
             one.member_type = reader.int8()
         else:
             one.member_type = -1
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -220,7 +220,7 @@ class DescribedGroup(Struct):
         one.assignor_name = reader.string()
         one.members = reader.array(Member.decode, version)
         one.authorized_operations = reader.int32()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -255,7 +255,7 @@ class ConsumerGroupDescribeResponse(Message):
         one = cls.__new__(cls)
         one.throttle_time_ms = reader.int32()
         one.groups = reader.array(DescribedGroup.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -32,7 +32,7 @@ class TopicPartitions(Struct):
         one = cls.__new__(cls)
         one.topic_id = reader.uuid()
         one.partitions = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -99,7 +99,7 @@ class ConsumerGroupHeartbeatRequest(Message):
             one.subscribed_topic_regex = None
         one.server_assignor = reader.nullable_string()
         one.topic_partitions = reader.nullable_array(TopicPartitions.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -131,7 +131,7 @@ class Assignment(Struct):
     def decode(cls, reader: Reader, version: int) -> Assignment:
         one = cls.__new__(cls)
         one.topic_partitions = reader.array(TopicPartitions.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -181,7 +181,7 @@ class ConsumerGroupHeartbeatResponse(Message):
         one.member_id = reader.nullable_string()
         one.member_epoch, one.heartbeat_interval_ms = reader.unpack(_II)
         one.assignment = reader.nullable_struct(Assignment.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

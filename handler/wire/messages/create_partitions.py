@@ -27,7 +27,7 @@ class CreatePartitionsAssignment(Struct):
     def decode(cls, reader: Reader, version: int) -> CreatePartitionsAssignment:
         one = cls.__new__(cls)
         one.broker_ids = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -55,7 +55,7 @@ class CreatePartitionsTopic(Struct):
         one.name = reader.string()
         one.count = reader.int32()
         one.assignments = reader.nullable_array(CreatePartitionsAssignment.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -87,7 +87,7 @@ class CreatePartitionsRequest(Message):
         one = cls.__new__(cls)
         one.topics = reader.array(CreatePartitionsTopic.decode, version)
         one.timeout_ms, one.validate_only = reader.unpack(_IX)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -116,7 +116,7 @@ class CreatePartitionsTopicResult(Struct):
         one.name = reader.string()
         one.error_code = ErrorCode(reader.int16())
         one.error_message = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -146,7 +146,7 @@ class CreatePartitionsResponse(Message):
         one = cls.__new__(cls)
         one.throttle_time_ms = reader.int32()
         one.results = reader.array(CreatePartitionsTopicResult.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -33,7 +33,7 @@ class CreatableTopicConfig(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.value = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -59,7 +59,7 @@ class CreatableReplicaAssignment(Struct):
         one = cls.__new__(cls)
         one.partition_index = reader.int32()
         one.broker_ids = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -93,7 +93,7 @@ class CreatableTopic(Struct):
         one.num_partitions, one.replication_factor = reader.unpack(_IH)
         one.assignments = reader.array(CreatableReplicaAssignment.decode, version)
         one.configs = reader.array(CreatableTopicConfig.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -126,7 +126,7 @@ class CreateTopicsRequest(Message):
         one = cls.__new__(cls)
         one.topics = reader.array(CreatableTopic.decode, version)
         one.timeout_ms, one.validate_only = reader.unpack(_IX)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -159,7 +159,7 @@ class CreatableTopicConfigs(Struct):
         one.name = reader.string()
         one.value = reader.nullable_string()
         one.read_only, one.config_source, one.is_sensitive = reader.unpack(_XBX)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -261,7 +261,7 @@ class CreateTopicsResponse(Message):
         one = cls.__new__(cls)
         one.throttle_time_ms = reader.int32()
         one.topics = reader.array(CreatableTopicResult.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -27,7 +27,7 @@ class DeleteGroupsRequest(Message):
     def decode(cls, reader: Reader, version: int) -> DeleteGroupsRequest:
         one = cls.__new__(cls)
         one.groups_names = reader.string_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -52,7 +52,7 @@ class DeletableGroupResult(Struct):
         one = cls.__new__(cls)
         one.group_id = reader.string()
         one.error_code = ErrorCode(reader.int16())
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -81,7 +81,7 @@ class DeleteGroupsResponse(Message):
         one = cls.__new__(cls)
         one.throttle_time_ms = reader.int32()
         one.results = reader.array(DeletableGroupResult.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

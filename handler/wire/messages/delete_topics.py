@@ -28,7 +28,7 @@ class DeleteTopicState(Struct):
         one = cls.__new__(cls)
         one.name = reader.nullable_string()
         one.topic_id = reader.uuid()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -66,7 +66,7 @@ class DeleteTopicsRequest(Message):
         else:
             one.topics = ()
         one.timeout_ms = reader.int32()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -107,7 +107,7 @@ class DeletableTopicResult(Struct):
             one.error_message = reader.nullable_string()
         else:
             one.error_message = None
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -140,7 +140,7 @@ class DeleteTopicsResponse(Message):
         one = cls.__new__(cls)
         one.throttle_time_ms = reader.int32()
         one.responses = reader.array(DeletableTopicResult.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -42,7 +42,7 @@ class DescribeClusterRequest(Message):
             one.include_fenced_brokers = reader.bool_()
         else:
             one.include_fenced_brokers = False
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -83,7 +83,7 @@ class DescribeClusterBroker(Struct):
             one.is_fenced = reader.bool_()
         else:
             one.is_fenced = False
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -146,7 +146,7 @@ class DescribeClusterResponse(Message):
         one.controller_id = reader.int32()
         one.brokers = reader.array(DescribeClusterBroker.decode, version)
         one.cluster_authorized_operations = reader.int32()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

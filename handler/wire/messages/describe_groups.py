@@ -33,7 +33,7 @@ class DescribeGroupsRequest(Message):
             one.include_authorized_operations = reader.bool_()
         else:
             one.include_authorized_operations = False
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -75,7 +75,7 @@ class DescribedGroupMember(Struct):
         one.client_host = reader.string()
         one.member_metadata = reader.bytes_()
         one.member_assignment = reader.bytes_()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -139,7 +139,7 @@ class DescribedGroup(Struct):
             one.authorized_operations = reader.int32()
         else:
             one.authorized_operations = -2147483648
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -179,7 +179,7 @@ class DescribeGroupsResponse(Message):
         else:
             one.throttle_time_ms = 0
         one.groups = reader.array(DescribedGroup.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -31,7 +31,7 @@ class Cursor(Struct):
         one = cls.__new__(cls)
         one.topic_name = reader.string()
         one.partition_index = reader.int32()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -54,7 +54,7 @@ class TopicRequest(Struct):
     def decode(cls, reader: Reader, version: int) -> TopicRequest:
         one = cls.__new__(cls)
         one.name = reader.string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -85,7 +85,7 @@ class DescribeTopicPartitionsRequest(Message):
         one.topics = reader.array(TopicRequest.decode, version)
         one.response_partition_limit = reader.int32()
         one.cursor = reader.nullable_struct(Cursor.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -141,7 +141,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
         one.eligible_leader_replicas = reader.nullable_int32_array()
         one.last_known_elr = reader.nullable_int32_array()
         one.offline_replicas = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -183,7 +183,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         one.is_internal = reader.bool_()
         one.partitions = reader.array(DescribeTopicPartitionsResponsePartition.decode, version)
         one.topic_authorized_operations = reader.int32()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -219,7 +219,7 @@ class DescribeTopicPartitionsResponse(Message):
         one.throttle_time_ms = reader.int32()
         one.topics = reader.array(DescribeTopicPartitionsResponseTopic.decode, version)
         one.next_cursor = reader.nullable_struct(Cursor.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

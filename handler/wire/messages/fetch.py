@@ -36,7 +36,7 @@ class ReplicaState(Struct):
     def decode(cls, reader: Reader, version: int) -> ReplicaState:
         one = cls.__new__(cls)
         one.replica_id, one.replica_epoch = reader.unpack(_IQ)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -70,7 +70,7 @@ class ForgottenTopic(Struct):
         else:
             one.topic_id = None
         one.partitions = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -188,7 +188,7 @@ class FetchTopic(Struct):
         else:
             one.topic_id = None
         one.partitions = reader.array(FetchPartition.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -323,7 +323,7 @@ class NodeEndpoint(Struct):
         one.host = reader.string()
         one.port = reader.int32()
         one.rack = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -350,7 +350,7 @@ class SnapshotId(Struct):
     def decode(cls, reader: Reader, version: int) -> SnapshotId:
         one = cls.__new__(cls)
         one.end_offset, one.epoch = reader.unpack(_QI)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -374,7 +374,7 @@ class LeaderIdAndEpoch(Struct):
     def decode(cls, reader: Reader, version: int) -> LeaderIdAndEpoch:
         one = cls.__new__(cls)
         one.leader_id, one.leader_epoch = reader.unpack(_II)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -398,7 +398,7 @@ class EpochEndOffset(Struct):
     def decode(cls, reader: Reader, version: int) -> EpochEndOffset:
         one = cls.__new__(cls)
         one.epoch, one.end_offset = reader.unpack(_IQ)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -422,7 +422,7 @@ class AbortedTransaction(Struct):
     def decode(cls, reader: Reader, version: int) -> AbortedTransaction:
         one = cls.__new__(cls)
         one.producer_id, one.first_offset = reader.unpack(_QQ)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -546,7 +546,7 @@ class FetchableTopicResponse(Struct):
         else:
             one.topic_id = None
         one.partitions = reader.array(PartitionData.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

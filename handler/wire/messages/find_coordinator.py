@@ -45,7 +45,7 @@ class FindCoordinatorRequest(Message):
             one.coordinator_keys = reader.string_array()
         else:
             one.coordinator_keys = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -87,7 +87,7 @@ class Coordinator(Struct):
         one.port, one.error_code = reader.unpack(_IH)
         one.error_code = ErrorCode(one.error_code)
         one.error_message = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -151,7 +151,7 @@ class FindCoordinatorResponse(Message):
             one.coordinators = reader.array(Coordinator.decode, version)
         else:
             one.coordinators = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -38,7 +38,7 @@ class HeartbeatRequest(Message):
             one.group_instance_id = reader.nullable_string()
         else:
             one.group_instance_id = None
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -73,7 +73,7 @@ class HeartbeatResponse(Message):
         else:
             one.throttle_time_ms = 0
         one.error_code = ErrorCode(reader.int16())
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

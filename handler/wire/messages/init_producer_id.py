@@ -59,7 +59,7 @@ class InitProducerIdRequest(Message):
         else:
             one.enable2_pc = False
             one.keep_prepared_txn = False
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -112,7 +112,7 @@ class InitProducerIdResponse(Message):
         else:
             one.ongoing_txn_producer_id = -1
             one.ongoing_txn_producer_epoch = -1
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -30,7 +30,7 @@ class JoinGroupRequestProtocol(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.metadata = reader.bytes_()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -95,7 +95,7 @@ class JoinGroupRequest(Message):
             one.reason = reader.nullable_string()
         else:
             one.reason = None
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -136,7 +136,7 @@ class JoinGroupResponseMember(Struct):
         else:
             one.group_instance_id = None
         one.metadata = reader.bytes_()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -207,7 +207,7 @@ class JoinGroupResponse(Message):
             one.skip_assignment = False
         one.member_id = reader.string()
         one.members = reader.array(JoinGroupResponseMember.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -33,7 +33,7 @@ class MemberIdentity(Struct):
             one.reason = reader.nullable_string()
         else:
             one.reason = None
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -73,7 +73,7 @@ class LeaveGroupRequest(Message):
             one.members = reader.array(MemberIdentity.decode, version)
         else:
             one.members = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -105,7 +105,7 @@ class MemberResponse(Struct):
         one.member_id = reader.string()
         one.group_instance_id = reader.nullable_string()
         one.error_code = ErrorCode(reader.int16())
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -144,7 +144,7 @@ class LeaveGroupResponse(Message):
             one.members = reader.array(MemberResponse.decode, version)
         else:
             one.members = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

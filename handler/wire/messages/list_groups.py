@@ -36,7 +36,7 @@ class ListGroupsRequest(Message):
             one.types_filter = reader.string_array()
         else:
             one.types_filter = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -76,7 +76,7 @@ class ListedGroup(Struct):
             one.group_type = reader.string()
         else:
             one.group_type = ""
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -115,7 +115,7 @@ class ListGroupsResponse(Message):
             one.throttle_time_ms = 0
         one.error_code = ErrorCode(reader.int16())
         one.groups = reader.array(ListedGroup.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -36,7 +36,7 @@ class ListOffsetsPartition(Struct):
         else:
             one.current_leader_epoch = -1
         one.timestamp = reader.int64()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -64,7 +64,7 @@ class ListOffsetsTopic(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.partitions = reader.array(ListOffsetsPartition.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -105,7 +105,7 @@ class ListOffsetsRequest(Message):
             one.timeout_ms = reader.int32()
         else:
             one.timeout_ms = 0
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -145,7 +145,7 @@ class ListOffsetsPartitionResponse(Struct):
             one.leader_epoch = reader.int32()
         else:
             one.leader_epoch = -1
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -172,7 +172,7 @@ class ListOffsetsTopicResponse(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.partitions = reader.array(ListOffsetsPartitionResponse.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -204,7 +204,7 @@ class ListOffsetsResponse(Message):
         else:
             one.throttle_time_ms = 0
         one.topics = reader.array(ListOffsetsTopicResponse.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

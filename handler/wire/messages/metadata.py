@@ -34,7 +34,7 @@ class MetadataRequestTopic(Struct):
         else:
             one.topic_id = None
         one.name = reader.nullable_string() if version >= 10 else reader.string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -84,7 +84,7 @@ class MetadataRequest(Message):
             one.include_topic_authorized_operations = reader.bool_()
         else:
             one.include_topic_authorized_operations = False
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -143,7 +143,7 @@ class MetadataResponsePartition(Struct):
             one.offline_replicas = reader.int32_array()
         else:
             one.offline_replicas = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -195,7 +195,7 @@ class MetadataResponseTopic(Struct):
             one.topic_authorized_operations = reader.int32()
         else:
             one.topic_authorized_operations = -2147483648
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -237,7 +237,7 @@ class MetadataResponseBroker(Struct):
             one.rack = reader.nullable_string()
         else:
             one.rack = None
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -307,7 +307,7 @@ class MetadataResponse(Message):
             one.error_code = ErrorCode(reader.int16())
         else:
             one.error_code = ErrorCode.NONE
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

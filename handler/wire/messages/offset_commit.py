@@ -40,7 +40,7 @@ class OffsetCommitRequestPartition(Struct):
         else:
             one.committed_leader_epoch = -1
         one.committed_metadata = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -77,7 +77,7 @@ class OffsetCommitRequestTopic(Struct):
         else:
             one.topic_id = None
         one.partitions = reader.array(OffsetCommitRequestPartition.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -134,7 +134,7 @@ class OffsetCommitRequest(Message):
         else:
             one.group_instance_id = None
         one.topics = reader.array(OffsetCommitRequestTopic.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -166,7 +166,7 @@ class OffsetCommitResponsePartition(Struct):
         one = cls.__new__(cls)
         one.partition_index, one.error_code = reader.unpack(_IH)
         one.error_code = ErrorCode(one.error_code)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -200,7 +200,7 @@ class OffsetCommitResponseTopic(Struct):
         else:
             one.topic_id = None
         one.partitions = reader.array(OffsetCommitResponsePartition.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -235,7 +235,7 @@ class OffsetCommitResponse(Message):
         else:
             one.throttle_time_ms = 0
         one.topics = reader.array(OffsetCommitResponseTopic.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

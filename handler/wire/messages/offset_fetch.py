@@ -41,7 +41,7 @@ class OffsetFetchRequestTopics(Struct):
         else:
             one.topic_id = None
         one.partition_indexes = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -80,7 +80,7 @@ class OffsetFetchRequestGroup(Struct):
             one.member_id = None
             one.member_epoch = -1
         one.topics = reader.nullable_array(OffsetFetchRequestTopics.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -109,7 +109,7 @@ class OffsetFetchRequestTopic(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.partition_indexes = reader.int32_array()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -154,7 +154,7 @@ class OffsetFetchRequest(Message):
             one.require_stable = reader.bool_()
         else:
             one.require_stable = False
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -192,7 +192,7 @@ class OffsetFetchResponsePartitions(Struct):
         one.partition_index, one.committed_offset, one.committed_leader_epoch = reader.unpack(_IQI)
         one.metadata = reader.nullable_string()
         one.error_code = ErrorCode(reader.int16())
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -228,7 +228,7 @@ class OffsetFetchResponseTopics(Struct):
         else:
             one.topic_id = None
         one.partitions = reader.array(OffsetFetchResponsePartitions.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -260,7 +260,7 @@ class OffsetFetchResponseGroup(Struct):
         one.group_id = reader.string()
         one.topics = reader.array(OffsetFetchResponseTopics.decode, version)
         one.error_code = ErrorCode(reader.int16())
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -298,7 +298,7 @@ class OffsetFetchResponsePartition(Struct):
             one.committed_leader_epoch = -1
         one.metadata = reader.nullable_string()
         one.error_code = ErrorCode(reader.int16())
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -327,7 +327,7 @@ class OffsetFetchResponseTopic(Struct):
         one = cls.__new__(cls)
         one.name = reader.string()
         one.partitions = reader.array(OffsetFetchResponsePartition.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -374,7 +374,7 @@ class OffsetFetchResponse(Message):
             one.groups = reader.array(OffsetFetchResponseGroup.decode, version)
         else:
             one.groups = ()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

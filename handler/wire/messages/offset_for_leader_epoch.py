@@ -32,7 +32,7 @@ class OffsetForLeaderPartition(Struct):
     def decode(cls, reader: Reader, version: int) -> OffsetForLeaderPartition:
         one = cls.__new__(cls)
         one.partition, one.current_leader_epoch, one.leader_epoch = reader.unpack(_III)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -57,7 +57,7 @@ class OffsetForLeaderTopic(Struct):
         one = cls.__new__(cls)
         one.topic = reader.string()
         one.partitions = reader.array(OffsetForLeaderPartition.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -89,7 +89,7 @@ class OffsetForLeaderEpochRequest(Message):
         else:
             one.replica_id = -2
         one.topics = reader.array(OffsetForLeaderTopic.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -120,7 +120,7 @@ class EpochEndOffset(Struct):
         one = cls.__new__(cls)
         one.error_code, one.partition, one.leader_epoch, one.end_offset = reader.unpack(_HIIQ)
         one.error_code = ErrorCode(one.error_code)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -145,7 +145,7 @@ class OffsetForLeaderTopicResult(Struct):
         one = cls.__new__(cls)
         one.topic = reader.string()
         one.partitions = reader.array(EpochEndOffset.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -174,7 +174,7 @@ class OffsetForLeaderEpochResponse(Message):
         one = cls.__new__(cls)
         one.throttle_time_ms = reader.int32()
         one.topics = reader.array(OffsetForLeaderTopicResult.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

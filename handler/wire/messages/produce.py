@@ -33,7 +33,7 @@ class PartitionProduceData(Struct):
         one = cls.__new__(cls)
         one.index = reader.int32()
         one.records = reader.nullable_bytes()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -68,7 +68,7 @@ class TopicProduceData(Struct):
         else:
             one.topic_id = None
         one.partition_data = reader.array(PartitionProduceData.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -105,7 +105,7 @@ class ProduceRequest(Message):
         one.transactional_id = reader.nullable_string()
         one.acks, one.timeout_ms = reader.unpack(_HI)
         one.topic_data = reader.array(TopicProduceData.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -138,7 +138,7 @@ class NodeEndpoint(Struct):
         one.host = reader.string()
         one.port = reader.int32()
         one.rack = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -165,7 +165,7 @@ class LeaderIdAndEpoch(Struct):
     def decode(cls, reader: Reader, version: int) -> LeaderIdAndEpoch:
         one = cls.__new__(cls)
         one.leader_id, one.leader_epoch = reader.unpack(_II)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -190,7 +190,7 @@ class BatchIndexAndErrorMessage(Struct):
         one = cls.__new__(cls)
         one.batch_index = reader.int32()
         one.batch_index_error_message = reader.nullable_string()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -293,7 +293,7 @@ class TopicProduceResponse(Struct):
         else:
             one.topic_id = None
         one.partition_responses = reader.array(PartitionProduceResponse.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

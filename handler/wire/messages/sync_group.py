@@ -27,7 +27,7 @@ class SyncGroupRequestAssignment(Struct):
         one = cls.__new__(cls)
         one.member_id = reader.string()
         one.assignment = reader.bytes_()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -86,7 +86,7 @@ class SyncGroupRequest(Message):
             one.protocol_type = None
             one.protocol_name = None
         one.assignments = reader.array(SyncGroupRequestAssignment.decode, version)
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:
@@ -138,7 +138,7 @@ class SyncGroupResponse(Message):
             one.protocol_type = None
             one.protocol_name = None
         one.assignment = reader.bytes_()
-        reader.tagged_fields()
+        reader.skip_tagged_fields()
         return one
 
     def encode(self, writer: Writer, version: int) -> None:

@@ -15,6 +15,7 @@ from handler.coordination.directory import Leader
 from handler.coordination.errors import NotLeading
 from handler.fleet.peers import PeerUnavailable
 from handler.server.dispatch import Dispatcher
+from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import response_header
 from handler.wire.message import Message
@@ -65,6 +66,8 @@ class Pair:
         return group_id.startswith("here")
 
     async def leader(self, group_id: str) -> Leader | None:
+        if group_id == "elected":
+            return None
         if group_id.startswith("nowhere"):
             raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return THERE
@@ -163,3 +166,23 @@ async def test_groups_are_deleted_wherever_they_are(pair: Pair) -> None:
     assert [one.error_code for one in answer.results] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
     assert not pair.there.shard.groups
     assert not pair.here.shard.groups
+
+
+async def test_a_sidecar_that_is_elected_while_a_commit_waits_looks_the_topics_up_all_the_same(pair: Pair) -> None:
+    partitions = [OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in (0, 5)]
+    topics = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name in ("t", "missing")]
+    answer = await pair.ask(OffsetCommitRequest(group_id="elected", topics=topics), 9, OffsetCommitResponse)
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [[one.error_code for one in topic.partitions] for topic in answer.topics] == [[ErrorCode.NONE, missing], [missing, missing]]
+    stored = pair.here.shard.offsets["elected"]["t", 0]
+    assert stored.topic_id == (await pair.here.catalog.find(TopicName("public", "default", "t"))).topic_id
+
+
+async def test_an_error_of_ours_is_an_answer_to_that_request(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(pair.coordinator, "heartbeat", fails)
+    answer = await pair.ask(HeartbeatRequest(group_id="here"), 4, HeartbeatResponse)
+    assert answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert pair.here.client.aborted == 0
