@@ -20,16 +20,18 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import Final
+from typing import Final, cast
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
+from handler.tasks import Pace
 from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName
 from handler.wire.error_code import ErrorCode
+from handler.wire.message import Encoded
 from handler.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -78,13 +80,21 @@ async def _by_name(services: Services, call: Call, named: str, may_create: bool)
     return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, found, named)
 
 
+async def _all_topics(services: Services, call: Call) -> list[MetadataResponseTopic]:
+    """There may be thousands, so each is written as it is made, and others run in between."""
+    topics = []
+    pace = Pace()
+    for name, topic in await listed(services, call):
+        kafka_name = services.catalog.names.kafka(name)
+        described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, topic, kafka_name)
+        topics.append(cast(MetadataResponseTopic, Encoded(described, MetadataResponse, call.version)))
+        await pace.rest()
+    return topics
+
+
 async def _topics(services: Services, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
     if request.topics is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not request.topics):
-        names = services.catalog.names
-        return [
-            _missing(topic, names.kafka(name)) if isinstance(topic, ErrorCode) else _found(services, topic, names.kafka(name))
-            for name, topic in await listed(services, call)
-        ]
+        return await _all_topics(services, call)
 
     def one(topic: MetadataRequestTopic) -> asyncio.Future[MetadataResponseTopic]:
         if not topic.name and topic.topic_id is not None:

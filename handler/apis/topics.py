@@ -13,8 +13,9 @@ from handler.apis.late import LATE_TOPIC, in_time
 from handler.groups.shard import TopicPartition
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.tasks import Pace
 from handler.telemetry.limits import RateLimitedLog
-from handler.topics.catalog import Topic
+from handler.topics.catalog import FRESH_SECONDS, Topic
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 
@@ -23,6 +24,8 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 # A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats may
 # stand behind it.
 LEARN_SECONDS: Final = 2.0
+# Topics of a listing that are looked up side by side: as many as the admin client has connections. More would begin in one turn of the loop.
+AT_ONCE: Final = 16
 # Of a topic that is listed: it was deleted meanwhile, or is not to be seen.
 GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
@@ -80,8 +83,18 @@ async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -
     names = await in_time(call, services.catalog.list_names(), None)
     if names is None:
         raise Unavailable("the topics could not be listed in time")
-    found = await asyncio.gather(*(find(services, call, name, late=late) for name in names))
-    return [(name, topic) for name, topic in zip(names, found, strict=True) if topic not in GONE]
+    found: dict[TopicName, Topic | ErrorCode] = {}
+    pace = Pace()
+    for name in names:
+        known = services.catalog.known(name, FRESH_SECONDS)
+        if known is not None:
+            found[name] = known
+        await pace.rest()
+    unknown = [name for name in names if name not in found]
+    for begin in range(0, len(unknown), AT_ONCE):
+        part = unknown[begin : begin + AT_ONCE]
+        found.update(zip(part, await asyncio.gather(*(find(services, call, name, late=late) for name in part)), strict=True))
+    return [(name, found[name]) for name in names if found[name] not in GONE]
 
 
 async def find(

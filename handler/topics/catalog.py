@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
-from handler.tasks import Shared
+from handler.tasks import Pace, Shared
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -171,7 +171,14 @@ class Catalog:
 
     async def _list_names(self) -> list[TopicName]:
         listed, internal = await asyncio.gather(self._admin.topics.partitioned_topics(self.names.default_namespace), self._internal())
-        return sorted({name for name in map(self.names.from_pulsar, listed) if name is not None} | internal)
+        names = set(internal)
+        pace = Pace()
+        for topic in listed:
+            name = self.names.from_pulsar(topic)
+            if name is not None:
+                names.add(name)
+            await pace.rest()
+        return sorted(names, key=lambda name: (name.tenant, name.namespace, name.local))
 
     async def _internal(self) -> set[TopicName]:
         try:

@@ -34,6 +34,22 @@ class Struct:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields())})"
 
 
+class Encoded(Struct):
+    """A struct that was written already, for the message and the version that it is a part of.
+
+    A message of many parts would hold the event loop while it is written at once.
+    """
+
+    __slots__ = ("_written",)
+
+    def __init__(self, struct_: Struct, message: type[Message], version: int) -> None:
+        self._written = bytearray()
+        struct_.encode(message.writer(version, self._written), version)
+
+    def encode(self, writer: Writer, version: int) -> None:
+        writer.out += self._written
+
+
 class Message(Struct):
     __slots__ = ()
 
@@ -53,5 +69,9 @@ class Message(Struct):
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise ProtocolError(f"a {cls.__name__} of version {version} can't be read: {error}") from error
 
+    @classmethod
+    def writer(cls, version: int, out: bytearray) -> Writer:
+        return FlexibleWriter(out) if version >= cls.FLEXIBLE_SINCE else Writer(out)
+
     def write(self, version: int, out: bytearray) -> None:
-        self.encode(FlexibleWriter(out) if version >= self.FLEXIBLE_SINCE else Writer(out), version)
+        self.encode(self.writer(version, out), version)
