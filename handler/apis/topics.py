@@ -24,7 +24,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 # A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats may
 # stand behind it.
 LEARN_SECONDS: Final = 2.0
-# Topics of a listing that are looked up side by side: as many as the admin client has connections. More would begin in one turn of the loop.
+# Topics of a listing that are looked up side by side, as many as the admin client has connections: more would begin in one turn.
 AT_ONCE: Final = 16
 # Of a topic that is listed: it was deleted meanwhile, or is not to be seen.
 GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
