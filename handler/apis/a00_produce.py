@@ -22,7 +22,7 @@ from typing import Final
 from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.producers import AppendResult
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName
@@ -49,7 +49,7 @@ ZSTD_SINCE: Final = 7
 MAX_AHEAD_MS: Final = 3_600_000
 
 
-class _Gathering:
+class _ResponseInWork:
     """The response to one request while its partitions are in work."""
 
     __slots__ = ("_left", "_refused", "_result", "_topics")
@@ -65,12 +65,14 @@ class _Gathering:
         self._topics.append(TopicProduceResponse(name=requested.name, topic_id=requested.topic_id, partition_responses=partitions))
         return partitions
 
-    def partition(self, responses: list[PartitionProduceResponse], index: int, log_start: Callable[[], int]) -> Callable[[Verdict], None]:
+    def partition(
+        self, responses: list[PartitionProduceResponse], index: int, log_start: Callable[[], int]
+    ) -> Callable[[AppendResult], None]:
         response = PartitionProduceResponse(index=index, log_start_offset=-1)
         responses.append(response)
         self._left += 1
 
-        def done(verdict: Verdict) -> None:
+        def done(verdict: AppendResult) -> None:
             if verdict.error is ErrorCode.NONE:
                 response.log_start_offset = log_start()
             elif self._refused is not None:
@@ -78,32 +80,32 @@ class _Gathering:
             response.error_code = verdict.error
             response.base_offset = verdict.base_offset
             response.log_append_time_ms = verdict.timestamp
-            self.one_less()
+            self.partition_done()
 
         return done
 
-    def one_less(self) -> None:
+    def partition_done(self) -> None:
         self._left -= 1
         if self._left == 0:
             silent = self._refused is not None
             self._result.resolve(None if silent else ProduceResponse(responses=self._topics))
 
 
-def _checked(services: Services, version: int, records: bytes) -> BatchHeader | Verdict:
+def _checked(services: Services, version: int, records: bytes) -> BatchHeader | AppendResult:
     if not records:
-        return Verdict(ErrorCode.INVALID_RECORD, -1)  # "must have at least one record batch" (ProduceRequest.validateRecords)
+        return AppendResult(ErrorCode.INVALID_RECORD, -1)  # "must have at least one record batch" (ProduceRequest.validateRecords)
     try:
         header = read_produced(records)
     except BatchMalformed:
-        return Verdict(ErrorCode.CORRUPT_MESSAGE, -1)
+        return AppendResult(ErrorCode.CORRUPT_MESSAGE, -1)
     except BatchInvalid:
-        return Verdict(ErrorCode.INVALID_RECORD, -1)
+        return AppendResult(ErrorCode.INVALID_RECORD, -1)
     if header.attributes & CODEC_MASK == ZSTD and version < ZSTD_SINCE:
-        return Verdict(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, -1)
+        return AppendResult(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, -1)
     if header.attributes & TRANSACTIONAL:
-        return Verdict(ErrorCode.INVALID_TXN_STATE, -1)
+        return AppendResult(ErrorCode.INVALID_TXN_STATE, -1)
     if header.max_timestamp > services.wall_clock() + MAX_AHEAD_MS:
-        return Verdict(ErrorCode.INVALID_TIMESTAMP, -1)
+        return AppendResult(ErrorCode.INVALID_TIMESTAMP, -1)
     return header
 
 
@@ -111,7 +113,7 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
     # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
     # Its request still holds its bytes of the budget until it is written.
     result: Promise[Response] = Promise()
-    gathering = _Gathering(result, call.client.abort if request.acks == 0 else None)
+    gathering = _ResponseInWork(result, call.client.abort if request.acks == 0 else None)
     deadline = services.clock() + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:
         responses = gathering.topic(topic)
@@ -120,24 +122,24 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
             name = ErrorCode.INVALID_TOPIC_EXCEPTION  # "Cannot append to internal topic" (ReplicaManager.appendToLocalLog)
         for requested in topic.partition_data:
             if isinstance(name, ErrorCode):
-                gathering.partition(responses, requested.index, _no_log_start)(Verdict(name, -1))
+                gathering.partition(responses, requested.index, _no_log_start)(AppendResult(name, -1))
                 continue
             records = requested.records or b""
             header = _checked(services, call.version, records)
-            if isinstance(header, Verdict):
+            if isinstance(header, AppendResult):
                 gathering.partition(responses, requested.index, _no_log_start)(header)
             elif request.acks not in (-1, 0, 1):
-                gathering.partition(responses, requested.index, _no_log_start)(Verdict(ErrorCode.INVALID_REQUIRED_ACKS, -1))
+                gathering.partition(responses, requested.index, _no_log_start)(AppendResult(ErrorCode.INVALID_REQUIRED_ACKS, -1))
             else:
                 try:
                     partition = services.partition(name, requested.index)
                 except TopicMissing:
-                    gathering.partition(responses, requested.index, _no_log_start)(Verdict(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
+                    gathering.partition(responses, requested.index, _no_log_start)(AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
                     continue
                 metrics.PRODUCED_BYTES.inc(header.size)
                 done = gathering.partition(responses, requested.index, lambda at=partition: at.log_start)  # type: ignore[misc]
                 partition.append(header, records, deadline, done)
-    gathering.one_less()
+    gathering.partition_done()
     return result
 
 

@@ -46,7 +46,7 @@ CATCH_UP_SECONDS: Final = 10.0
 HOLD_BACK_SECONDS: Final = 0.5
 
 
-class _Fetch:
+class _DelayedFetch:
     """One request until it is answered."""
 
     __slots__ = (
@@ -96,17 +96,17 @@ class _Fetch:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def begin(self) -> Result:
-        answer = self._try()
+        answer = self._try_complete()
         if answer is not None:
             return answer
         loop = asyncio.get_running_loop()
         self._result = loop.create_future()
         self._result.add_done_callback(lambda _: self._stop())
-        self._watchers = [partial(self._changed, number) for number in range(len(self._partitions))]
+        self._watchers = [partial(self._on_partition_changed, number) for number in range(len(self._partitions))]
         for partition, changed in zip(self._partitions, self._watchers, strict=True):
             if isinstance(partition, Partition):
                 partition.watch(changed)
-        self._timer = loop.call_at(self._deadline, self._time_is_up)
+        self._timer = loop.call_at(self._deadline, self._on_expiration)
         return self._result
 
     def _stop(self) -> None:
@@ -119,35 +119,35 @@ class _Fetch:
 
     def _there_is_room(self) -> None:
         if self._result is not None and not self._result.done():
-            answer = self._try()
+            answer = self._try_complete()
             if answer is not None:
                 self._result.set_result(answer)
 
-    def _changed(self, number: int) -> None:
+    def _on_partition_changed(self, number: int) -> None:
         """One partition has news. The others are looked at only when it has something to answer with."""
         partition = self._partitions[number]
         if self._result is None or self._result.done() or not isinstance(partition, Partition):
             return
-        run = self._read_one(self._context.partitions[number], partition, self._limit, first=True)
+        run = self._read_one(self._context.partitions[number], partition, self._max_bytes, first=True)
         if run is not None and (run.size or run.error is not ErrorCode.NONE or self._awaits_an_end):
-            answer = self._try()
+            answer = self._try_complete()
             if answer is not None:
                 self._result.set_result(answer)
                 return
         partition.watch(self._watchers[number])
 
-    def _time_is_up(self) -> None:
+    def _on_expiration(self) -> None:
         if self._result is None or self._result.done():
             return
         runs, underway = self._read()
         has_data = any(run is not None and run.size for run in runs)
         patience = (HOLD_BACK_SECONDS if self._awaits_an_end else 0) if has_data else CATCH_UP_SECONDS
         if underway and self._services.clock() - self._waiting_since <= patience:
-            self._timer = asyncio.get_running_loop().call_later(0.25, self._time_is_up)
+            self._timer = asyncio.get_running_loop().call_later(0.25, self._on_expiration)
             return
         self._result.set_result(self._answer(runs))
 
-    def _try(self) -> FetchResponse | None:
+    def _try_complete(self) -> FetchResponse | None:
         """The answer if there is enough for one by now."""
         if not self._services.answers.room and self._services.clock() < self._deadline:
             self._services.answers.wait(self._there_is_room)
@@ -164,12 +164,12 @@ class _Fetch:
         return None
 
     @property
-    def _limit(self) -> int:
+    def _max_bytes(self) -> int:
         return min(self._request.max_bytes, self._services.config.fetch_max_bytes, self._services.answers.room)
 
     def _read(self) -> tuple[list[FetchedRun | None], bool]:
         """The records that every partition has; and whether some are on their way."""
-        limit = self._limit
+        limit = self._max_bytes
         may_give = limit > 0  # one batch is given however large it is, if there is room for anything
         size = 0
         underway = False
@@ -252,7 +252,7 @@ def handle(services: Services, call: Call, request: FetchRequest) -> Result:
     context = services.sessions.context(request, call.version, services.clock())
     if context.error is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error, session_id=context.session_id)
-    return _Fetch(services, request, context).begin()
+    return _DelayedFetch(services, request, context).begin()
 
 
 API: Final = Api("Fetch", FetchRequest, FetchResponse, 4, 18, handle, ends_with_client=True)

@@ -29,7 +29,7 @@ from handler.apis.topics import resolve
 from handler.errors import EntryUnreadable
 from handler.partition.errors import error_code
 from handler.partition.partition import Partition
-from handler.partition.read.timestamp_search import Found, by_time, greatest_timestamp
+from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
@@ -48,14 +48,14 @@ MAX_TIMESTAMP: Final = -3
 MAX_TIMESTAMP_SINCE: Final = 7
 
 
-async def _search(partition: Partition, version: int, timestamp: int) -> Found | ErrorCode:
+async def _search(partition: Partition, version: int, timestamp: int) -> TimestampAndOffset | ErrorCode:
     error = await partition.opened()
     if error is not ErrorCode.NONE:
         return error
     if timestamp == LATEST:
-        return Found(await partition.confirmed_end(), -1)
+        return TimestampAndOffset(await partition.confirmed_end(), -1)
     if timestamp == EARLIEST:
-        return Found(await partition.confirmed_start(), -1)
+        return TimestampAndOffset(await partition.confirmed_start(), -1)
     if timestamp == MAX_TIMESTAMP and version >= MAX_TIMESTAMP_SINCE:
         return await greatest_timestamp(partition)
     if timestamp >= 0:
@@ -66,7 +66,7 @@ async def _search(partition: Partition, version: int, timestamp: int) -> Found |
 async def _partition(
     services: Services, call: Call, name: TopicName | ErrorCode, requested: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
-    found: Found | ErrorCode
+    found: TimestampAndOffset | ErrorCode
     if isinstance(name, ErrorCode):
         found = name
     elif requested.current_leader_epoch > 0:
@@ -79,6 +79,8 @@ async def _partition(
             found = error_code(failure)
         except EntryUnreadable:
             found = ErrorCode.CORRUPT_MESSAGE
+    if found is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        found = LATE_TOPIC  # librdkafka takes the other for final here, and Java asks again after both (see `late`)
     if isinstance(found, ErrorCode):
         return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=found)
     return ListOffsetsPartitionResponse(

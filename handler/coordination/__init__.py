@@ -5,7 +5,7 @@ It knows neither groups nor what their records mean: they bring a topic, a codec
 term        loading, leading, writing; what it is about is told what is replayed, stored and over
 election    one candidate for one shard     balance    who is to lead which, and who moves when
 directory   who leads what, from stats      term_log   one shard's log, for one term
-codec       what a user's records are to the log       alarms  when something wants to be woken
+codec       what a user's records are to the log       timers  by key, Kafka's CoordinatorTimer
 shards      the shards in this process                 leaders where the coordinator of a key is
 runtime     all of it together: the topic, the candidates, the seconds
 """

@@ -102,7 +102,7 @@ class CoordinatorRuntime(Generic[C]):
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.stand)
         self._elections: list[Election] = []
         self._standing = KeptAlive("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
-        self._stood = asyncio.Event()
+        self._is_candidate = asyncio.Event()
         self._has_left = False
         self._balance: Balance | None = None
         self._balance_at = 0.0
@@ -118,7 +118,7 @@ class CoordinatorRuntime(Generic[C]):
 
     def join_elections(self) -> C:
         """The coordinator, for a request that is its. With the first this sidecar becomes a candidate for all shards."""
-        if not self._stood.is_set() and not self._has_left:
+        if not self._is_candidate.is_set() and not self._has_left:
             self._standing.start()
         return self.coordinator
 
@@ -127,7 +127,7 @@ class CoordinatorRuntime(Generic[C]):
         self.join_elections()
         try:
             async with asyncio.timeout(READY_SECONDS):
-                await self._stood.wait()
+                await self._is_candidate.wait()
         except TimeoutError as error:
             raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
 
@@ -149,7 +149,7 @@ class CoordinatorRuntime(Generic[C]):
         self._balance = Balance(self.name, partitions)
         for task in self._beating:
             task.start()
-        self._stood.set()
+        self._is_candidate.set()
         log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic.pulsar)
 
     def _open_log(self, topic: str) -> PulsarTermLog[Any]:
@@ -220,7 +220,7 @@ class CoordinatorRuntime(Generic[C]):
                     self._compacted[term.name] = 0
                     due = not await self._admin.topics.is_compacted(topic)
                 else:
-                    due = term.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_records)
+                    due = term.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count)
                 if due:
                     await self._admin.topics.compact(topic)
                     self._compacted[term.name] = term.records

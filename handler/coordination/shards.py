@@ -81,10 +81,10 @@ class Shards(Generic[S]):
 
     def is_awake(self) -> bool:
         """False if this process stood still: what it believes to lead another may lead by now, so it leads nothing."""
-        stood = self._awake_clock() - self._beat_at
-        if stood <= STALLED_SECONDS:
+        suspended_for = self._awake_clock() - self._beat_at
+        if suspended_for <= STALLED_SECONDS:
             return True
-        log.warning("this process stood still for %.0f s: all that it coordinates is loaded again", stood)
+        log.warning("this process stood still for %.0f s: all that it coordinates is loaded again", suspended_for)
         self._beat_at = self._awake_clock()
         for shard in self._shards:
             shard.term.restart("the process stood still")

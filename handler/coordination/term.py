@@ -63,7 +63,7 @@ class TermState(Protocol[RecordOf]):
         ...
 
     @property
-    def live_records(self) -> int:
+    def live_record_count(self) -> int:
         """About so many records of the log count."""
         ...
 
@@ -183,8 +183,8 @@ class Term(Generic[R]):
             raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
     @property
-    def live_records(self) -> int:
-        return self._state.live_records
+    def live_record_count(self) -> int:
+        return self._state.live_record_count
 
     @property
     def under_way(self) -> Iterator[R]:

@@ -148,7 +148,7 @@ class Consumers:
         """Changes of topics that a group has missed come first. It may be a classic one after that."""
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.knows_topics:
-            shard.handle(group, lambda: group.refresh(self._now()))
+            shard.handle(group, lambda: group.refresh_topics(self._now()))
 
     def all_required_topics(self, shards: Iterable[Shard]) -> RequiredTopics:
         """All that has to be looked at again from time to time."""
@@ -164,7 +164,7 @@ class Consumers:
         for shard in shards:
             for group in _consumer_groups(shard):
                 try:
-                    shard.handle(group, partial(group.refresh, self._now()))
+                    shard.handle(group, partial(group.refresh_topics, self._now()))
                 except Exception:
                     metrics.INTERNAL_ERRORS.labels("groups").inc()
                     log.exception("group %s can't be assigned anew", group.group_id)

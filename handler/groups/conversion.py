@@ -30,7 +30,7 @@ def consumer_group(shard: Shard, group_id: str, newcomer: HeartbeatRequest) -> C
         raise CannotMigrate("groups.migration does not allow it")
     to_consumer(group, fresh, shard.now())
     fresh.check_room(newcomer.member_id)
-    group.migrate()
+    group.end_for_upgrade()
     answer_waiting(group)
     log.info("group %s becomes a consumer group", group_id)
     shard.replace(fresh, [*fresh.group_state.take_records(), Record(GroupMetadataKey(group_id), None)])

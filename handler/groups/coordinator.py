@@ -30,7 +30,7 @@ from handler.groups.effects import Group
 from handler.groups.expiry import expired
 from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
-from handler.groups.shard import Offsets, Shard, Surroundings, TopicPartition
+from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive, every, pause, within
@@ -85,7 +85,7 @@ class Coordinator:
         self.shards: Shards[Shard] = Shards(lambda: now().clock, awake_clock)
         self.topics = topics
         self.awaiting_topics = RequestsAwaitingTopics(topics)
-        self._around = Surroundings(
+        self._context = ShardContext(
             config=config, now=now, topic_name=topic_name, topics=topics, may_act=self.shards.is_awake, on_committed=on_committed
         )
         self._config = config
@@ -97,7 +97,7 @@ class Coordinator:
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
-        self.shards.begin([Shard(name, open_log, self._around) for name, open_log in logs])
+        self.shards.begin([Shard(name, open_log, self._context) for name, open_log in logs])
 
     def leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
         """The shard of a group, if it is led here."""

@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Term
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Assigned, Replaced, Store
+from handler.groups.classic.members import AnswerStaticMember, FinishSync, StoreGroup
 from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import Downgrade, Write
+from handler.groups.consumer.members import Downgrade, StoreRecords
 from handler.groups.consumer.migration import CannotMigrate, to_classic
 from handler.groups.machine import Now, Reply
 from handler.groups.records import GroupMetadataKey, Record
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 OVERSIZED: Final = 1_000  # so many are remembered; each may end a term once
 
 Group = ClassicGroup | ConsumerGroup
-Effect = Reply | Store | Write | Downgrade
+Effect = Reply | StoreGroup | StoreRecords | Downgrade
 
 
-class Home(Protocol):
+class ShardForEffects(Protocol):
     """The shard that groups live in, as far as their effects need it."""
 
     groups: dict[str, Group]
@@ -37,20 +37,20 @@ class Home(Protocol):
     term: Term[Record]
     now: Callable[[], Now]
 
-    def assignment_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None: ...
+    def assignment_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None: ...
     def replace(self, group: Group, records: Sequence[Record]) -> None: ...
     def new_group(self, group_id: str) -> ClassicGroup: ...
     def allows(self, direction: str) -> bool: ...
 
 
-def carry_out(shard: Home, group: Group, effect: Effect) -> Group | None:
+def carry_out(shard: ShardForEffects, group: Group, effect: Effect) -> Group | None:
     """The group that has more to be carried out because of this, if one has."""
     match effect:
         case Reply(to, answer):
             to.complete(answer)
-        case Store() if isinstance(group, ClassicGroup):
+        case StoreGroup() if isinstance(group, ClassicGroup):
             return _store(shard, group, effect)
-        case Write():
+        case StoreRecords():
             _write(shard, group, effect)
         case Downgrade(rebalance) if isinstance(group, ConsumerGroup):
             return _downgrade(shard, group, rebalance)
@@ -67,7 +67,7 @@ def answer_waiting(group: ClassicGroup) -> None:
 # --- classic groups
 
 
-def _store(shard: Home, group: ClassicGroup, effect: Store) -> Group | None:
+def _store(shard: ShardForEffects, group: ClassicGroup, effect: StoreGroup) -> Group | None:
     record = Record(GroupMetadataKey(group.group_id), group_value(group, effect.assignments))
     if not shard.term.fits(record):
         log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
@@ -80,7 +80,7 @@ def _store(shard: Home, group: ClassicGroup, effect: Store) -> Group | None:
 # --- consumer groups
 
 
-def _write(shard: Home, group: Group, effect: Write) -> None:
+def _write(shard: ShardForEffects, group: Group, effect: StoreRecords) -> None:
     if not all(map(shard.term.fits, effect.records)):
         # The group in memory is ahead of the log, which is read again; the group grows no more.
         log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
@@ -95,12 +95,12 @@ def _write(shard: Home, group: Group, effect: Write) -> None:
     shard.term.store(effect.records, partial(_answer, effect))
 
 
-def _answer(effect: Write, error: ErrorCode) -> None:
+def _answer(effect: StoreRecords, error: ErrorCode) -> None:
     if effect.to is not None:
         effect.to.complete(effect.answer if error is ErrorCode.NONE else type(effect.answer)(error))
 
 
-def _downgrade(shard: Home, group: ConsumerGroup, rebalance: bool) -> Group | None:
+def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) -> Group | None:
     """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
     if shard.groups.get(group.group_id) is not group:
         return None  # its last write has ended the term
@@ -121,7 +121,7 @@ def _downgrade(shard: Home, group: ConsumerGroup, rebalance: bool) -> Group | No
     return classic
 
 
-def _as_classic(shard: Home, group: ConsumerGroup, rebalance: bool) -> tuple[ClassicGroup, Record]:
+def _as_classic(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) -> tuple[ClassicGroup, Record]:
     if not shard.allows("downgrade"):
         raise CannotMigrate("groups.migration does not allow it")
     if not group.knows_topics:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from handler.config import GroupsConfig
-from handler.coordination.alarms import Alarms
 from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
+from handler.coordination.timers import Timers
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Assigned, JoinGroupResponse, Replaced, State
+from handler.groups.classic.members import AnswerStaticMember, FinishSync, JoinGroupResponse, State
 from handler.groups.consumer.machine import ConsumerGroup, Times
 from handler.groups.consumer.members import Topics
 from handler.groups.effects import Group, answer_waiting, carry_out
@@ -35,7 +35,7 @@ Offsets = dict[TopicPartition, OffsetCommitValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ShardContext:
     """The things that all shards of a coordinator share."""
 
     config: GroupsConfig
@@ -47,15 +47,15 @@ class Surroundings:
 
 
 class Shard(TermState[Record]):
-    def __init__(self, name: str, open_log: Callable[[], TermLog[Record]], around: Surroundings) -> None:
+    def __init__(self, name: str, open_log: Callable[[], TermLog[Record]], around: ShardContext) -> None:
         self.name = name
         self.term = Term(name, open_log, self)
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
-        self._around = around
+        self._context = around
         self.now = around.now
-        self._alarms = Alarms(self._tick)
+        self._timers = Timers(self._tick)
         self._loaded: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
         self._adopted: dict[Key, Value] = {}
 
@@ -71,11 +71,11 @@ class Shard(TermState[Record]):
 
     async def leading(self, seconds: float) -> None:
         await self._tell_committed()
-        offsets = self.live_records - len(self.groups)
+        offsets = self.live_record_count - len(self.groups)
         log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), offsets, seconds)
 
     @property
-    def live_records(self) -> int:
+    def live_record_count(self) -> int:
         return len(self.groups) + sum(map(len, self.offsets.values()))
 
     def stored(self, record: Record) -> None:
@@ -85,12 +85,12 @@ class Shard(TermState[Record]):
         self._apply_offset(key, value)
         if isinstance(value, OffsetCommitValue):
             metrics.COMMITS.inc()
-            self._around.on_committed(key, value)
+            self._context.on_committed(key, value)
         if value is not None and key.group not in self.groups:
             self.groups[key.group] = self.new_group(key.group)
 
     def ended(self) -> None:
-        self._alarms.clear()
+        self._timers.clear()
         groups, self.groups = self.groups, {}
         self.offsets, self._loaded, self._adopted = {}, {}, {}
         for group in groups.values():
@@ -104,12 +104,12 @@ class Shard(TermState[Record]):
         for group_id in list(self.offsets):
             await pace.rest()  # and not between a group's own: what it commits meanwhile is told after
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
-                self._around.on_committed(OffsetCommitKey(group_id, topic, partition), value)
+                self._context.on_committed(OffsetCommitKey(group_id, topic, partition), value)
 
     def replay(self, record: Record, adopted: bool) -> None:
         key, value = record
         if adopted and isinstance(key, OffsetCommitKey):
-            key = key._replace(topic=self._around.topic_name(key.topic))
+            key = key._replace(topic=self._context.topic_name(key.topic))
             if isinstance(value, OffsetCommitValue):
                 value = value._replace(expires_at=-1)  # three days after its commit, which few took for a promise
         self._adopted.pop(key, None)
@@ -186,13 +186,13 @@ class Shard(TermState[Record]):
             self.term.check_leading()  # the write may have ended the term
 
     def new_group(self, group_id: str) -> ClassicGroup:
-        config = self._around.config
+        config = self._context.config
         return ClassicGroup(group_id, self.now(), initial_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
 
     def new_consumer_group(self, group_id: str) -> ConsumerGroup:
-        config = self._around.config
+        config = self._context.config
         times = Times(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)
-        return ConsumerGroup(group_id, self._around.topics, times=times, max_size=config.max_size)
+        return ConsumerGroup(group_id, self._context.topics, times=times, max_size=config.max_size)
 
     async def answer(self, group: Group, event: Callable[[Pending[T]], object]) -> T:
         """Let something happen to a group; what it answers when it has decided, and when that is stored."""
@@ -224,16 +224,16 @@ class Shard(TermState[Record]):
                 if group.unused:
                     self._forget_unused(group)
                 if group.wake_at is not None:
-                    self._alarms.set(group.group_id, group.wake_at)
+                    self._timers.set(group.group_id, group.wake_at)
 
-    def assignment_stored(self, group: ClassicGroup, then: Assigned | Replaced | None, error: ErrorCode) -> None:
+    def assignment_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None:
         """From the term: what a classic group had stored is in the log, or the term is over."""
         if error is ErrorCode.NONE and group.state is not State.DEAD:
             group.stored(self.now(), then)
-            if isinstance(then, Assigned) and group.state is State.STABLE:
+            if isinstance(then, FinishSync) and group.state is State.STABLE:
                 metrics.REBALANCES.inc()
             self.run(group)
-        elif isinstance(then, Replaced):
+        elif isinstance(then, AnswerStaticMember):
             then.to.complete(JoinGroupResponse(ErrorCode.NOT_COORDINATOR))
 
     def _forget_unused(self, group: Group) -> None:
@@ -244,11 +244,11 @@ class Shard(TermState[Record]):
             self.groups[group.group_id] = self.new_group(group.group_id)
 
     def allows(self, direction: str) -> bool:
-        return self._around.config.migration in ("bidirectional", direction)
+        return self._context.config.migration in ("bidirectional", direction)
 
     def _tick(self, group_id: str) -> None:
         group = self.groups.get(group_id)
-        if group is not None and self._around.may_act():
+        if group is not None and self._context.may_act():
             try:
                 self.handle(group, lambda: self._say(group, group.tick(self.now())))
             except Exception:

@@ -25,7 +25,7 @@ from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.tail_reader import TailReader
-from handler.partition.read.timestamp_search import NOT_FOUND, Found
+from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
 from handler.partition.write.appender import Appender
 from handler.partition.write.held_appends import Append, Done, expire
 from handler.pulsar.entry import Position, RawEntry
@@ -75,8 +75,8 @@ class Partition:
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, self)
         self._foreign_at = -1.0
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
-        self.searches: Shared[int, Found] = Shared(linger=SEARCH_LINGER_SECONDS)
-        self._older_greatest = NOT_FOUND
+        self.searches: Shared[int, TimestampAndOffset] = Shared(linger=SEARCH_LINGER_SECONDS)
+        self._scanned_max_timestamp = NOT_FOUND
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._start_at: Position | None = None
@@ -99,7 +99,7 @@ class Partition:
                     self._start.move(self._fold.next_offset)
                 else:
                     start = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
-                    self._start_at = self._fold.begins = None if start == stats.first else start
+                    self._start_at = self._fold.start_position = None if start == stats.first else start
                 await self._to_end.run(if_unknown=last)
                 await self._start.refresh()
         except TimeoutError:
@@ -296,7 +296,7 @@ class Partition:
         run = self._cache.run(offset, max_bytes, at_least_one) or held
         return run if run is not None else self._catch_ups.bring(offset)
 
-    def is_folded(self, position: Position) -> bool:
+    def has_reached_fold_end(self, position: Position) -> bool:
         return self._fold.last is not None and position >= self._fold.last
 
     # --- both ends
@@ -337,19 +337,19 @@ class Partition:
         return self._fold.last
 
     @property
-    def first_folded(self) -> int:
+    def timestamps_known_from(self) -> int:
         """Where folding began, or the log start if all before it has been looked at for timestamps."""
         return self._timestamps_from if self._timestamps_from is not None else self._fold.first_offset
 
     @property
-    def greatest_folded(self) -> Found:
+    def max_timestamp_known(self) -> TimestampAndOffset:
         """The greatest timestamp so far, and the base offset of its batch."""
-        folded = Found(self._fold.max_timestamp_base, self._fold.max_timestamp)
-        return folded if folded.timestamp > self._older_greatest.timestamp else self._older_greatest
+        folded = TimestampAndOffset(self._fold.max_timestamp_base, self._fold.max_timestamp)
+        return folded if folded.timestamp > self._scanned_max_timestamp.timestamp else self._scanned_max_timestamp
 
-    def remember_greatest(self, found: Found) -> None:
+    def remember_greatest(self, found: TimestampAndOffset) -> None:
         """The result of a scan from the log start."""
-        self._older_greatest = found
+        self._scanned_max_timestamp = found
         self._timestamps_from = self.log_start
 
     # --- housekeeping

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handler.pulsar.errors import Unavailable
 from handler.topics.catalog import FRESH_SECONDS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -130,3 +131,14 @@ async def test_what_changes_something_has_no_limit(sidecar: Sidecar) -> None:
     assert not deleting.done()
     sidecar.admin.hold.set()
     assert errors((await deleting).responses) == [ErrorCode.NONE]
+
+
+async def test_offsets_that_pulsar_can_not_tell_now_are_asked_for_again(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NOT_LEADER_OR_FOLLOWER would be the end of it for librdkafka."""
+    sidecar.admin.make("t")
+
+    async def away(self: MemoryLog) -> Any:
+        raise Unavailable("no broker")
+
+    monkeypatch.setattr(MemoryLog, "stats", away)
+    assert await list_offsets(sidecar, -2) is LATE

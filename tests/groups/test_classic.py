@@ -19,7 +19,7 @@ from handler.groups.classic.members import (
     MemberIdentity,
     Protocols,
     State,
-    Store,
+    StoreGroup,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -41,7 +41,7 @@ class Bench:
     group: ClassicGroup = field(init=False)
     clock: float = 1_000.0
     answers: dict[str, JoinGroupResponse | SyncGroupResponse] = field(default_factory=dict)
-    writes: list[Store] = field(default_factory=list)
+    writes: list[StoreGroup] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     max_size: int = 100
 
@@ -225,7 +225,7 @@ def test_when_all_have_left_the_group_is_empty_and_says_so_in_the_log(stable: Be
     assert stable.group.leave(stable.now, [MemberIdentity(member, None) for member in members]) == [NONE, NONE]
     stable.run()
     assert (stable.group.state, stable.group.generation) == (State.EMPTY, 2)
-    assert stable.writes[-1] == Store({}, None)
+    assert stable.writes[-1] == StoreGroup({}, None)
 
 
 def test_members_that_never_ask_for_their_part_are_out() -> None:
@@ -339,11 +339,11 @@ class Members(RuleBasedStateMachine):
         self.syncing: dict[str, tuple[str, float]] = {}
         self.ids: dict[str, str] = {}
         self.parts: dict[tuple[int, str], bytes] = {}  # generation and member → the part it was given
-        self.unstored: list[Store] = []
+        self.unstored: list[StoreGroup] = []
 
     def _take(self) -> None:
         for effect in self.bench.group.take_effects():
-            if isinstance(effect, Store):
+            if isinstance(effect, StoreGroup):
                 self.unstored.append(effect)
             else:
                 assert effect.to not in self.bench.answers, f"{effect.to} was answered twice"

@@ -17,9 +17,9 @@ from handler.groups.consumer.members import (
     HeartbeatResponse,
     InvalidRegex,
     RequiredTopics,
+    StoreRecords,
     Topic,
     Topics,
-    Write,
 )
 from handler.groups.consumer.migration import to_classic
 from handler.groups.machine import Now
@@ -84,7 +84,7 @@ class Bench:
     def run(self) -> object:
         metadata: object = None
         for effect in self.group.take_effects():
-            if isinstance(effect, Write):
+            if isinstance(effect, StoreRecords):
                 self.records += effect.records
                 metadata = effect.answer if effect.to is not None else metadata
             else:
@@ -251,11 +251,11 @@ def test_a_new_subscription_takes_partitions_away_at_once(bench: Bench) -> None:
 def test_partitions_that_are_added_are_assigned(bench: Bench) -> None:
     bench.beat("m1", 0)
     bench.topics.topics["t"] = Topic(T, 5)
-    bench.group.refresh(bench.now)
+    bench.group.refresh_topics(bench.now)
     bench.run()
     assert bench.group.state is State.ASSIGNING
     assert bench.beat("m1", 1).assignment == parts(0, 1, 2, 3, 4)
-    bench.group.refresh(bench.now)
+    bench.group.refresh_topics(bench.now)
     assert bench.run() is None
     assert bench.group.epoch == 2, "nothing has changed since"
 
@@ -263,7 +263,7 @@ def test_partitions_that_are_added_are_assigned(bench: Bench) -> None:
 def test_a_regular_expression_is_resolved_when_its_member_joins_and_again_when_topics_come(bench: Bench) -> None:
     assert bench.beat("m1", 0, regex="t|v").assignment == parts(0, 1, 2, 3)
     bench.topics.topics["v"] = Topic(U, 1)
-    bench.group.refresh(bench.now)
+    bench.group.refresh_topics(bench.now)
     bench.run()
     assert bench.beat("m1", 1).assignment == {**parts(0, 1, 2, 3), **parts(0, topic=U)}
     bench.leave("m1")

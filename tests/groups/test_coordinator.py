@@ -136,7 +136,7 @@ def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
         sidecar = await Sidecar().lead()
         answer = await sidecar.joined()
         await sidecar.synced(answer)
-        sidecar.shard._alarms.clear()
+        sidecar.shard._timers.clear()
         sidecar.skew = -1_000.0  # the loop is far behind what is due
         for _ in range(2):  # in one turn of the loop
             assert sidecar.coordinator.heartbeat("g", answer.member_id, None, answer.generation) is NONE

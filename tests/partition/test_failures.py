@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.partition.fold.fold import Fold
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.producers import AppendResult
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import Position
@@ -22,14 +22,14 @@ from tests.support.partitions import append, fetch, open_partition, read_all
 def broken_fold(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
     """Positions at which the fold fails, in a way that nobody thought of."""
     broken: list[Position] = []
-    judge = Fold._judge
+    judge = Fold._check_and_record
 
-    def judged(self: Fold, position: Position, *rest: Any) -> Verdict:
+    def judged(self: Fold, position: Position, *rest: Any) -> AppendResult:
         if position in broken:
             raise ZeroDivisionError(position)
         return judge(self, position, *rest)
 
-    monkeypatch.setattr(Fold, "_judge", judged)
+    monkeypatch.setattr(Fold, "_check_and_record", judged)
     return broken
 
 

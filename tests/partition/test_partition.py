@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.producers import AppendResult
 from handler.partition.log.store import BASIS_PROPERTY
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -141,7 +141,7 @@ async def test_an_append_that_can_not_be_sent_times_out() -> None:
     await append(partition, batch(b"first"))
     log.swallow_receipts = True
     log.read_delay = 60
-    result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+    result: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
     data = batch(b"second")
     now = asyncio.get_running_loop().time()
     partition.append(read_produced(data), data, now + 0.1, result.set_result)

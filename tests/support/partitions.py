@@ -7,7 +7,7 @@ import asyncio
 from aiokafka.record.memory_records import MemoryRecords
 
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.producers import AppendResult
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
 from handler.wire.error_code import ErrorCode
@@ -19,8 +19,8 @@ def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int 
     return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits), EntryFailures())
 
 
-async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:
-    result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+async def append(partition: Partition, data: bytes, seconds: float = 5) -> AppendResult:
+    result: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
     deadline = asyncio.get_running_loop().time() + seconds
     partition.append(read_produced(data), data, deadline, lambda verdict: None if result.done() else result.set_result(verdict))
     return await asyncio.wait_for(result, seconds + 2)

@@ -40,11 +40,11 @@ def to_coordinator(handle: Handler[G], refuse: Refuse[G]) -> Handler[G]:
     """A handler of requests about one group, wherever that group is coordinated. It may raise NotLeading."""
 
     async def routed(services: Services, call: Call, request: G) -> Response:
-        if _is_here(services, call, request.group_id):
+        if _is_led_here(services, call, request.group_id):
             return await handle(services, call, request)
-        return await _elsewhere(services, call, request, handle)
+        return await _find_and_forward(services, call, request, handle)
 
-    return _answered(handle, routed, refuse)
+    return _with_error_response(handle, routed, refuse)
 
 
 def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
@@ -64,22 +64,22 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
 
     async def routed(services: Services, call: Call, request: G) -> Response:
         subject = call.client, request.group_id
-        if not _is_here(services, call, request.group_id):
+        if not _is_led_here(services, call, request.group_id):
             async with services.in_turn.turn(subject):
-                return await _elsewhere(services, call, request, learn_first)
+                return await _find_and_forward(services, call, request, learn_first)
         if services.in_turn.waiting(subject) or unknown(services, request):
             async with services.in_turn.turn(subject):
                 await learn(services, unknown(services, request))
         return await handle(services, call, request)
 
-    return _answered(handle, routed, refuse)
+    return _with_error_response(handle, routed, refuse)
 
 
-def _answered(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Handler[G]:
+def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Handler[G]:
     """A refusal is an answer, and so is an error of ours: the client's other requests have nothing to do with it."""
 
     @wraps(handle)
-    async def answered(services: Services, call: Call, request: G) -> Response:
+    async def with_error_response(services: Services, call: Call, request: G) -> Response:
         try:
             return await routed(services, call, request)
         except NotLeading as refused:
@@ -89,14 +89,14 @@ def _answered(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Hand
             limited.exception("a request about group %s failed", request.group_id)
             return refuse(call, request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    return answered
+    return with_error_response
 
 
-def _is_here(services: Services, call: Call, group_id: str) -> bool:
+def _is_led_here(services: Services, call: Call, group_id: str) -> bool:
     return call.forwarded or not group_id or services.groups.leaders.is_here(group_id)
 
 
-async def _elsewhere(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
+async def _find_and_forward(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
     """`handle` is for the case that this sidecar has been elected meanwhile."""
     leader = await services.groups.leaders.leader(request.group_id)
     if leader is None:

@@ -10,13 +10,13 @@ from typing import Final
 
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import (
+    AnswerStaticMember,
     JoinGroupRequest,
     JoinGroupResponse,
     Member,
     Protocols,
-    Replaced,
     State,
-    Store,
+    StoreGroup,
     SyncGroupResponse,
 )
 from handler.groups.machine import UNKNOWN_MEMBER_ID, Now, Token
@@ -33,14 +33,14 @@ def join(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) ->
     elif not _supports(group, request.protocol_type, request.protocols):
         group.reply(to, JoinGroupResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif request.member_id == UNKNOWN_MEMBER_ID:
-        _join_new(group, now, request, to)
+        _join_new_member(group, now, request, to)
     elif request.member_id in group.roster.pending and request.instance_id is not None:
         # Only dynamic members are told to come again.
         group.reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
     elif request.member_id in group.roster.pending:
-        _join_as(group, now, request, request.member_id, to)
+        _add_member_then_rebalance(group, now, request, request.member_id, to)
     else:
-        _join_again(group, now, request, to)
+        _rejoin(group, now, request, to)
 
 
 def _accepts(group: ClassicGroup, member_id: str) -> bool:
@@ -58,24 +58,24 @@ def _accepts(group: ClassicGroup, member_id: str) -> bool:
 def _supports(group: ClassicGroup, protocol_type: str, protocols: Protocols) -> bool:
     if group.state is State.EMPTY:
         return bool(protocol_type) and bool(protocols)
-    return group.protocol_type == protocol_type and group.roster.share_one_of(protocols)
+    return group.protocol_type == protocol_type and group.roster.supports_any(protocols)
 
 
-def _join_new(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+def _join_new_member(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
     if request.instance_id is not None:
         known = group.roster.static(request.instance_id)
         if known is not None:
             _replace_static(group, now, request, known, to)
         else:
-            _join_as(group, now, request, request.new_member_id, to)
+            _add_member_then_rebalance(group, now, request, request.new_member_id, to)
     elif request.needs_member_id:
-        group.roster.pending[request.new_member_id] = group.due(now.clock + request.session_timeout / 1000)
+        group.roster.pending[request.new_member_id] = group.wake_no_later_than(now.clock + request.session_timeout / 1000)
         group.reply(to, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
     else:
-        _join_as(group, now, request, request.new_member_id, to)
+        _add_member_then_rebalance(group, now, request, request.new_member_id, to)
 
 
-def _join_as(group: ClassicGroup, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
+def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
     member = Member(
         member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
         request.rebalance_timeout, request.protocols, is_new=True, joining=to,
@@ -85,11 +85,11 @@ def _join_as(group: ClassicGroup, now: Now, request: JoinGroupRequest, member_id
     group.window.somebody_came()
     group.add(member)
     # It has no id yet and can't send heartbeats, and its retries would be members of their own.
-    member.expires_at = group.due(now.clock + NEW_MEMBER_SECONDS)
+    member.expires_at = group.wake_no_later_than(now.clock + NEW_MEMBER_SECONDS)
     group.rebalance_or_complete(now)
 
 
-def _join_again(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+def _rejoin(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
     error = group.roster.check(request.member_id, request.instance_id)
     if error is not ErrorCode.NONE:
         group.reply(to, JoinGroupResponse(error, request.member_id))
@@ -123,7 +123,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, me
         group.pending_sync.add(request.new_member_id)
     if group.leader == old_id:
         group.leader = request.new_member_id
-    group.refresh(member, now)
+    group.reset_session_timeout(member, now)
     group.update(member, request, to)
     match group.state:
         case State.STABLE if group.roster.select_protocol() == group.protocol:
@@ -135,11 +135,11 @@ def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, me
                 # It must not take itself for the leader and assign anew (KIP-814).
                 answer = group.joined(member)._replace(leader=old_leader, members=())
             assignments = {other.member_id: other.assignment for other in group.members.values()}
-            group.effects.append(Store(assignments, Replaced(to, answer)))
+            group.effects.append(StoreGroup(assignments, AnswerStaticMember(to, answer)))
         case State.STABLE:
             group.rebalance_or_complete(now)
         case State.COMPLETING:
             # The leader may be assigning to the old id.
-            group.prepare(now)
+            group.prepare_rebalance(now)
         case _:
             group.maybe_complete(now)

@@ -16,15 +16,15 @@ from typing import Final
 
 from handler.errors import ProtocolError
 from handler.groups.classic.members import (
-    Assigned,
+    AnswerStaticMember,
     Effect,
+    FinishSync,
     JoinGroupRequest,
     JoinGroupResponse,
     Member,
     MemberIdentity,
-    Replaced,
     State,
-    Store,
+    StoreGroup,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -72,12 +72,12 @@ class ClassicGroup:
         self.state_since = value.state_since
         for member in stored_members(value):
             self.add(member)
-            self.refresh(member, now)
+            self.reset_session_timeout(member, now)
         if value.members:
             self.state = State.STABLE
             self.leader = value.leader if value.leader in self.members else self.leader
             if value.leader is None:  # it was a consumer group, and its members have not joined again yet
-                self.prepare(now)
+                self.prepare_rebalance(now)
 
     def take_members(self, members: Iterable[Member], generation: int, now: Now) -> None:
         """Go on as what a consumer group was, with its members and what they were assigned."""
@@ -85,14 +85,14 @@ class ClassicGroup:
         self.protocol_type = CONSUMER_PROTOCOL
         for member in members:
             self.add(member)
-            self.refresh(member, now)
+            self.reset_session_timeout(member, now)
         self.protocol = self.roster.select_protocol()
         self.state, self.state_since = State.STABLE, now.wall
 
     def rebalance(self, now: Now) -> None:
         """Have the members join again."""
         if self.state is not State.PREPARING:
-            self.prepare(now)
+            self.prepare_rebalance(now)
 
     # --- what it is
 
@@ -148,13 +148,13 @@ class ClassicGroup:
 
     def rebalance_or_complete(self, now: Now) -> None:
         if self.state in TRANSITIONS[State.PREPARING]:
-            self.prepare(now)
+            self.prepare_rebalance(now)
         else:
             self.maybe_complete(now)
 
-    def prepare(self, now: Now) -> None:
+    def prepare_rebalance(self, now: Now) -> None:
         if self.state is State.COMPLETING:
-            self._propagate(now, ErrorCode.REBALANCE_IN_PROGRESS)
+            self._propagate_assignment(now, ErrorCode.REBALANCE_IN_PROGRESS)
         self.pending_sync.clear()
         self._sync_at = None
         was_empty = self.state is State.EMPTY
@@ -162,15 +162,15 @@ class ClassicGroup:
         if was_empty:
             self.window.open_first(now.clock, self.roster.rebalance_seconds)
         elif self.roster.all_joined:
-            self._complete(now)
+            self._complete_join(now)
         else:
             self.window.open(now.clock, self.roster.rebalance_seconds)
 
     def maybe_complete(self, now: Now) -> None:
         if self.state is State.PREPARING and not self.window.is_first and self.roster.all_joined:
-            self._complete(now)
+            self._complete_join(now)
 
-    def _complete(self, now: Now) -> None:
+    def _complete_join(self, now: Now) -> None:
         """The join phase ends: whoever has not come is out, but for static members."""
         self.window.close()
         for member in list(self.members.values()):
@@ -184,7 +184,7 @@ class ClassicGroup:
         if not self.members:
             self.protocol = None
             self._become(State.EMPTY, now)
-            self.effects.append(Store({}, None))
+            self.effects.append(StoreGroup({}, None))
             return
         self.protocol = self.roster.select_protocol()
         self._become(State.COMPLETING, now)
@@ -192,7 +192,7 @@ class ClassicGroup:
             self.reply(member.joining, self.joined(member))
             member.joining = None
             member.is_new = False
-            self.refresh(member, now)
+            self.reset_session_timeout(member, now)
             self.pending_sync.add(member.member_id)
         self._sync_at = now.clock + self.roster.rebalance_seconds
 
@@ -220,7 +220,7 @@ class ClassicGroup:
         member.syncing = to
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
-            self.effects.append(Store(assignments, Assigned(self.generation, assignments)))
+            self.effects.append(StoreGroup(assignments, FinishSync(self.generation, assignments)))
 
     def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
         if self.state is State.EMPTY:
@@ -234,25 +234,25 @@ class ClassicGroup:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
-    def stored(self, now: Now, then: Assigned | Replaced | None) -> None:
+    def stored(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
         """The group is stored as it was when that was asked for."""
-        if isinstance(then, Replaced):
+        if isinstance(then, AnswerStaticMember):
             self.reply(then.to, then.answer)
         elif then is not None and self.state is State.COMPLETING and then.generation == self.generation:
             for member in self.members.values():
                 member.assignment = then.assignments.get(member.member_id, b"")
-            self._propagate(now, ErrorCode.NONE)
+            self._propagate_assignment(now, ErrorCode.NONE)
             self._become(State.STABLE, now)
 
-    def too_large(self, now: Now, then: Assigned | Replaced | None) -> None:
+    def too_large(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
         """The group can't be stored. Kafka answers UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
-        if isinstance(then, Replaced):
+        if isinstance(then, AnswerStaticMember):
             self.reply(then.to, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
         elif then is not None and self.state is State.COMPLETING:
-            self._propagate(now, ErrorCode.UNKNOWN_SERVER_ERROR)
-            self.prepare(now)
+            self._propagate_assignment(now, ErrorCode.UNKNOWN_SERVER_ERROR)
+            self.prepare_rebalance(now)
 
-    def _propagate(self, now: Now, error: ErrorCode) -> None:
+    def _propagate_assignment(self, now: Now, error: ErrorCode) -> None:
         for member in self.members.values():
             if error is not ErrorCode.NONE:
                 member.assignment = b""
@@ -262,7 +262,7 @@ class ClassicGroup:
             if member.syncing is not None:
                 self.reply(member.syncing, answer)
                 member.syncing = None
-                self.refresh(member, now)
+                self.reset_session_timeout(member, now)
 
     # --- Heartbeat, LeaveGroup, commits
 
@@ -272,14 +272,14 @@ class ClassicGroup:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        self.refresh(self.members[member_id], now)
+        self.reset_session_timeout(self.members[member_id], now)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
     def leave(self, now: Now, leaving: Iterable[MemberIdentity]) -> list[ErrorCode]:
         errors = [self._leave_one(one) for one in leaving]
         if ErrorCode.NONE in errors:
             if self.state in (State.STABLE, State.COMPLETING):
-                self.prepare(now)
+                self.prepare_rebalance(now)
             else:
                 self.maybe_complete(now)
         return errors
@@ -311,10 +311,10 @@ class ClassicGroup:
             return ErrorCode.ILLEGAL_GENERATION
         if self.state is State.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        self.refresh(self.members[member_id], now)
+        self.reset_session_timeout(self.members[member_id], now)
         return ErrorCode.NONE
 
-    def migrate(self) -> None:
+    def end_for_upgrade(self) -> None:
         """A consumer group takes its place: whoever waits is to join that."""
         self.die(ErrorCode.REBALANCE_IN_PROGRESS)
 
@@ -336,20 +336,20 @@ class ClassicGroup:
         if self._session_at is not None and self._session_at <= now.clock:
             said += self._end_sessions(now)
         if self.window.ends_at is not None and self.window.ends_at <= now.clock and self.window.is_over(now.clock):
-            self._complete(now)
+            self._complete_join(now)
         if self._sync_at is not None and self._sync_at <= now.clock:
             said += self._sync_is_due(now)
         return said
 
     def _end_sessions(self, now: Now) -> list[str]:
         never_came = [member_id for member_id, until in self.roster.pending.items() if until <= now.clock]
-        lost = [one.member_id for one in self.members.values() if one.expires_at <= now.clock and not one.excused]
+        lost = [one.member_id for one in self.members.values() if one.expires_at <= now.clock and not one.waits_for_answer]
         for member_id in (*never_came, *lost):
             self.remove(member_id)
-        alive = [one.expires_at for one in self.members.values() if not one.excused]
+        alive = [one.expires_at for one in self.members.values() if not one.waits_for_answer]
         self._session_at = min((*self.roster.pending.values(), *alive), default=None)
         if lost and self.state in (State.STABLE, State.COMPLETING):
-            self.prepare(now)
+            self.prepare_rebalance(now)
         elif lost or never_came:
             self.maybe_complete(now)
         return [f"member {member_id} is out: its session has ended" for member_id in lost]
@@ -362,13 +362,13 @@ class ClassicGroup:
         late = list(self.pending_sync)
         for member_id in late:
             self.remove(member_id)
-        self.prepare(now)
+        self.prepare_rebalance(now)
         return [f"member {member_id} is out: it did not ask for its partitions in time" for member_id in late]
 
-    def refresh(self, member: Member, now: Now) -> None:
-        member.expires_at = self.due(now.clock + member.session_timeout / 1000)
+    def reset_session_timeout(self, member: Member, now: Now) -> None:
+        member.expires_at = self.wake_no_later_than(now.clock + member.session_timeout / 1000)
 
-    def due(self, at: float) -> float:
+    def wake_no_later_than(self, at: float) -> float:
         self._session_at = at if self._session_at is None else min(self._session_at, at)
         return at
 

@@ -71,28 +71,28 @@ def sync_refused(error: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
-class Assigned(NamedTuple):
+class FinishSync(NamedTuple):
     """The next step once an assignment is stored."""
 
     generation: int
     assignments: dict[str, bytes]
 
 
-class Replaced(NamedTuple):
+class AnswerStaticMember(NamedTuple):
     """The next step once a static member's new id is stored."""
 
     to: Token
     answer: JoinGroupResponse
 
 
-class Store(NamedTuple):
+class StoreGroup(NamedTuple):
     """The group as it is now is to be stored; `then` comes back to the machine when it is."""
 
     assignments: dict[str, bytes]
-    then: Assigned | Replaced | None
+    then: FinishSync | AnswerStaticMember | None
 
 
-Effect = Reply | Store
+Effect = Reply | StoreGroup
 
 
 @dataclass(slots=True)
@@ -117,6 +117,6 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
     @property
-    def excused(self) -> bool:
+    def waits_for_answer(self) -> bool:
         """Whether it need not send heartbeats: it waits for us. A new one may wait only so long."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)

@@ -62,7 +62,7 @@ class Roster:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def share_one_of(self, protocols: Protocols) -> bool:
+    def supports_any(self, protocols: Protocols) -> bool:
         return any(self._supported.get(name, 0) == len(self.members) for name, _ in protocols)
 
     def select_protocol(self) -> str:

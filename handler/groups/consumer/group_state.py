@@ -57,12 +57,12 @@ class GroupState:
         self.static: dict[str, str] = {}
         self.owners = Owners()
         self.members_hash = 0  # of who they are and what they subscribe to; it does not depend on their order
-        self._changed: dict[ConsumerKey, ConsumerValue | None] = {}
+        self._unwritten: dict[ConsumerKey, ConsumerValue | None] = {}
         self._is_stored = False
 
     def take_records(self) -> list[Record]:
         """The changes since the last call."""
-        changed, self._changed = self._changed, {}
+        changed, self._unwritten = self._unwritten, {}
         last = ConsumerGroupMetadataKey if not self._is_stored else None
         kept = [Record(key, value) for key, value in changed.items() if value is not None]
         gone = [Record(key, None) for key, value in changed.items() if value is None]
@@ -73,25 +73,25 @@ class GroupState:
     # --- changes
 
     def set_epoch(self, epoch: int, metadata_hash: int) -> None:
-        self.epoch = self._changed[ConsumerGroupMetadataKey(self._group_id)] = ConsumerGroupMetadataValue(epoch, metadata_hash)
+        self.epoch = self._unwritten[ConsumerGroupMetadataKey(self._group_id)] = ConsumerGroupMetadataValue(epoch, metadata_hash)
 
     def set_target(self, member_id: str, assignment: Assignment) -> None:
         if self.targets.get(member_id) != assignment:
             self.targets[member_id] = assignment
-            self._changed[TargetAssignmentMemberKey(self._group_id, member_id)] = TargetAssignmentMemberValue(assignment)
+            self._unwritten[TargetAssignmentMemberKey(self._group_id, member_id)] = TargetAssignmentMemberValue(assignment)
 
     def set_target_epoch(self, epoch: int) -> None:
         self.target_epoch = epoch
-        self._changed[TargetAssignmentMetadataKey(self._group_id)] = TargetAssignmentMetadataValue(epoch)
+        self._unwritten[TargetAssignmentMetadataKey(self._group_id)] = TargetAssignmentMetadataValue(epoch)
 
     def set_regex(self, regex: str, resolved: RegularExpressionValue, *, store: bool) -> None:
         self.regexes[regex] = resolved
         if store:
-            self._changed[RegularExpressionKey(self._group_id, regex)] = resolved
+            self._unwritten[RegularExpressionKey(self._group_id, regex)] = resolved
 
     def remove_regex(self, regex: str) -> None:
         if self.regexes.pop(regex, None) is not None:
-            self._changed[RegularExpressionKey(self._group_id, regex)] = None
+            self._unwritten[RegularExpressionKey(self._group_id, regex)] = None
 
     def put(self, member: ConsumerMember) -> None:
         """A member that is new, or as it is now."""
@@ -99,16 +99,16 @@ class GroupState:
         if before == member:
             return
         if before is None or before.metadata != member.metadata:
-            self._changed[MemberMetadataKey(self._group_id, member.member_id)] = member.metadata
+            self._unwritten[MemberMetadataKey(self._group_id, member.member_id)] = member.metadata
         if (NEW_MEMBER if before is None else before.current) != member.current:
-            self._changed[CurrentMemberAssignmentKey(self._group_id, member.member_id)] = member.current
+            self._unwritten[CurrentMemberAssignmentKey(self._group_id, member.member_id)] = member.current
         self._hold(member, before)
 
     def _hold(self, member: ConsumerMember, before: ConsumerMember | None) -> None:
         if before is None or before.metadata != member.metadata:
-            self._count(member, 1)
+            self._add_to_members_hash(member, 1)
             if before is not None:
-                self._count(before, -1)
+                self._add_to_members_hash(before, -1)
         if before is not None:
             self.owners.remove(before)
             self._drop_instance(before)
@@ -117,7 +117,7 @@ class GroupState:
         if member.metadata.instance_id is not None:
             self.static[member.metadata.instance_id] = member.member_id
 
-    def _count(self, member: ConsumerMember, sign: int) -> None:
+    def _add_to_members_hash(self, member: ConsumerMember, sign: int) -> None:
         """The sum of the members' hashes: one that joins costs its own, however many there are."""
         metadata = member.metadata
         subscribed = repr((metadata.instance_id or member.member_id, metadata.topics, metadata.regex)).encode()
@@ -130,7 +130,7 @@ class GroupState:
 
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id)
-        self._count(member, -1)
+        self._add_to_members_hash(member, -1)
         self.owners.remove(member)
         self.targets.pop(member_id, None)
         self._drop_instance(member)
@@ -139,7 +139,7 @@ class GroupState:
             CurrentMemberAssignmentKey,
             TargetAssignmentMemberKey,
         ):  # a member of which only the rest was deleted would be one that has nothing
-            self._changed[key(self._group_id, member_id)] = None
+            self._unwritten[key(self._group_id, member_id)] = None
 
     # --- from the log
 
@@ -174,7 +174,7 @@ class GroupState:
         revoking = self.owners.free_of_others(member_id, current.revoking)
         if (assigned, revoking) != (current.assigned, current.revoking):  # nobody writes this; if it is there, nobody is to have both
             current = current._replace(assigned=assigned, revoking=revoking)
-            self._changed[CurrentMemberAssignmentKey(self._group_id, member_id)] = current
+            self._unwritten[CurrentMemberAssignmentKey(self._group_id, member_id)] = current
         self._hold(ConsumerMember(member_id, metadata, current), None)
 
     def _drop_leftovers(self, member_ids: set[str]) -> None:
@@ -184,7 +184,7 @@ class GroupState:
         for member_id in sorted(member_ids):
             self.targets.pop(member_id, None)
             for key in (MemberMetadataKey, CurrentMemberAssignmentKey, TargetAssignmentMemberKey):
-                self._changed[key(self._group_id, member_id)] = None
+                self._unwritten[key(self._group_id, member_id)] = None
 
     def deletion(self) -> list[Record]:
         """Of the whole group. Without its epoch the group is not there, so that goes first."""

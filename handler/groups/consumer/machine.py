@@ -29,10 +29,10 @@ from handler.groups.consumer.members import (
     MemberState,
     Refusal,
     RequiredTopics,
+    StoreRecords,
     Topics,
-    Write,
 )  # fmt: skip
-from handler.groups.consumer.reconcile import Situation, Target, reconcile
+from handler.groups.consumer.reconcile import StepInputs, Target, reconcile
 from handler.groups.consumer.subscriptions import Subscriptions
 from handler.groups.deadlines import Deadlines
 from handler.groups.machine import CONSUMER_PROTOCOL, Now, Token
@@ -77,7 +77,7 @@ class ConsumerGroup:
         self.group_id = group_id
         self.group_state = GroupState(group_id)
         self.subscriptions = Subscriptions(self.group_state, topics)
-        self.effects: list[Write | Downgrade] = []
+        self.effects: list[StoreRecords | Downgrade] = []
         self.downgrade: Downgrade | None = None  # to follow what is written
         self.deadlines: Deadlines[tuple[Due, str]] = Deadlines()
         self.knows_topics = False  # all about its topics has been known in this term
@@ -141,7 +141,7 @@ class ConsumerGroup:
     def wake_at(self) -> float | None:
         return self.deadlines.earliest
 
-    def take_effects(self) -> list[Write | Downgrade]:
+    def take_effects(self) -> list[StoreRecords | Downgrade]:
         effects, self.effects = self.effects, []
         return effects
 
@@ -149,7 +149,7 @@ class ConsumerGroup:
         """Store the changes, then give the answer."""
         records = self.group_state.take_records()
         if records or to is not None:
-            self.effects.append(Write(records, to, answer))
+            self.effects.append(StoreRecords(records, to, answer))
         if self.downgrade is not None:
             self.effects.append(self.downgrade)
             self.downgrade = None
@@ -282,8 +282,8 @@ class ConsumerGroup:
         if self.is_reconciled(member) and not subscription_changed:
             return member
         target = Target(self.group_state.target_epoch, self.group_state.targets.get(member.member_id, NO_PARTITIONS))
-        situation = Situation(self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.group_state.owners.of)
-        stepped = replace(member, current=reconcile(member, target, situation))
+        inputs = StepInputs(self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.group_state.owners.of)
+        stepped = replace(member, current=reconcile(member, target, inputs))
         if stepped != member:
             self.group_state.put(stepped)
         if not stepped.is_classic:
@@ -368,7 +368,7 @@ class ConsumerGroup:
             self.flush()
         return said
 
-    def refresh(self, now: Now) -> None:
+    def refresh_topics(self, now: Now) -> None:
         """Look at the topics again: what they are now may ask for another assignment. Not before all of them are known."""
         if not self.subscriptions.are_known:
             return

@@ -111,7 +111,7 @@ class Refusal(Exception):
         self.error = error
 
 
-class Write(NamedTuple):
+class StoreRecords(NamedTuple):
     """Records to be stored together; the answer is told when they and all before them are."""
 
     records: list[Record]

@@ -19,7 +19,7 @@ class Target(NamedTuple):
     partitions: Assignment
 
 
-class Situation(NamedTuple):
+class StepInputs(NamedTuple):
     """The facts besides the member and its target that a step depends on."""
 
     subscribed: Collection[uuid.UUID]  # the member's subscription
@@ -28,18 +28,18 @@ class Situation(NamedTuple):
     owner_of: Callable[[uuid.UUID, int], str | None]
 
 
-def reconcile(member: ConsumerMember, target: Target, now: Situation) -> CurrentMemberAssignmentValue:
+def reconcile(member: ConsumerMember, target: Target, inputs: StepInputs) -> CurrentMemberAssignmentValue:
     current = member.current
     match current.state:
         case MemberState.STABLE:
             if current.epoch == target.epoch:
-                return _within_subscription(current, now)
+                return _within_subscription(current, inputs)
         case MemberState.UNREVOKED:
-            if _still_has(current.revoking, now.owned):
-                return _within_subscription(current, now)
+            if _still_has(current.revoking, inputs.owned):
+                return _within_subscription(current, inputs)
         case MemberState.UNRELEASED:
             pass
-    return _next(member, target, now)
+    return _next(member, target, inputs)
 
 
 def _still_has(revoking: Assignment, owned: Assignment | None) -> bool:
@@ -47,39 +47,39 @@ def _still_has(revoking: Assignment, owned: Assignment | None) -> bool:
     return owned is None or any(owned.get(topic_id, frozenset()) & indexes for topic_id, indexes in revoking.items())
 
 
-def _within_subscription(current: CurrentMemberAssignmentValue, now: Situation) -> CurrentMemberAssignmentValue:
+def _within_subscription(current: CurrentMemberAssignmentValue, inputs: StepInputs) -> CurrentMemberAssignmentValue:
     """A member that has changed its subscription does not keep partitions of other topics until the next target."""
-    unwanted = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in now.subscribed}
-    if not now.subscription_changed or not unwanted:
+    unwanted = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in inputs.subscribed}
+    if not inputs.subscription_changed or not unwanted:
         return current
-    assigned = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id in now.subscribed}
+    assigned = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id in inputs.subscribed}
     revoking = dict(current.revoking)
     for topic_id, indexes in unwanted.items():
         revoking[topic_id] = revoking.get(topic_id, frozenset()) | indexes
-    if _still_has(revoking, now.owned):
+    if _still_has(revoking, inputs.owned):
         return _in_epoch(current, current.epoch, MemberState.UNREVOKED, assigned, revoking)
     return current._replace(assigned=assigned)
 
 
-def _next(member: ConsumerMember, target: Target, now: Situation) -> CurrentMemberAssignmentValue:
+def _next(member: ConsumerMember, target: Target, inputs: StepInputs) -> CurrentMemberAssignmentValue:
     assigned: dict[uuid.UUID, frozenset[int]] = {}
     revoking: dict[uuid.UUID, frozenset[int]] = {}
     free: dict[uuid.UUID, frozenset[int]] = {}
     unreleased = False
     held = member.current.assigned
     for topic_id in target.partitions.keys() | held.keys():
-        wanted = target.partitions.get(topic_id, frozenset()) if topic_id in now.subscribed else frozenset()
+        wanted = target.partitions.get(topic_id, frozenset()) if topic_id in inputs.subscribed else frozenset()
         has = held.get(topic_id, frozenset())
         if has & wanted:
             assigned[topic_id] = has & wanted
         if has - wanted:
             revoking[topic_id] = has - wanted
         # A partition that it has yet to revoke is its own: it may get it back.
-        available = frozenset(index for index in wanted - has if now.owner_of(topic_id, index) in (None, member.member_id))
+        available = frozenset(index for index in wanted - has if inputs.owner_of(topic_id, index) in (None, member.member_id))
         unreleased = unreleased or available != wanted - has
         if available:
             free[topic_id] = available
-    if revoking and _still_has(revoking, now.owned):
+    if revoking and _still_has(revoking, inputs.owned):
         return _in_epoch(member.current, member.epoch, MemberState.UNREVOKED, assigned, revoking)
     for topic_id, indexes in free.items():
         assigned[topic_id] = assigned.get(topic_id, frozenset()) | indexes

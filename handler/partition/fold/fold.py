@@ -17,7 +17,7 @@ from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
-from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict
+from handler.partition.fold.producers import APPENDED, AppendResult, ProducerTable
 from handler.partition.log.basis import Basis
 from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
@@ -38,7 +38,7 @@ class Folded(NamedTuple):
     position: Position
     base_offset: int
     next_offset: int
-    verdict: Verdict
+    verdict: AppendResult
     gap_from: int | None  # where offsets are missing before this entry
     sure: bool = True  # False: who began to fold earlier may have come to another verdict
 
@@ -48,20 +48,20 @@ class Fold:
         "_recent",
         "_recent_order",
         "_writers",
-        "begins",
         "first_offset",
+        "knows_next_offset",
         "last",
         "max_timestamp",
         "max_timestamp_base",
         "next_offset",
         "producers",
-        "started",
+        "start_position",
     )
 
-    def __init__(self, begins: Position | None = None) -> None:
-        self.begins = begins  # None: nothing stands before what is folded
+    def __init__(self, start_position: Position | None = None) -> None:
+        self.start_position = start_position  # None: nothing stands before what is folded
         self.next_offset = 0
-        self.started = False  # whether next_offset is known
+        self.knows_next_offset = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
         self.last: Position | None = None
         self.producers = ProducerTable()
@@ -74,7 +74,7 @@ class Fold:
     def begin_empty(self, next_offset: int) -> None:
         """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
-        self.started = True
+        self.knows_next_offset = True
 
     def follows(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
@@ -103,30 +103,30 @@ class Fold:
 
     def unreadable(self, position: Position, index: int) -> Folded:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
-        base = min(self.next_offset, index) if self.started else index
+        base = min(self.next_offset, index) if self.knows_next_offset else index
         self._advance(position, base, index)
-        return Folded(position, base, index + 1, Verdict(ErrorCode.CORRUPT_MESSAGE, -1), None)
+        return Folded(position, base, index + 1, AppendResult(ErrorCode.CORRUPT_MESSAGE, -1), None)
 
     def _apply(self, position: Position, index: int, content: Content) -> Folded:
         base = index - content.offsets + 1
-        gap_from = self.next_offset if self.started and base > self.next_offset else None
+        gap_from = self.next_offset if self.knows_next_offset and base > self.next_offset else None
         self._advance(position, base, index)
-        sure = self.begins is None or content.basis is None or content.basis.at >= self.begins
-        verdict = self._judge(position, base, content, sure)
+        sure = self.start_position is None or content.basis is None or content.basis.at >= self.start_position
+        verdict = self._check_and_record(position, base, content, sure)
         if verdict.accepted:
             if content.max_timestamp > self.max_timestamp:
                 self.max_timestamp = content.max_timestamp
                 self.max_timestamp_base = base
-            verdict = Verdict(ErrorCode.NONE, base)
+            verdict = AppendResult(ErrorCode.NONE, base)
         return Folded(position, base, index + 1, verdict, gap_from, sure)
 
     def _advance(self, position: Position, base: int, index: int) -> None:
-        if base < 0 or (self.started and base < self.next_offset):
+        if base < 0 or (self.knows_next_offset and base < self.next_offset):
             raise IndexAlarm(f"entry {position} begins at offset {base}, but the log already reaches {self.next_offset}")
         if self.last is not None and position <= self.last:
             raise IndexAlarm(f"entry {position} comes after {self.last}")
-        if not self.started:
-            self.started = True
+        if not self.knows_next_offset:
+            self.knows_next_offset = True
             self.first_offset = base
         self.next_offset = index + 1
         self.last = position
@@ -135,7 +135,7 @@ class Fold:
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
 
-    def _judge(self, position: Position, base: int, content: Content, sure: bool) -> Verdict:
+    def _check_and_record(self, position: Position, base: int, content: Content, sure: bool) -> AppendResult:
         if content.writer is not None:
             # A writer numbers its entries and never goes back, but for sending one again.
             seen = self._writers.get(content.writer, -1)
@@ -154,11 +154,11 @@ class Fold:
                 if not verdict.accepted:
                     return verdict
             self.producers.record(sequence, base + delta, position, sure=sure)
-        return ACCEPTED
+        return APPENDED
 
-    def _second_copy(self, content: Content) -> Verdict:
+    def _second_copy(self, content: Content) -> AppendResult:
         for sequence, _ in content.sequences():
             verdict = self.producers.check(sequence)
             if verdict.duplicate:
                 return verdict
-        return Verdict(ErrorCode.NONE, -1, duplicate=True)
+        return AppendResult(ErrorCode.NONE, -1, duplicate=True)

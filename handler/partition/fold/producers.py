@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from handler.partition.log.basis import Basis, Sequence
+from handler.partition.log.basis import Basis, BatchSequence
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import next_sequence
@@ -25,7 +25,7 @@ REMEMBERED_BATCHES: Final = 5
 MAX_PRODUCERS: Final = 10_000
 
 
-class Verdict(NamedTuple):
+class AppendResult(NamedTuple):
     """The outcome of an append: its base offset, or why it is refused."""
 
     error: ErrorCode
@@ -45,7 +45,7 @@ class WrittenBatch(NamedTuple):
     position: Position
 
 
-ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
+APPENDED: Final = AppendResult(ErrorCode.NONE, -1)
 
 
 @dataclass(slots=True)
@@ -71,22 +71,22 @@ class ProducerTable:
         """By producer id; the one that wrote last is last."""
         return self._states
 
-    def check(self, batch: Sequence) -> Verdict:
+    def check(self, batch: BatchSequence) -> AppendResult:
         """The verdict that `batch` would get now. Changes nothing."""
         state = self._states.get(batch.producer_id)
         if state is None:
-            return ACCEPTED
+            return APPENDED
         if batch.epoch < state.epoch:
-            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+            return AppendResult(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if batch.epoch > state.epoch:
             # "A new epoch must begin at sequence 0" (ProducerAppendInfo.checkSequence).
-            return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+            return APPENDED if batch.first == 0 else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         for written in state.batches:
             if written.first == batch.first and written.last == batch.last:
-                return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
+                return AppendResult(ErrorCode.NONE, written.base_offset, duplicate=True)
         if not follows(state.last, batch.first):
-            return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        return ACCEPTED
+            return AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        return APPENDED
 
     def basis(self, at: Position, producer_id: int) -> Basis:
         """The fold's knowledge of a producer, to be written into an entry of its."""
@@ -110,11 +110,11 @@ class ProducerTable:
         del self._states[producer_id]
         self.recall(producer_id, basis)
         for written in later:
-            batch = Sequence(producer_id, state.epoch, written.first, written.last)
+            batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
             if self.check(batch).accepted:
                 self.record(batch, written.base_offset, written.position, sure=True)
 
-    def record(self, batch: Sequence, base_offset: int, position: Position, *, sure: bool) -> None:
+    def record(self, batch: BatchSequence, base_offset: int, position: Position, *, sure: bool) -> None:
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.epoch:
             state = ProducerState(batch.epoch, batch.last, sure, position)

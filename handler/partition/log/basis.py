@@ -7,7 +7,7 @@ from typing import NamedTuple
 from handler.pulsar.entry import Position
 
 
-class Sequence(NamedTuple):
+class BatchSequence(NamedTuple):
     """A batch as its producer numbers it."""
 
     producer_id: int

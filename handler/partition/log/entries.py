@@ -14,7 +14,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
-from handler.partition.log.basis import Basis, Sequence
+from handler.partition.log.basis import Basis, BatchSequence
 from handler.partition.log.native import kafka_batch
 from handler.partition.log.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
@@ -38,13 +38,13 @@ class Content(NamedTuple):
     def max_timestamp(self) -> int:
         return max(header.max_timestamp for header, _ in self.batches)
 
-    def sequences(self) -> list[tuple[Sequence, int]]:
+    def sequences(self) -> list[tuple[BatchSequence, int]]:
         """The batches that have a producer id, each with its offset within the entry."""
         found = []
         delta = 0
         for header, _ in self.batches:
             if header.producer_id != NO_PRODUCER_ID and header.base_sequence >= 0:
-                numbered = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
+                numbered = BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
                 found.append((numbered, delta))
             delta += header.offsets
         return found

@@ -20,7 +20,7 @@ KAFKA_FORMAT: Final = b"kafka"
 BASIS_PROPERTY: Final = b"basis"
 # Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
 # before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.
-MARKERS_AT_MOST: Final = 1_000
+PULSAR_MARKERS_AT_MOST: Final = 1_000
 
 
 class PulsarLog(EntryLog):
@@ -49,11 +49,11 @@ class PulsarLog(EntryLog):
             return last
         stats = await self.stats()
         position = stats.entry_before(last)
-        for _ in range(MARKERS_AT_MOST):
+        for _ in range(PULSAR_MARKERS_AT_MOST):
             if position is None or position <= behind or not await self._admin.topics.is_marker(self.topic, position):
                 return position
             position = stats.entry_before(position)
-        raise Unavailable(f"the last {MARKERS_AT_MOST} entries of {self.topic} are markers")
+        raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {self.topic} are markers")
 
     async def find_time(self, timestamp: int) -> Position | None:
         return await self._admin.topics.find_time(self.topic, timestamp)

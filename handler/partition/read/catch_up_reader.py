@@ -36,10 +36,10 @@ ENTRIES_AT_ONCE: Final = 256
 SHARED_DISTANCE: Final = 20_000
 
 
-class ReadBehind(Protocol):
+class PartitionForCatchUp(Protocol):
     """The partition, as far as its readers of old data need it."""
 
-    def is_folded(self, position: Position) -> bool:
+    def has_reached_fold_end(self, position: Position) -> bool:
         """Whether the tail's entries begin at `position` or before it."""
         ...
 
@@ -60,7 +60,9 @@ class ReadBehind(Protocol):
 
 
 class CatchUpReader(ConsumerEvents):
-    def __init__(self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, partition: ReadBehind) -> None:
+    def __init__(
+        self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, partition: PartitionForCatchUp
+    ) -> None:
         self._name = name
         self._partition = partition
         self._log = log_
@@ -232,7 +234,7 @@ class CatchUpReader(ConsumerEvents):
             self._partition.fail_at(position)
             return
         self._partition.changed()
-        if self._restart_at is not None or self._gap is not None or self._partition.is_folded(position):
+        if self._restart_at is not None or self._gap is not None or self._partition.has_reached_fold_end(position):
             self._ended.set_result(None)
             return
         self._grant()

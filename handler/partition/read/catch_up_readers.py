@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from handler.partition.log.port import EntryLog
-from handler.partition.read.catch_up_reader import CatchUpReader, ReadBehind
+from handler.partition.read.catch_up_reader import CatchUpReader, PartitionForCatchUp
 from handler.partition.read.fetch_cache import FetchedRun, PartitionCache
 from handler.wire.error_code import ErrorCode
 
@@ -14,7 +14,7 @@ MAX_READERS: Final = 8
 
 
 class CatchUpReaders:
-    def __init__(self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, partition: ReadBehind) -> None:
+    def __init__(self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, partition: PartitionForCatchUp) -> None:
         self._name = name
         self._log = log_
         self._cache = cache

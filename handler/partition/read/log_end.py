@@ -18,7 +18,7 @@ from handler.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 
-class ReadsToLast(Protocol):
+class PartitionForLogEnd(Protocol):
     """The partition, as far as its end needs it."""
 
     async def read_to_last(self) -> None:
@@ -29,7 +29,7 @@ class ReadsToLast(Protocol):
 
 
 class LogEnd:
-    def __init__(self, partition: ReadsToLast) -> None:
+    def __init__(self, partition: PartitionForLogEnd) -> None:
         self._partition = partition
         self._loop = asyncio.get_running_loop()
         self._confirmed_at = -math.inf  # when the last question that was answered began

@@ -18,7 +18,7 @@ FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 10.0
 
 
-class HasEnd(Protocol):
+class PartitionForLogStart(Protocol):
     """The partition, as far as its log start needs it."""
 
     async def confirmed_end(self) -> int: ...
@@ -26,7 +26,7 @@ class HasEnd(Protocol):
 
 
 class LogStart:
-    def __init__(self, log_: EntryLog, partition: HasEnd) -> None:
+    def __init__(self, log_: EntryLog, partition: PartitionForLogStart) -> None:
         self.offset = 0
         self._log = log_
         self._partition = partition

@@ -14,7 +14,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 # Half of a client's request time-out (30 s), so that it hears of it.
 READ_SECONDS: Final = 15.0
 # An entry that has not arrived by then is looked at by itself. A broker hands one out within 10 ms, a slow one within a second.
-MARKER_SECONDS: Final = 1.0
+ARRIVAL_SECONDS: Final = 1.0
 
 
 class ReadToEnd:
@@ -24,7 +24,7 @@ class ReadToEnd:
         self._tail = tail
         self._fold = fold
         self._waiting: list[tuple[Position, asyncio.Future[None]]] = []
-        self._last_marker: Position | None = None  # a last entry that no reader is given; all before it is folded
+        self._last_pulsar_marker: Position | None = None  # a last entry that no reader is given; all before it is folded
 
     async def run(self, if_unknown: Position | None = None) -> None:
         """Return when everything is folded that the broker holds now. `if_unknown`: what was its last entry a moment ago."""
@@ -54,17 +54,17 @@ class ReadToEnd:
             last = if_unknown or (await self._log.stats()).last
         if last is None or (fold.last is not None and fold.last >= last):
             return
-        if if_unknown is None and fold.last is None and fold.started and (await self._log.stats()).last is None:
+        if if_unknown is None and fold.last is None and fold.knows_next_offset and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
-        if last == self._last_marker or await self._arrived(last, MARKER_SECONDS):
+        if last == self._last_pulsar_marker or await self._arrived(last, ARRIVAL_SECONDS):
             return
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
-        behind = max(self._last_marker or BEFORE_ALL, fold.last or BEFORE_ALL)
+        behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.last or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is not None and readable > behind:
             await self._arrived(readable, None)
         if readable != last:
-            self._last_marker = last
+            self._last_pulsar_marker = last
 
     async def _arrived(self, position: Position, seconds: float | None) -> bool:
         """Wait until an entry is folded; False when it was not in time."""

@@ -19,7 +19,7 @@ PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
 ASK_AGAIN_SECONDS: Final = 0.05
 
 
-class Follows(Protocol):
+class PartitionForTail(Protocol):
     """The partition, as far as its tail reader needs it."""
 
     def tail_start(self) -> Position | None:
@@ -38,7 +38,7 @@ class Follows(Protocol):
 class TailReader(ConsumerEvents):
     """Opened by `want`, closed by `stop`; in between it reads on from `tail_start()` after every interruption."""
 
-    def __init__(self, name: str, log_: EntryLog, partition: Follows) -> None:
+    def __init__(self, name: str, log_: EntryLog, partition: PartitionForTail) -> None:
         self._log = log_
         self._partition = partition
         self._reader: LogReader | None = None

@@ -15,28 +15,28 @@ from handler.pulsar.entry import Position
 from handler.tasks import Shared
 
 
-class Found(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     """A record, or where it would be."""
 
     offset: int
     timestamp: int
 
 
-NOT_FOUND: Final = Found(-1, -1)
+NOT_FOUND: Final = TimestampAndOffset(-1, -1)
 
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
-GREATEST: Final = -3  # as ListOffsets asks for it; times are not negative
+MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
 
 
-class Searched(Protocol):
+class PartitionForSearch(Protocol):
     """The partition, as far as searches need it."""
 
     @property
-    def searches(self) -> Shared[int, Found]: ...
+    def searches(self) -> Shared[int, TimestampAndOffset]: ...
     @property
     def entry_log(self) -> EntryLog: ...
     @property
@@ -44,15 +44,15 @@ class Searched(Protocol):
     @property
     def end_offset(self) -> int: ...
     @property
-    def first_folded(self) -> int: ...
+    def timestamps_known_from(self) -> int: ...
     @property
-    def greatest_folded(self) -> Found: ...
-    def remember_greatest(self, found: Found) -> None: ...
+    def max_timestamp_known(self) -> TimestampAndOffset: ...
+    def remember_greatest(self, found: TimestampAndOffset) -> None: ...
     async def confirmed_end(self) -> int: ...
     async def confirmed_start(self) -> int: ...
 
 
-def _records(entry: ReadEntry) -> list[Found]:
+def _records(entry: ReadEntry) -> list[TimestampAndOffset]:
     """Offset and timestamp of every record of an entry."""
     if entry.content is None:
         return []
@@ -62,26 +62,26 @@ def _records(entry: ReadEntry) -> list[Found]:
         while batches.has_next():
             batch = batches.next_batch()
             assert batch is not None
-            found += [Found(record.offset, record.timestamp) for record in batch]
+            found += [TimestampAndOffset(record.offset, record.timestamp) for record in batch]
     except (KafkaError, ValueError, RuntimeError) as error:
         raise EntryUnreadable(f"the records of entry {entry.position} can't be read: {error}") from error
     return found
 
 
-async def by_time(partition: Searched, timestamp: int) -> Found:
+async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
     """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
     return await partition.searches.call(timestamp, lambda: _by_time(partition, timestamp))
 
 
-async def greatest_timestamp(partition: Searched) -> Found:
+async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
     """The record with the greatest timestamp (KIP-734), the first of several.
 
     The fold knows it for the entries it has folded. Those before are read once, from the log start on.
     """
-    return await partition.searches.call(GREATEST, lambda: _greatest_timestamp(partition))
+    return await partition.searches.call(MAX_TIMESTAMP, lambda: _greatest_timestamp(partition))
 
 
-async def _by_time(partition: Searched, timestamp: int) -> Found:
+async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
     end = await partition.confirmed_end()
     if await partition.confirmed_start() >= end:
         return NOT_FOUND
@@ -100,30 +100,30 @@ async def _by_time(partition: Searched, timestamp: int) -> Found:
     return NOT_FOUND
 
 
-async def _greatest_timestamp(partition: Searched) -> Found:
+async def _greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
     await partition.confirmed_end()
     start = await partition.confirmed_start()
     if start >= partition.end_offset:
         return NOT_FOUND
-    best = partition.greatest_folded
-    if partition.first_folded > start or best.offset < start:
+    best = partition.max_timestamp_known
+    if partition.timestamps_known_from > start or best.offset < start:
         best = await _scan_greatest(partition, partition.end_offset)
         partition.remember_greatest(best)
     return await _exact(partition, best)
 
 
-async def _scan_greatest(partition: Searched, end: int) -> Found:
+async def _scan_greatest(partition: PartitionForSearch, end: int) -> TimestampAndOffset:
     best = NOT_FOUND
     async with aclosing(entries_from(partition.entry_log, None, SCAN_PERMITS)) as entries:
         async for entry in entries:
             if entry.content is not None and entry.content.max_timestamp > best.timestamp:
-                best = Found(entry.base_offset, entry.content.max_timestamp)
+                best = TimestampAndOffset(entry.base_offset, entry.content.max_timestamp)
             if entry.next_offset >= end:
                 break
     return best
 
 
-async def _exact(partition: Searched, batch: Found) -> Found:
+async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset) -> TimestampAndOffset:
     """The record within the batch that has its greatest timestamp."""
     if batch is NOT_FOUND or batch.offset < 0:
         return NOT_FOUND

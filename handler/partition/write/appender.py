@@ -21,8 +21,8 @@ from typing import Final, Protocol
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import ACCEPTED, Verdict, follows
-from handler.partition.log.basis import Sequence
+from handler.partition.fold.producers import APPENDED, AppendResult, follows
+from handler.partition.log.basis import BatchSequence
 from handler.partition.log.entries import Content, appended
 from handler.partition.log.port import EntryLog, LogWriter
 from handler.partition.write.held_appends import AREA, Append, Done, HeldAppends, resolve
@@ -51,9 +51,9 @@ METADATA_ALLOWANCE: Final = 256
 class Pending:
     """An append that has no verdict yet."""
 
-    __slots__ = ("content", "deadline", "header", "payload", "sent_at", "sequence", "waiters", "written")
+    __slots__ = ("content", "deadline", "header", "payload", "sent_at", "sequence", "waiters", "was_sent")
 
-    def __init__(self, header: BatchHeader, payload: bytes, sequence: Sequence | None, deadline: float, done: Done) -> None:
+    def __init__(self, header: BatchHeader, payload: bytes, sequence: BatchSequence | None, deadline: float, done: Done) -> None:
         self.header = header
         self.payload = payload
         self.content: Content | None = None  # as it was sent last
@@ -61,10 +61,10 @@ class Pending:
         self.deadline = deadline
         self.waiters = [done]
         self.sent_at: float | None = None
-        self.written = False
+        self.was_sent = False
 
 
-class AppendedTo(Protocol):
+class PartitionForAppender(Protocol):
     """The partition, as far as its appender needs it."""
 
     def keep(self, folded: Folded, content: Content) -> None:
@@ -89,7 +89,7 @@ class AppendedTo(Protocol):
 
 
 class Appender:
-    def __init__(self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: AppendedTo) -> None:
+    def __init__(self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender) -> None:
         self._log = log_
         self.writer_name = writer_name.encode()
         self._fold = fold
@@ -134,14 +134,14 @@ class Appender:
     def _append(self, append: Append, end_is_known: bool) -> None:
         header, payload, deadline, done = append
         if len(payload) + METADATA_ALLOWANCE > self.max_message_size:
-            done(Verdict(ErrorCode.MESSAGE_TOO_LARGE, -1))
+            done(AppendResult(ErrorCode.MESSAGE_TOO_LARGE, -1))
             return
-        sequence: Sequence | None = None
+        sequence: BatchSequence | None = None
         if header.producer_id != NO_PRODUCER_ID:
             if self._held.holds(header.producer_id) or (self._knows_old_news() and not end_is_known):
                 self._held.hold(append)
                 return
-            sequence = Sequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
+            sequence = BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
             known = self._precheck(sequence, deadline, done)
             if known is None:
                 return
@@ -170,7 +170,7 @@ class Appender:
         """
         return not self._pending and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
 
-    def _precheck(self, sequence: Sequence, deadline: float, done: Done) -> Verdict | None:
+    def _precheck(self, sequence: BatchSequence, deadline: float, done: Done) -> AppendResult | None:
         """The verdict as far as it is known already; None when `done` waits for an append in flight."""
         in_flight = self._by_producer.get(sequence.producer_id)
         if not in_flight:
@@ -183,22 +183,22 @@ class Appender:
         last = in_flight[-1].sequence
         assert last is not None
         if sequence.epoch < last.epoch:
-            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+            return AppendResult(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if sequence.epoch > last.epoch:
-            return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+            return APPENDED if sequence.first == 0 else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         if follows(last.last, sequence.first):
-            return ACCEPTED
+            return APPENDED
         # Not the next one: a batch the fold knows, or a sequence with a hole before it.
         known = self._fold.producers.check(sequence)
-        return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        return known if known.duplicate else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
     def _send(self, number: int, pending: Pending) -> None:
         assert self._writer is not None
         # Without a producer only a second try depends on what came before it: its first may have landed.
-        basis = self._fold.basis(pending.header.producer_id) if pending.sequence is not None or pending.written else None
+        basis = self._fold.basis(pending.header.producer_id) if pending.sequence is not None or pending.was_sent else None
         pending.content = appended(pending.payload, pending.header, self.writer_name, number, basis)
         pending.sent_at = self._loop.time()
-        pending.written = True
+        pending.was_sent = True
         self._writer.send(number, pending.header.offsets, pending.payload, None if basis is None else basis.encode())
 
     # --- the writer's life
@@ -235,7 +235,7 @@ class Appender:
         self._writer = writer
         self._renumber_overtaken()
         for number, pending in list(self._pending.items()):
-            if pending.written and not pending.waiters and pending.sequence is None:
+            if pending.was_sent and not pending.waiters and pending.sequence is None:
                 self._forget(number, pending)  # its client was told that time ran out, and nobody waits
             else:  # with a sequence it may be what a later one follows
                 self._send(number, pending)
@@ -250,7 +250,7 @@ class Appender:
         reached = self._fold.writer_sequence(self.writer_name)
         overtaken = False
         for number, pending in list(self._pending.items()):
-            overtaken = overtaken or (pending.written and number <= reached)
+            overtaken = overtaken or (pending.was_sent and number <= reached)
             if overtaken:  # and all behind it, so that their order stays
                 del self._pending[number]
                 self._pending[self._next_sequence] = pending
@@ -270,8 +270,8 @@ class Appender:
             if number not in self._pending:
                 continue
             if pending.waiters and pending.deadline <= now:
-                self._resolve_waiters(pending, Verdict(ErrorCode.REQUEST_TIMED_OUT, -1))
-                if not pending.written:
+                self._resolve_waiters(pending, AppendResult(ErrorCode.REQUEST_TIMED_OUT, -1))
+                if not pending.was_sent:
                     self._give_up(number, pending)
             silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
         if silent and self._writer is not None:
@@ -286,8 +286,8 @@ class Appender:
             return
         for later, other in list(self._pending.items()):
             same = other.sequence is not None and other.sequence.producer_id == pending.sequence.producer_id
-            if same and later > number and not other.written:
-                self._resolve(later, Verdict(ErrorCode.REQUEST_TIMED_OUT, -1))
+            if same and later > number and not other.was_sent:
+                self._resolve(later, AppendResult(ErrorCode.REQUEST_TIMED_OUT, -1))
 
     def close(self) -> None:
         self._task.stop()
@@ -314,7 +314,7 @@ class Appender:
             return
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
-            self._resolve(sequence, Verdict(ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1))
+            self._resolve(sequence, AppendResult(ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1))
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
@@ -352,15 +352,15 @@ class Appender:
                 return
             self._resolve(sequence, folded.verdict)
 
-    def on_read(self, content: Content, verdict: Verdict) -> None:
+    def on_read(self, content: Content, verdict: AppendResult) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""
         if content.writer == self.writer_name and content.writer_sequence in self._pending:
             self._resolve(content.writer_sequence, verdict)
 
-    def _resolve(self, number: int, verdict: Verdict) -> None:
+    def _resolve(self, number: int, verdict: AppendResult) -> None:
         if verdict.error is ErrorCode.NONE and verdict.base_offset < 0:
             # A second copy of something whose place nobody knows: no success without an offset.
-            verdict = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+            verdict = AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         pending = self._pending[number]
         self._forget(number, pending)
         self._resolve_waiters(pending, verdict)
@@ -373,14 +373,14 @@ class Appender:
             if not in_flight:
                 del self._by_producer[pending.sequence.producer_id]
 
-    def _resolve_waiters(self, pending: Pending, verdict: Verdict) -> None:
+    def _resolve_waiters(self, pending: Pending, verdict: AppendResult) -> None:
         waiters, pending.waiters = pending.waiters, []
         for done in waiters:
             resolve(done, verdict)
 
     def _fail_all(self, code: ErrorCode) -> None:
         for number in list(self._pending):
-            self._resolve(number, Verdict(code, -1))
+            self._resolve(number, AppendResult(code, -1))
 
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.errors import error_code
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.producers import AppendResult
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
@@ -24,7 +24,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 AREA: Final = "append"  # of the errors that are counted
 
-Done = Callable[[Verdict], None]
+Done = Callable[[AppendResult], None]
 
 
 class Append(NamedTuple):
@@ -34,10 +34,10 @@ class Append(NamedTuple):
     done: Done
 
     def refuse(self, error: ErrorCode) -> None:
-        resolve(self.done, Verdict(error, -1))
+        resolve(self.done, AppendResult(error, -1))
 
 
-def resolve(done: Done, verdict: Verdict) -> None:
+def resolve(done: Done, verdict: AppendResult) -> None:
     try:
         done(verdict)
     except Exception:  # the other appends, and the fold, have nothing to do with it
@@ -63,7 +63,7 @@ def expire(appends: list[Append], now: float) -> list[Append]:
     return kept
 
 
-class Appends(Protocol):
+class AppenderForHeld(Protocol):
     """The appender, as far as those that wait need it."""
 
     async def read_to_end(self) -> None: ...
@@ -75,7 +75,7 @@ class Appends(Protocol):
 class HeldAppends:
     """Those that wait until the end is known."""
 
-    def __init__(self, name: str, appender: Appends) -> None:
+    def __init__(self, name: str, appender: AppenderForHeld) -> None:
         self._appender = appender
         self._held: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
         self._round = 0

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.partition.fold.producers import REMEMBERED_BATCHES, ProducerTable
-from handler.partition.log.basis import Basis, Sequence
+from handler.partition.log.basis import Basis, BatchSequence
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, next_sequence
 
 
-def _write(table: ProducerTable, batch: Sequence, offset: int) -> bool:
+def _write(table: ProducerTable, batch: BatchSequence, offset: int) -> bool:
     if table.check(batch).accepted:
         table.record(batch, offset, Position(1, offset), sure=True)
         return True
@@ -20,32 +20,32 @@ def _write(table: ProducerTable, batch: Sequence, offset: int) -> bool:
 
 
 def test_a_producer_nobody_knows_may_begin_anywhere() -> None:
-    assert ProducerTable().check(Sequence(1, 0, 500, 501)).accepted
+    assert ProducerTable().check(BatchSequence(1, 0, 500, 501)).accepted
 
 
 def test_sequences_wrap() -> None:
     table = ProducerTable()
-    assert _write(table, Sequence(1, 0, MAX_SEQUENCE - 1, MAX_SEQUENCE), 0)
-    assert _write(table, Sequence(1, 0, 0, 4), 2)
+    assert _write(table, BatchSequence(1, 0, MAX_SEQUENCE - 1, MAX_SEQUENCE), 0)
+    assert _write(table, BatchSequence(1, 0, 0, 4), 2)
 
 
 def test_a_new_epoch_begins_at_zero_and_fences_the_old_one() -> None:
     table = ProducerTable()
-    assert _write(table, Sequence(1, 0, 0, 4), 0)
-    assert table.check(Sequence(1, 1, 3, 3)).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert _write(table, Sequence(1, 1, 0, 0), 5)
-    assert table.check(Sequence(1, 0, 5, 5)).error is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert _write(table, BatchSequence(1, 0, 0, 4), 0)
+    assert table.check(BatchSequence(1, 1, 3, 3)).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert _write(table, BatchSequence(1, 1, 0, 0), 5)
+    assert table.check(BatchSequence(1, 0, 5, 5)).error is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=60))
 def test_every_batch_is_there_once_and_duplicates_know_their_offset(attempts: list[tuple[int, int]]) -> None:
     """A producer of batches of 1 to 4 records sends whichever it likes, as often as it likes."""
     table = ProducerTable()
-    written: list[tuple[Sequence, int]] = []
+    written: list[tuple[BatchSequence, int]] = []
     expected = 0
     offset = 100
     for number, extra in attempts:
-        batch = Sequence(9, 0, number, number + extra)
+        batch = BatchSequence(9, 0, number, number + extra)
         verdict = table.check(batch)
         recent = [(known, at) for known, at in written[-REMEMBERED_BATCHES:] if known == batch]
         if recent:
@@ -63,12 +63,12 @@ def test_every_batch_is_there_once_and_duplicates_know_their_offset(attempts: li
 
 def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:
     table = ProducerTable()
-    assert _write(table, Sequence(1, 0, 0, 4), 0)
-    assert not table.check(Sequence(1, 0, 9, 9)).accepted
+    assert _write(table, BatchSequence(1, 0, 0, 4), 0)
+    assert not table.check(BatchSequence(1, 0, 9, 9)).accepted
     table.recall(1, Basis(Position(1, 50)))  # "not known", said by one that had folded up to there
-    assert _write(table, Sequence(1, 0, 9, 9), 51)
+    assert _write(table, BatchSequence(1, 0, 9, 9), 51)
     table.recall(1, Basis(Position(1, 50)))  # the next in flight: what landed in between is known here
-    assert _write(table, Sequence(1, 0, 10, 10), 52)
+    assert _write(table, BatchSequence(1, 0, 10, 10), 52)
 
 
 def test_a_basis_reads_as_it_was_written() -> None:

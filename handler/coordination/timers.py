@@ -1,4 +1,4 @@
-"""When something wants to be woken, by key."""
+"""Timers by key (Kafka's CoordinatorTimer)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 
 
-class Alarms:
+class Timers:
     """`ring` is called with a key at its time, or a little before."""
 
-    def __init__(self, ring: Callable[[str], None]) -> None:
-        self._ring = ring
+    def __init__(self, on_due: Callable[[str], None]) -> None:
+        self._on_due = on_due
         self._loop = asyncio.get_running_loop()
         # uvloop's handle of a time that is past has no `when`, so the time is kept here.
         self._set: dict[str, tuple[float, asyncio.Handle]] = {}
@@ -27,7 +27,7 @@ class Alarms:
 
     def _due(self, key: str) -> None:
         self._set.pop(key, None)
-        self._ring(key)
+        self._on_due(key)
 
     def clear(self) -> None:
         for _, timer in self._set.values():
