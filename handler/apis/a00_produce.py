@@ -79,7 +79,6 @@ class _ResponseInWork:
                 self._refused()
             response.error_code = verdict.error
             response.base_offset = verdict.base_offset
-            response.log_append_time_ms = verdict.timestamp
             self.partition_done()
 
         return done

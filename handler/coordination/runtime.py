@@ -1,4 +1,6 @@
-"""Kafka's CoordinatorRuntime: the internal topic, the elections for its shards, and the work of every second.
+"""Starts and stops a coordinator: its internal topic, the elections of its shards, its periodic tasks.
+
+The part of Kafka's CoordinatorRuntime that loads, replays and writes one partition is in `term`.
 
 Nothing happens before a client asks for a coordinator: a sidecar that coordinates nothing stands in no election and holds no
 shard.

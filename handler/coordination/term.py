@@ -193,7 +193,7 @@ class Term(Generic[R]):
             yield from records
 
     def fits(self, record: R) -> bool:
-        """Whether a record can be written at all; of a term that is over nothing is."""
+        """Whether one Pulsar entry can hold the record. Once the term is over this is True: `store` then refuses the write."""
         return self._log is None or self._log.fits(record)
 
     def store(self, records: Sequence[R], done: Callable[[ErrorCode], None] = lambda _: None) -> None:

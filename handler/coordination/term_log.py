@@ -111,7 +111,10 @@ class PulsarTermLog(TermLog[R]):
             raise Unavailable(f"{self._topic} was compacted while it was read")
 
     def append(self, records: Sequence[R], stored: Callable[[], None]) -> None:
-        """Write records as one entry, if they fit into one; `stored` is called in the order of the appends."""
+        """Write the records as one entry, or as several: at the size limit, and wherever tombstones and values meet.
+
+        The log calls `stored` when all of them have their receipts, in the order of the appends.
+        """
         messages = [self._codec.write(record) for record in records]
         assert self._producer is not None
         room = self._producer.max_message_size - METADATA_ALLOWANCE

@@ -72,8 +72,9 @@ class Consumers:
         return _logged(group_id, request.member_id, answer)
 
     def _keep_alive(self, group_id: str, member_id: str) -> None:
-        """A member that has to wait for what it asks is alive. Whether it may ask is seen later: of a wrong one, the session
-        lasts a little longer.
+        """Restart the member's session time-out before its request waits for topics.
+
+        The request is checked only afterwards, so one that will be refused also lengthens the session a little.
         """
         group = self._leading(group_id).group(group_id)
         if isinstance(group, ConsumerGroup) and member_id in group.members:

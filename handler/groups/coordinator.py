@@ -1,7 +1,7 @@
 """The group coordinator: clients' requests, in terms of groups and shards.
 
-Every call is answered by the shard of its group or raises NotLeading. Names of topics are those that
-`topics` makes of whatever a client wrote, so that one topic has one committed offset.
+A request about a group is answered by the group's shard, or raises NotLeading. Handlers pass canonical topic names with offsets,
+so that a topic has one committed offset. `topic_name` makes the names in members' subscriptions canonical.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def carry_out(shard: ShardForEffects, group: Group, effect: Effect) -> Group | N
 
 
 def answer_waiting(group: ClassicGroup) -> None:
-    """Only what it has to tell: it is no more."""
+    """Send the answers of a group that has ended, and drop its other effects."""
     for effect in group.take_effects():
         if isinstance(effect, Reply):
             effect.to.complete(effect.answer)
@@ -101,7 +101,10 @@ def _answer(effect: StoreRecords, error: ErrorCode) -> None:
 
 
 def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) -> Group | None:
-    """Its last member of the consumer protocol has gone. While its topics are not known, nobody can be told what it has."""
+    """The last member that used the consumer protocol has left: make the group classic (KIP-848).
+
+    It stays a consumer group while its topics are unknown: the classic assignment needs their names.
+    """
     if shard.groups.get(group.group_id) is not group:
         return None  # its last write has ended the term
     try:

@@ -1,6 +1,8 @@
 """A shard: the groups of one partition of `__consumer_offsets`, while this process leads it (see `coordination.term`).
 
-Offsets are applied when their receipt comes, in order; groups change at once, and their answers wait for it.
+The shard applies a committed offset when its receipt comes, in the order of the log. A group changes at once, and an answer
+that depends on a record waits for its receipt (SyncGroup, LeaveGroup, ConsumerGroupHeartbeat). A classic JoinGroup or Heartbeat
+does not wait, as in Kafka.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class Shard(TermState[Record]):
                 answer_waiting(group)
 
     async def _tell_committed(self) -> None:
-        """Of what was committed in terms before: they may not have come to telling it."""
+        """Tell `on_committed` all loaded offsets. An earlier term may have ended before it could tell them."""
         pace = Pace()
         for group_id in list(self.offsets):
             await pace.rest()  # and not between a group's own: what it commits meanwhile is told after
@@ -111,7 +113,7 @@ class Shard(TermState[Record]):
         if adopted and isinstance(key, OffsetCommitKey):
             key = key._replace(topic=self._context.topic_name(key.topic))
             if isinstance(value, OffsetCommitValue):
-                value = value._replace(expires_at=-1)  # three days after its commit, which few took for a promise
+                value = value._replace(expires_at=-1)  # KoP lets every offset expire after three days
         self._adopted.pop(key, None)
         if adopted and value is not None:
             self._adopted[key] = value
@@ -195,7 +197,7 @@ class Shard(TermState[Record]):
         return ConsumerGroup(group_id, self._context.topics, times=times, max_size=config.max_size)
 
     async def answer(self, group: Group, event: Callable[[Pending[T]], object]) -> T:
-        """Let something happen to a group; what it answers when it has decided, and when that is stored."""
+        """Run one request on a group. Returns the group's answer, after the records that it depends on are stored."""
         to = Pending[T]()
         self.handle(group, lambda: event(to))
         return await to

@@ -76,7 +76,7 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
 
 
 def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Handler[G]:
-    """A refusal is an answer, and so is an error of ours: the client's other requests have nothing to do with it."""
+    """Turn NotLeading, and any exception of the sidecar, into an error response. The client's connection stays open."""
 
     @wraps(handle)
     async def with_error_response(services: Services, call: Call, request: G) -> Response:
@@ -97,7 +97,7 @@ def _is_led_here(services: Services, call: Call, group_id: str) -> bool:
 
 
 async def _find_and_forward(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
-    """`handle` is for the case that this sidecar has been elected meanwhile."""
+    """Forward the request to the group's coordinator. If this sidecar was elected meanwhile, call `handle`."""
     leader = await services.groups.leaders.leader(request.group_id)
     if leader is None:
         return await handle(services, call, request)

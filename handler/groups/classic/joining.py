@@ -84,7 +84,8 @@ def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: JoinGroup
         group.protocol_type = request.protocol_type
     group.window.somebody_came()
     group.add(member)
-    # It has no id yet and can't send heartbeats, and its retries would be members of their own.
+    # The member sends no heartbeats while it waits for its JoinGroup response, so its session time-out does not apply yet.
+    # This limit drops a member whose client has gone.
     member.expires_at = group.wake_no_later_than(now.clock + NEW_MEMBER_SECONDS)
     group.rebalance_or_complete(now)
 

@@ -67,7 +67,7 @@ class SyncGroupResponse(NamedTuple):
 
 
 def sync_refused(error: ErrorCode) -> SyncGroupResponse:
-    """Clients die of COORDINATOR_LOAD_IN_PROGRESS at SyncGroup. The rebalance is lost with what was known before: they join again."""
+    """SyncGroup's error while the shard loads. Clients take COORDINATOR_LOAD_IN_PROGRESS for fatal here: they are to join again."""
     return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 

@@ -138,7 +138,7 @@ class GroupState:
             MemberMetadataKey,
             CurrentMemberAssignmentKey,
             TargetAssignmentMemberKey,
-        ):  # a member of which only the rest was deleted would be one that has nothing
+        ):  # metadata first: if a crash cuts the deletion short, what is left is no member
             self._unwritten[key(self._group_id, member_id)] = None
 
     # --- from the log
@@ -172,7 +172,10 @@ class GroupState:
     def _load_member(self, member_id: str, metadata: MemberMetadataValue, current: CurrentMemberAssignmentValue) -> None:
         assigned = self.owners.free_of_others(member_id, current.assigned)
         revoking = self.owners.free_of_others(member_id, current.revoking)
-        if (assigned, revoking) != (current.assigned, current.revoking):  # nobody writes this; if it is there, nobody is to have both
+        if (assigned, revoking) != (
+            current.assigned,
+            current.revoking,
+        ):  # no coordinator writes a partition with two owners; if the log has one, the second loses it
             current = current._replace(assigned=assigned, revoking=revoking)
             self._unwritten[CurrentMemberAssignmentKey(self._group_id, member_id)] = current
         self._hold(ConsumerMember(member_id, metadata, current), None)

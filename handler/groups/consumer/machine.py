@@ -40,9 +40,9 @@ from handler.groups.records import Key, Record, Value
 from handler.groups.records.consumer import Assignment, MemberMetadataValue
 from handler.wire.error_code import ErrorCode
 
-# A member that waits for partitions of others is asked to come again so much sooner. The more wait, the less soon.
+# Milliseconds. The heartbeat interval of a member that waits for others to revoke; it grows with their number.
 WAITING_INTERVAL: Final = 500
-WAITING_SECONDS: Final = 15.0  # then whoever has them takes its time
+WAITING_SECONDS: Final = 15.0  # after this the member gets the normal interval again
 WAITING_AT_ONCE: Final = 100
 
 

@@ -26,7 +26,7 @@ from handler.wire.error_code import ErrorCode
 # Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
-# The tail reader compares so many entries with their receipts; it is never further behind than this.
+# So many of the last folded entries are compared with what the tail reader reads. Older ones are not compared.
 REMEMBERED_ENTRIES: Final = 4_096
 
 
@@ -39,7 +39,6 @@ class Folded(NamedTuple):
     base_offset: int
     next_offset: int
     verdict: AppendResult
-    gap_from: int | None  # where offsets are missing before this entry
     sure: bool = True  # False: who began to fold earlier may have come to another verdict
 
 
@@ -105,11 +104,10 @@ class Fold:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
         base = min(self.next_offset, index) if self.knows_next_offset else index
         self._advance(position, base, index)
-        return Folded(position, base, index + 1, AppendResult(ErrorCode.CORRUPT_MESSAGE, -1), None)
+        return Folded(position, base, index + 1, AppendResult(ErrorCode.CORRUPT_MESSAGE, -1))
 
     def _apply(self, position: Position, index: int, content: Content) -> Folded:
         base = index - content.offsets + 1
-        gap_from = self.next_offset if self.knows_next_offset and base > self.next_offset else None
         self._advance(position, base, index)
         sure = self.start_position is None or content.basis is None or content.basis.at >= self.start_position
         verdict = self._check_and_record(position, base, content, sure)
@@ -118,7 +116,7 @@ class Fold:
                 self.max_timestamp = content.max_timestamp
                 self.max_timestamp_base = base
             verdict = AppendResult(ErrorCode.NONE, base)
-        return Folded(position, base, index + 1, verdict, gap_from, sure)
+        return Folded(position, base, index + 1, verdict, sure)
 
     def _advance(self, position: Position, base: int, index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):

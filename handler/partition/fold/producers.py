@@ -31,7 +31,6 @@ class AppendResult(NamedTuple):
     error: ErrorCode
     base_offset: int
     duplicate: bool = False
-    timestamp: int = -1
 
     @property
     def accepted(self) -> bool:
@@ -94,10 +93,9 @@ class ProducerTable:
         return Basis(at) if state is None else Basis(at, state.epoch, state.last)
 
     def recall(self, producer_id: int, basis: Basis) -> None:
-        """Take over what a writer knew of a producer, if it is more than what is known here or less.
+        """Replace this fold's state of a producer by the writer's, where the two differ and the writer's is not older.
 
-        Less: a state that has expired at the writer has expired for everybody, for what it accepted
-        then has been acknowledged.
+        Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """
         state = self._states.get(producer_id)
         if state is None:

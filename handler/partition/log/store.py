@@ -13,7 +13,7 @@ from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
 # The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
 WRITER_PREFIX: Final = "kafka-sidecar-"
-# KoP's marker of entries whose payload is Kafka record batches; kept, so that both read each other's.
+# The property by which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"
 KAFKA_FORMAT: Final = b"kafka"
 # The writer's knowledge when it sent the entry (`basis.Basis`).

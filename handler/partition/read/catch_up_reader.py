@@ -1,5 +1,5 @@
-"""A reader over old data: starts a little before the wanted offset, streams ahead of the consumer and
-ends where the tail's entries begin. Consumers close to each other share it.
+"""A Pulsar reader of old data for Fetch. It starts a little before the wanted offset and reads ahead of the consumer.
+It ends at the last entry that the partition has folded. Consumers close to each other share it.
 
 What it has read ahead it holds itself, so no other consumer's data can push it out before it is
 read; what was taken moves to the shared cache, for whoever follows.
@@ -40,7 +40,7 @@ class PartitionForCatchUp(Protocol):
     """The partition, as far as its readers of old data need it."""
 
     def has_reached_fold_end(self, position: Position) -> bool:
-        """Whether the tail's entries begin at `position` or before it."""
+        """Whether `position` is the last entry that the partition has folded, or behind it."""
         ...
 
     def read_entry(self, entry: RawEntry) -> Content:

@@ -46,7 +46,10 @@ class LogEnd:
         await waiter
 
     def is_confirmed_since(self, moment: float) -> bool:
-        """Whether a question that began after `moment` was answered. If not, one is on its way, and `changed` follows it."""
+        """Whether the broker answered a question that began after `moment`. If not, one is sent, and its answer calls `changed`.
+
+        A failure calls nothing: the fetch asks again when its time is up.
+        """
         if self._confirmed_at > moment:
             return True
         self._readers_wait = True

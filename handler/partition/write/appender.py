@@ -164,9 +164,10 @@ class Appender:
             self._task.start()
 
     def _knows_old_news(self) -> bool:
-        """Whether others may have written much since anything was folded here.
+        """Whether this sidecar has appended nothing for so long that others may have written much since.
 
-        A basis that is long past would send readers of old data back that far.
+        The append then waits until the log is read to its end. A basis with an old position would send catch-up readers back
+        that far.
         """
         return not self._pending and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
 
