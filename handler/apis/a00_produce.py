@@ -23,6 +23,7 @@ from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.partition.fold.producers import AppendResult
+from handler.partition.partition import Partition
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName
@@ -52,11 +53,11 @@ MAX_AHEAD_MS: Final = 3_600_000
 class _ResponseInWork:
     """The response to one request while its partitions are in work."""
 
-    __slots__ = ("_left", "_refused", "_result", "_topics")
+    __slots__ = ("_left", "_on_error", "_result", "_topics")
 
-    def __init__(self, result: Promise[Response], refused: Callable[[], None] | None) -> None:
+    def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None) -> None:
         self._result = result
-        self._refused = refused  # for acks=0: what to do about an error that no response can tell
+        self._on_error = on_error  # for acks=0: what to do about an error that no response can tell
         self._topics: list[TopicProduceResponse] = []
         self._left = 1  # held until every partition is begun
 
@@ -65,85 +66,90 @@ class _ResponseInWork:
         self._topics.append(TopicProduceResponse(name=requested.name, topic_id=requested.topic_id, partition_responses=partitions))
         return partitions
 
-    def partition(
-        self, responses: list[PartitionProduceResponse], index: int, log_start: Callable[[], int]
-    ) -> Callable[[AppendResult], None]:
-        response = PartitionProduceResponse(index=index, log_start_offset=-1)
+    def refuse(self, responses: list[PartitionProduceResponse], index: int, error: ErrorCode) -> None:
+        responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1))
+        if self._on_error is not None:
+            self._on_error()
+
+    def append(
+        self,
+        responses: list[PartitionProduceResponse],
+        index: int,
+        partition: Partition,
+        header: BatchHeader,
+        records: bytes,
+        deadline: float,
+    ) -> None:
+        response = PartitionProduceResponse(index=index)
         responses.append(response)
         self._left += 1
 
-        def done(verdict: AppendResult) -> None:
-            if verdict.error is ErrorCode.NONE:
-                response.log_start_offset = log_start()
-            elif self._refused is not None:
-                self._refused()
-            response.error_code = verdict.error
-            response.base_offset = verdict.base_offset
+        def done(result: AppendResult) -> None:
+            response.error_code = result.error
+            response.base_offset = result.base_offset
+            if result.error is ErrorCode.NONE:
+                response.log_start_offset = partition.log_start
+            elif self._on_error is not None:
+                self._on_error()
             self.partition_done()
 
-        return done
+        metrics.PRODUCED_BYTES.inc(header.size)
+        partition.append(header, records, deadline, done)
 
     def partition_done(self) -> None:
         self._left -= 1
         if self._left == 0:
-            silent = self._refused is not None
+            silent = self._on_error is not None
             self._result.resolve(None if silent else ProduceResponse(responses=self._topics))
 
 
-def _checked(services: Services, version: int, records: bytes) -> BatchHeader | AppendResult:
+def _checked(services: Services, version: int, acks: int, records: bytes) -> BatchHeader | ErrorCode:
+    """The batch's header, or why the batch is refused."""
     if not records:
-        return AppendResult(ErrorCode.INVALID_RECORD, -1)  # "must have at least one record batch" (ProduceRequest.validateRecords)
+        return ErrorCode.INVALID_RECORD  # "must have at least one record batch" (ProduceRequest.validateRecords)
     try:
         header = read_produced(records)
     except BatchMalformed:
-        return AppendResult(ErrorCode.CORRUPT_MESSAGE, -1)
+        return ErrorCode.CORRUPT_MESSAGE
     except BatchInvalid:
-        return AppendResult(ErrorCode.INVALID_RECORD, -1)
+        return ErrorCode.INVALID_RECORD
     if header.attributes & CODEC_MASK == ZSTD and version < ZSTD_SINCE:
-        return AppendResult(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, -1)
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if header.attributes & TRANSACTIONAL:
-        return AppendResult(ErrorCode.INVALID_TXN_STATE, -1)
+        return ErrorCode.INVALID_TXN_STATE
     if header.max_timestamp > services.wall_clock() + MAX_AHEAD_MS:
-        return AppendResult(ErrorCode.INVALID_TIMESTAMP, -1)
-    return header
+        return ErrorCode.INVALID_TIMESTAMP
+    return header if acks in (-1, 0, 1) else ErrorCode.INVALID_REQUIRED_ACKS
 
 
 def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
     # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
     # Its request still holds its bytes of the budget until it is written.
     result: Promise[Response] = Promise()
-    gathering = _ResponseInWork(result, call.client.abort if request.acks == 0 else None)
+    response = _ResponseInWork(result, call.client.abort if request.acks == 0 else None)
     deadline = services.clock() + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:
-        responses = gathering.topic(topic)
+        responses = response.topic(topic)
         name = resolve(services, topic.name, topic.topic_id)
         if isinstance(name, TopicName) and name.internal:
             name = ErrorCode.INVALID_TOPIC_EXCEPTION  # "Cannot append to internal topic" (ReplicaManager.appendToLocalLog)
         for requested in topic.partition_data:
             if isinstance(name, ErrorCode):
-                gathering.partition(responses, requested.index, _no_log_start)(AppendResult(name, -1))
+                response.refuse(responses, requested.index, name)
                 continue
             records = requested.records or b""
-            header = _checked(services, call.version, records)
-            if isinstance(header, AppendResult):
-                gathering.partition(responses, requested.index, _no_log_start)(header)
-            elif request.acks not in (-1, 0, 1):
-                gathering.partition(responses, requested.index, _no_log_start)(AppendResult(ErrorCode.INVALID_REQUIRED_ACKS, -1))
+            header = _checked(services, call.version, request.acks, records)
+            if isinstance(header, ErrorCode):
+                response.refuse(responses, requested.index, header)
+                continue
+            try:
+                partition = services.partition(name, requested.index)
+            except TopicMissing:
+                response.refuse(responses, requested.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                try:
-                    partition = services.partition(name, requested.index)
-                except TopicMissing:
-                    gathering.partition(responses, requested.index, _no_log_start)(AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
-                    continue
-                metrics.PRODUCED_BYTES.inc(header.size)
-                done = gathering.partition(responses, requested.index, lambda at=partition: at.log_start)  # type: ignore[misc]
-                partition.append(header, records, deadline, done)
-    gathering.partition_done()
+                response.append(responses, requested.index, partition, header, records, deadline)
+    response.partition_done()
     return result
-
-
-def _no_log_start() -> int:
-    return -1
 
 
 API: Final = Api("Produce", ProduceRequest, ProduceResponse, 3, 13, handle, advertised_lowest=0)

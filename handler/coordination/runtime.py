@@ -222,10 +222,10 @@ class CoordinatorRuntime(Generic[C]):
                     self._compacted[term.name] = 0
                     due = not await self._admin.topics.is_compacted(topic)
                 else:
-                    due = term.records - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count)
+                    due = term.record_count - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count)
                 if due:
                     await self._admin.topics.compact(topic)
-                    self._compacted[term.name] = term.records
+                    self._compacted[term.name] = term.record_count
             except PulsarError as error:
                 limited.info("%s can't be compacted now: %s", term.name, error)
 

@@ -68,9 +68,9 @@ class Shards(Generic[S]):
             raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._shards[shard_of(key, len(self._shards))]
 
-    def leading(self, key: str) -> S:
+    def led(self, key: str) -> S:
         """The same, if this process leads it; else NotLeading."""
-        self.is_awake()
+        self.end_terms_if_suspended()
         shard = self.of(key)
         shard.term.check_leading()
         return shard
@@ -79,20 +79,20 @@ class Shards(Generic[S]):
     def all_leading(self) -> list[S]:
         return [shard for shard in self._shards if shard.term.phase is Phase.LEADING]
 
-    def is_awake(self) -> bool:
-        """False if this process stood still: what it believes to lead another may lead by now, so it leads nothing."""
+    def end_terms_if_suspended(self) -> bool:
+        """True if this process stood still: another may lead its shards by now, so it leads nothing until it is elected again."""
         suspended_for = self._awake_clock() - self._beat_at
         if suspended_for <= STALLED_SECONDS:
-            return True
+            return False
         log.warning("this process stood still for %.0f s: all that it coordinates is loaded again", suspended_for)
         self._beat_at = self._awake_clock()
         for shard in self._shards:
             shard.term.restart("the process stood still")
-        return False
+        return True
 
     def beat(self) -> None:
         """Once a second."""
-        self.is_awake()
+        self.end_terms_if_suspended()
         self._beat_at = self._awake_clock()
         for shard in self._shards:
             shard.term.give_up_on_silence(self._clock())

@@ -50,15 +50,15 @@ class TermState(Protocol[RecordOf]):
         """A record of the log, in its order; `adopted` if it is in a form that compaction would lose."""
         ...
 
-    async def loaded(self) -> None:
+    async def on_loaded(self) -> None:
         """All is replayed. Records that must come before all others are written here. May raise PulsarError."""
         ...
 
-    async def leading(self, seconds: float) -> None:
+    async def on_leading(self, seconds: float) -> None:
         """Requests are served from now on; loading took so long."""
         ...
 
-    def stored(self, record: RecordOf) -> None:
+    def on_stored(self, record: RecordOf) -> None:
         """A record of this term is in the log."""
         ...
 
@@ -67,7 +67,7 @@ class TermState(Protocol[RecordOf]):
         """About so many records of the log count."""
         ...
 
-    def ended(self) -> None:
+    def on_unloaded(self) -> None:
         """Forget everything. Waiting clients ask again, where the next leader is."""
         ...
 
@@ -76,7 +76,7 @@ class Term(Generic[R]):
     def __init__(self, name: str, open_log: Callable[[], TermLog[R]], state: TermState[R]) -> None:
         self.name = name
         self.phase = Phase.WAITING
-        self.records = 0  # in the log, as far as this term has read and written it
+        self.record_count = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._state = state
         self._loop = asyncio.get_running_loop()
@@ -126,14 +126,14 @@ class Term(Generic[R]):
         self._log = taken = self._open_log()
         await taken.take(partial(self._lost, taken))
         await taken.read(self._replay)
-        await self._state.loaded()
+        await self._state.on_loaded()
         if taken.lost is not None:
             raise taken.lost
         self.phase = Phase.LEADING
-        await self._state.leading(self._loop.time() - begun)
+        await self._state.on_leading(self._loop.time() - begun)
 
     def _replay(self, record: R, adopted: bool) -> None:
-        self.records += 1
+        self.record_count += 1
         self._state.replay(record, adopted)
 
     def _lost(self, lost: TermLog[R], reason: PulsarError) -> None:
@@ -159,9 +159,9 @@ class Term(Generic[R]):
         if self._log is not None:
             self._log.close()
             self._log = None
-        self.records = 0
+        self.record_count = 0
         self._fail_writes()
-        self._state.ended()
+        self._state.on_unloaded()
 
     def _fail_writes(self) -> None:
         writes, self._writes = self._writes, {}
@@ -219,9 +219,9 @@ class Term(Generic[R]):
         if written is None:
             return
         records, done = written
-        self.records += len(records)
+        self.record_count += len(records)
         for record in records:
-            self._state.stored(record)
+            self._state.on_stored(record)
         done(ErrorCode.NONE)
 
     async def written(self, records: Sequence[R] = ()) -> None:

@@ -43,8 +43,8 @@ FATAL: Final = (
 
 
 class Consumers:
-    def __init__(self, leading: Callable[[str], Shard], awaiting_topics: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
-        self._leading = leading
+    def __init__(self, led_shard: Callable[[str], Shard], awaiting_topics: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
+        self._led_shard = led_shard
         self._awaiting_topics = awaiting_topics
         self._now = now
 
@@ -57,7 +57,7 @@ class Consumers:
             _nothing if leaves else partial(self._required_topics, group_id, request.topics or (), request.regex)
         )
         await self._awaiting_topics.known((group_id, request.member_id), required_topics)
-        shard = self._leading(group_id)
+        shard = self._led_shard(group_id)
         try:
             self._check_size(shard, group_id, request.epoch)
             self._refresh_if_behind(shard, group_id)
@@ -76,7 +76,7 @@ class Consumers:
 
         The request is checked only afterwards, so one that will be refused also lengthens the session a little.
         """
-        group = self._leading(group_id).group(group_id)
+        group = self._led_shard(group_id).group(group_id)
         if isinstance(group, ConsumerGroup) and member_id in group.members:
             group.reset_session_timeout(group.members[member_id], self._now())
 
@@ -114,7 +114,7 @@ class Consumers:
                 pass  # the group refuses it
         member = group_id, request.member_id or request.new_member_id
         await self._awaiting_topics.known(member, partial(self._required_topics, group_id, names, None))
-        shard = self._leading(group_id)
+        shard = self._led_shard(group_id)
         if group_id in shard.oversized:
             return JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)
         self._refresh_if_behind(shard, group_id)
@@ -126,7 +126,7 @@ class Consumers:
     async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
         self._keep_alive(group_id, request.member_id)
         await self._awaiting_topics.known((group_id, request.member_id), partial(self._required_topics, group_id, (), None))
-        shard = self._leading(group_id)
+        shard = self._led_shard(group_id)
         self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup):
@@ -137,7 +137,7 @@ class Consumers:
 
     def _required_topics(self, group_id: str, names: Iterable[str], regex: str | None) -> RequiredTopics:
         """The topics that must be known before a request is handled: those it names, and those of a group that was just loaded."""
-        group = self._leading(group_id).group(group_id)
+        group = self._led_shard(group_id).group(group_id)
         wanted, regexes = frozenset(names), frozenset({regex} if regex else ())
         if isinstance(group, ConsumerGroup) and not group.knows_topics:
             return RequiredTopics(wanted | group.required_topics.names, regexes | group.required_topics.regexes)

@@ -86,24 +86,29 @@ class Coordinator:
         self.topics = topics
         self.awaiting_topics = RequestsAwaitingTopics(topics)
         self._context = ShardContext(
-            config=config, now=now, topic_name=topic_name, topics=topics, may_act=self.shards.is_awake, on_committed=on_committed
+            config=config,
+            now=now,
+            topic_name=topic_name,
+            topics=topics,
+            may_act=lambda: not self.shards.end_terms_if_suspended(),
+            on_committed=on_committed,
         )
         self._config = config
         self._now = now
         self._topic_name = topic_name
         self._expiring = -1  # the shard that was looked at last
         self._expire_at = now().clock + EXPIRY_SECONDS
-        self.consumers = Consumers(self.leading, self.awaiting_topics, now)
+        self.consumers = Consumers(self.led_shard, self.awaiting_topics, now)
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
         self.shards.begin([Shard(name, open_log, self._context) for name, open_log in logs])
 
-    def leading(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
+    def led_shard(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
         """The shard of a group, if it is led here."""
         if (not group_id and not may_be_empty) or len(group_id.encode()) > KEY_BYTES:
             raise NotLeading(ErrorCode.INVALID_GROUP_ID)
-        return self.shards.leading(group_id)
+        return self.shards.led(group_id)
 
     def beat(self) -> None:
         """Once a second."""
@@ -135,7 +140,7 @@ class Coordinator:
     # --- members
 
     async def join(self, request: JoinGroupRequest, group_id: str) -> JoinGroupResponse:
-        shard = self.leading(group_id)
+        shard = self.led_shard(group_id)
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
             return JoinGroupResponse(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         names = (request.client_id, request.instance_id or "", request.member_id, request.new_member_id)
@@ -150,7 +155,7 @@ class Coordinator:
         return await shard.answer(classic, lambda to: joining.join(classic, self._now(), request, to))
 
     async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
-        shard = self.leading(group_id)
+        shard = self.led_shard(group_id)
         group = shard.group(group_id)
         if group is None:
             return SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -159,7 +164,7 @@ class Coordinator:
         return await shard.answer(group, lambda to: group.sync(self._now(), request, to))
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        shard = self.leading(group_id)
+        shard = self.led_shard(group_id)
         group = shard.group(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -167,7 +172,7 @@ class Coordinator:
         return shard.handle(group, lambda: heartbeat(self._now(), member_id, instance_id, generation))
 
     async def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> list[ErrorCode]:
-        shard = self.leading(group_id)
+        shard = self.led_shard(group_id)
         group = shard.group(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
@@ -179,7 +184,7 @@ class Coordinator:
     # --- offsets
 
     async def commit(self, request: Commit) -> dict[TopicPartition, ErrorCode]:
-        shard = self.leading(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
+        shard = self.led_shard(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
         error = self._check_commit(shard, request)
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
@@ -222,7 +227,7 @@ class Coordinator:
 
     async def offsets(self, group_id: str, member_id: str | None = None, epoch: int = -1) -> Offsets | ErrorCode:
         """A group's committed offsets, with those that are being stored at the call. A member may say who it is."""
-        shard = self.leading(group_id, may_be_empty=True)
+        shard = self.led_shard(group_id, may_be_empty=True)
         group = shard.group(group_id)
         error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
         if error is not ErrorCode.NONE:
@@ -231,10 +236,10 @@ class Coordinator:
         return shard.offsets.get(group_id, {})
 
     def committed_partitions(self, group_id: str) -> list[TopicPartition]:
-        return list(self.leading(group_id).offsets.get(group_id, {}))
+        return list(self.led_shard(group_id).offsets.get(group_id, {}))
 
     async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode] | ErrorCode:
-        shard = self.leading(group_id)
+        shard = self.led_shard(group_id)
         group = shard.group(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -263,11 +268,11 @@ class Coordinator:
     # --- groups
 
     def describe(self, group_id: str) -> Group | None:
-        return self.leading(group_id).group(group_id)
+        return self.led_shard(group_id).group(group_id)
 
     async def written(self, group_id: str) -> None:
         """Until all that has changed in a group up to now is stored."""
-        await self.leading(group_id).term.written()
+        await self.led_shard(group_id).term.written()
 
     def all_groups(self) -> list[Group]:
         """The groups that are coordinated here. Raises where one of the shards is still loading."""
@@ -276,7 +281,7 @@ class Coordinator:
         return [group for shard in self.shards for group in shard.groups.values()]
 
     async def delete_group(self, group_id: str) -> ErrorCode:
-        shard = self.leading(group_id)
+        shard = self.led_shard(group_id)
         await shard.term.written()  # offsets that are being stored are deleted too
         group = shard.group(group_id)
         if group is None:

@@ -58,12 +58,12 @@ class Shard(TermState[Record]):
         self._context = around
         self.now = around.now
         self._timers = Timers(self._tick)
-        self._loaded: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
+        self._replayed: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
         self._adopted: dict[Key, Value] = {}
 
     # --- from the term
 
-    async def loaded(self) -> None:
+    async def on_loaded(self) -> None:
         leftovers = await self._take_over()
         await self._write_again()
         if leftovers:
@@ -71,7 +71,7 @@ class Shard(TermState[Record]):
         for group in list(self.groups.values()):
             self.run(group)
 
-    async def leading(self, seconds: float) -> None:
+    async def on_leading(self, seconds: float) -> None:
         await self._tell_committed()
         offsets = self.live_record_count - len(self.groups)
         log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), offsets, seconds)
@@ -80,7 +80,7 @@ class Shard(TermState[Record]):
     def live_record_count(self) -> int:
         return len(self.groups) + sum(map(len, self.offsets.values()))
 
-    def stored(self, record: Record) -> None:
+    def on_stored(self, record: Record) -> None:
         key, value = record
         if not isinstance(key, OffsetCommitKey):
             return
@@ -91,10 +91,10 @@ class Shard(TermState[Record]):
         if value is not None and key.group not in self.groups:
             self.groups[key.group] = self.new_group(key.group)
 
-    def ended(self) -> None:
+    def on_unloaded(self) -> None:
         self._timers.clear()
         groups, self.groups = self.groups, {}
-        self.offsets, self._loaded, self._adopted = {}, {}, {}
+        self.offsets, self._replayed, self._adopted = {}, {}, {}
         for group in groups.values():
             group.die(ErrorCode.NOT_COORDINATOR)
             if isinstance(group, ClassicGroup):
@@ -120,7 +120,7 @@ class Shard(TermState[Record]):
         if isinstance(key, OffsetCommitKey):
             self._apply_offset(key, value)
             return
-        stored = self._loaded.setdefault(key.group, {})
+        stored = self._replayed.setdefault(key.group, {})
         stored.pop(key, None)  # a record that is written again has its later place
         if value is not None:
             stored[key] = value
@@ -129,7 +129,7 @@ class Shard(TermState[Record]):
         """Make groups of what was read. Records that belong to none are returned, to be deleted."""
         now = self.now()
         pace = Pace()
-        loaded, self._loaded = self._loaded, {}
+        loaded, self._replayed = self._replayed, {}
         leftovers: list[Record] = []
         for group_id, stored in loaded.items():
             await pace.rest()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from handler.pulsar.errors import PulsarError, Unavailable, from_code
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.frames import decode_entry, encode_command, split_command
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from handler.tasks import AT_A_TIME_SECONDS
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.framing import FrameBuffer
@@ -67,6 +70,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._on_lost = on_lost
         self._frames = FrameBuffer(_DEFAULT_MAX_MESSAGE + _FRAME_MARGIN)
+        self._backlog: deque[memoryview] = deque()  # frames that came and are not handled yet
+        self._is_behind = False  # others run before the backlog goes on
         self._transport: asyncio.Transport | None = None
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._next_id = 0
@@ -133,6 +138,7 @@ class Connection(asyncio.Protocol):
         if self._lost is not None:
             return
         self._lost = reason
+        self._backlog.clear()
         if self._keepalive_timer is not None:
             self._keepalive_timer.cancel()
         if self._transport is not None:
@@ -180,17 +186,50 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
         try:
-            for frame in self._frames.feed(data):
-                command, rest = split_command(frame)
-                try:
-                    self._handle(command, rest)
-                except (ProtocolError, DecodeError):
-                    raise
-                except Exception:
-                    self._end_addressee(command)
+            self._backlog.extend(self._frames.feed(data))
+        except ProtocolError as error:
+            self._break(error)
+            return
+        if not self._is_behind:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        """Handle the frames that have come, for a few milliseconds; then others run, and nothing is read meanwhile.
+
+        A broker hands out hundreds of small entries at once, when a partition is opened say.
+        """
+        backlog = self._backlog
+        until = time.perf_counter() + AT_A_TIME_SECONDS
+        while backlog and self._lost is None:
+            self._handle_frame(backlog.popleft())
+            if backlog and time.perf_counter() > until:
+                self._be_behind(True)
+                self._loop.call_soon(self._work_off)
+                return
+        self._be_behind(False)
+
+    def _be_behind(self, is_behind: bool) -> None:
+        if is_behind == self._is_behind:
+            return
+        self._is_behind = is_behind
+        if self._transport is not None and self._lost is None:
+            (self._transport.pause_reading if is_behind else self._transport.resume_reading)()
+
+    def _handle_frame(self, frame: memoryview) -> None:
+        try:
+            command, rest = split_command(frame)
+            try:
+                self._handle(command, rest)
+            except (ProtocolError, DecodeError):
+                raise
+            except Exception:
+                self._end_addressee(command)
         except (ProtocolError, DecodeError) as error:
-            log.error("closing the connection to %s: %s", self.url, error)
-            self.abort(Unavailable(f"{self.url} sent a broken frame: {error}"))
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        log.error("closing the connection to %s: %s", self.url, error)
+        self.abort(Unavailable(f"{self.url} sent a broken frame: {error}"))
 
     # --- writing
 

@@ -335,8 +335,8 @@ class Members(RuleBasedStateMachine):
         super().__init__()
         self.bench = Bench()
         self.tokens = itertools.count()
-        self.joining: dict[str, tuple[str, float]] = {}  # client → what it waits for, and since when
-        self.syncing: dict[str, tuple[str, float]] = {}
+        self.awaiting_join: dict[str, tuple[str, float]] = {}  # client → what it waits for, and since when
+        self.awaiting_sync: dict[str, tuple[str, float]] = {}
         self.ids: dict[str, str] = {}
         self.parts: dict[tuple[int, str], bytes] = {}  # generation and member → the part it was given
         self.unstored: list[StoreGroup] = []
@@ -351,18 +351,18 @@ class Members(RuleBasedStateMachine):
         self._hear()
 
     def _hear(self) -> None:
-        for client, (token, _) in list(self.joining.items()):
+        for client, (token, _) in list(self.awaiting_join.items()):
             answer = self.bench.answers.get(token)
             if isinstance(answer, JoinGroupResponse):
-                del self.joining[client]
+                del self.awaiting_join[client]
                 if answer.error in (NONE, ErrorCode.MEMBER_ID_REQUIRED):
                     self.ids[client] = answer.member_id
                 elif answer.error is not ErrorCode.REBALANCE_IN_PROGRESS:
                     self.ids.pop(client, None)
-        for client, (token, _) in list(self.syncing.items()):
+        for client, (token, _) in list(self.awaiting_sync.items()):
             heard = self.bench.answers.get(token)
             if isinstance(heard, SyncGroupResponse):
-                del self.syncing[client]
+                del self.awaiting_sync[client]
                 if heard.error is NONE:
                     key = (int(token.split("@")[1]), self.ids.get(client, ""))
                     assert self.parts.setdefault(key, heard.assignment) == heard.assignment, "one member, two parts in one generation"
@@ -372,10 +372,10 @@ class Members(RuleBasedStateMachine):
 
     @rule(client=clients, known=st.booleans(), static=st.booleans())
     def join(self, client: str, known: bool, static: bool) -> None:
-        if client in self.joining or client in self.syncing:
+        if client in self.awaiting_join or client in self.awaiting_sync:
             return
         token = f"join-{next(self.tokens)}"
-        self.joining[client] = (token, self.bench.clock)
+        self.awaiting_join[client] = (token, self.bench.clock)
         instance = "static" if client == "d" and static else None
         new = f"{client}-{next(self.tokens)}"
         member_id = "" if instance else self.ids.get(client, "")
@@ -389,10 +389,10 @@ class Members(RuleBasedStateMachine):
     def sync(self, client: str) -> None:
         group = self.bench.group
         member_id = self.ids.get(client)
-        if member_id is None or client in self.joining or client in self.syncing:
+        if member_id is None or client in self.awaiting_join or client in self.awaiting_sync:
             return
         token = f"sync-{next(self.tokens)}@{group.generation}"
-        self.syncing[client] = (token, self.bench.clock)
+        self.awaiting_sync[client] = (token, self.bench.clock)
         parts = {one: b"%d/%s" % (group.generation, one.encode()) for one in group.members}
         group.sync(self.bench.now, SyncGroupRequest(member_id, None, group.generation, None, None, parts), token)
         self._take()
@@ -419,8 +419,8 @@ class Members(RuleBasedStateMachine):
     def forget(self, client: str) -> None:
         """The client dies: what it waited for it never hears, and it comes back as a new one."""
         self.ids.pop(client, None)
-        self.joining.pop(client, None)
-        self.syncing.pop(client, None)
+        self.awaiting_join.pop(client, None)
+        self.awaiting_sync.pop(client, None)
 
     @rule(seconds=st.floats(0.1, 70))
     def pass_time(self, seconds: float) -> None:
@@ -436,12 +436,12 @@ class Members(RuleBasedStateMachine):
 
     @invariant()
     def every_join_ends(self) -> None:
-        for token, since in self.joining.values():
+        for token, since in self.awaiting_join.values():
             assert self.bench.clock - since <= NEW_MEMBER_SECONDS + 2 * REBALANCE, f"{token} waits for ever"
 
     @invariant()
     def every_sync_ends(self) -> None:
-        for token, since in self.syncing.values():
+        for token, since in self.awaiting_sync.values():
             assert self.bench.clock - since <= NEW_MEMBER_SECONDS + 3 * REBALANCE, f"{token} waits for ever"
 
     @invariant()
@@ -457,7 +457,7 @@ class Members(RuleBasedStateMachine):
         assert (group.leader is None) == (not group.members)
         assert not (group.state is State.EMPTY and group.members)
         assert not (group.state in (State.STABLE, State.COMPLETING) and not group.members)
-        if any(member.joining is not None for member in group.members.values()):
+        if any(member.awaiting_join is not None for member in group.members.values()):
             assert group.state is State.PREPARING
             assert group.wake_at is not None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from handler.pulsar import connection as connection_module
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.connection import Keepalive
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.frames import encode_command
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
     TOPIC,
@@ -172,3 +174,32 @@ async def test_a_handshake_that_is_cut_leaves_no_complaint(caplog: pytest.LogCap
     del asking
     gc.collect()
     assert "never retrieved" not in caplog.text
+
+
+async def test_many_frames_at_once_do_not_hold_the_loop_and_keep_their_order() -> None:
+    """As entries of a partition that is opened."""
+
+    class Slow(Events):
+        def on_active(self, active: bool) -> None:
+            until_ = time.thread_time() + 0.0001
+            while time.thread_time() < until_:
+                pass
+            super().on_active(active)
+
+    async with serving_broker() as broker:
+        events = Slow()
+        client, link, consumer_id = await reading(broker, events)
+        frames = []
+        for number in range(1_000):  # 0.1 s of work
+            change = BaseCommand(type=Type.ACTIVE_CONSUMER_CHANGE)
+            change.active_consumer_change.consumer_id = consumer_id
+            change.active_consumer_change.is_active = number % 3 == 0
+            frames.append(encode_command(change))
+        longest, last = 0.0, time.thread_time()
+        link.send_raw(b"".join(frames))
+        while len(events.actives) < 1_000:
+            await asyncio.sleep(0)
+            longest, last = max(longest, time.thread_time() - last), time.thread_time()
+        assert events.actives == [number % 3 == 0 for number in range(1_000)]
+        assert longest < 0.02
+        await client.close()

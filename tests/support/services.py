@@ -128,7 +128,7 @@ class LocalGroups:
         return []
 
     async def find(self, group_id: str, own: tuple[str, int]) -> Node:
-        self.coordinator.leading(group_id)
+        self.coordinator.led_shard(group_id)
         return Node(1, *own)
 
     def fellows(self) -> list[Node]:

@@ -50,7 +50,7 @@ def _accepts(group: ClassicGroup, member_id: str) -> bool:
         case State.EMPTY | State.DEAD:
             return True
         case State.PREPARING:  # those who wait are counted: the last ones to rejoin are turned away
-            return (known is not None and known.joining is not None) or group.roster.waiting_to_join < group.max_size
+            return (known is not None and known.awaiting_join is not None) or group.roster.waiting_to_join < group.max_size
         case _:
             return known is not None or len(group.members) < group.max_size
 
@@ -78,7 +78,7 @@ def _join_new_member(group: ClassicGroup, now: Now, request: JoinGroupRequest, t
 def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
     member = Member(
         member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
-        request.rebalance_timeout, request.protocols, is_new=True, joining=to,
+        request.rebalance_timeout, request.protocols, is_new=True, awaiting_join=to,
     )  # fmt: skip
     if not group.members:
         group.protocol_type = request.protocol_type
@@ -114,9 +114,9 @@ def _rejoin(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token)
 def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, member: Member, to: Token) -> None:
     """KIP-345: the same instance has come back; the one before it is fenced."""
     old_id = member.member_id
-    group.reply(member.joining, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-    group.reply(member.syncing, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
-    member.joining = member.syncing = None
+    group.reply(member.awaiting_join, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+    group.reply(member.awaiting_sync, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
+    member.awaiting_join = member.awaiting_sync = None
     old_leader = group.leader
     group.roster.rename(member, request.new_member_id)
     if old_id in group.pending_sync:
@@ -129,7 +129,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, me
     match group.state:
         case State.STABLE if group.roster.select_protocol() == group.protocol:
             # Nothing changes for the others, but its new id must be stored before it is told.
-            member.joining = None
+            member.awaiting_join = None
             if request.may_skip_assignment:
                 answer = group.joined(member)._replace(skip_assignment=group.leader == member.member_id)
             else:

@@ -174,7 +174,7 @@ class ClassicGroup:
         """The join phase ends: whoever has not come is out, but for static members."""
         self.window.close()
         for member in list(self.members.values()):
-            if member.joining is None and member.instance_id is None:
+            if member.awaiting_join is None and member.instance_id is None:
                 self.remove(member.member_id)
         if self.members and not self._elect():
             self.window.open(now.clock, self.roster.rebalance_seconds)  # all that are left are static, and away
@@ -189,8 +189,8 @@ class ClassicGroup:
         self.protocol = self.roster.select_protocol()
         self._become(State.COMPLETING, now)
         for member in self.members.values():
-            self.reply(member.joining, self.joined(member))
-            member.joining = None
+            self.reply(member.awaiting_join, self.joined(member))
+            member.awaiting_join = None
             member.is_new = False
             self.reset_session_timeout(member, now)
             self.pending_sync.add(member.member_id)
@@ -198,9 +198,9 @@ class ClassicGroup:
 
     def _elect(self) -> bool:
         """The leader is one who has joined."""
-        if self.leader is not None and self.members[self.leader].joining is not None:
+        if self.leader is not None and self.members[self.leader].awaiting_join is not None:
             return True
-        joined = next((member.member_id for member in self.members.values() if member.joining is not None), None)
+        joined = next((member.member_id for member in self.members.values() if member.awaiting_join is not None), None)
         self.leader = joined if joined is not None else self.leader
         return joined is not None
 
@@ -216,8 +216,8 @@ class ClassicGroup:
         if self.state is State.STABLE:
             self.reply(to, SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
             return
-        self.reply(member.syncing, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
-        member.syncing = to
+        self.reply(member.awaiting_sync, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
+        member.awaiting_sync = to
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
             self.effects.append(StoreGroup(assignments, FinishSync(self.generation, assignments)))
@@ -259,9 +259,9 @@ class ClassicGroup:
                 answer = SyncGroupResponse(error)
             else:
                 answer = SyncGroupResponse(error, self.protocol_type, self.protocol, member.assignment)
-            if member.syncing is not None:
-                self.reply(member.syncing, answer)
-                member.syncing = None
+            if member.awaiting_sync is not None:
+                self.reply(member.awaiting_sync, answer)
+                member.awaiting_sync = None
                 self.reset_session_timeout(member, now)
 
     # --- Heartbeat, LeaveGroup, commits
@@ -321,9 +321,9 @@ class ClassicGroup:
     def die(self, error: ErrorCode) -> None:
         """The group is deleted, or its coordinator's term is over: all that wait are told."""
         for member in self.members.values():
-            self.reply(member.joining, JoinGroupResponse(error, member.member_id))
-            self.reply(member.syncing, SyncGroupResponse(error))
-            member.joining = member.syncing = None
+            self.reply(member.awaiting_join, JoinGroupResponse(error, member.member_id))
+            self.reply(member.awaiting_sync, SyncGroupResponse(error))
+            member.awaiting_join = member.awaiting_sync = None
         self.window.close()
         self._sync_at = self._session_at = None
         self.state = State.DEAD
@@ -383,16 +383,16 @@ class ClassicGroup:
         self.roster.set_protocols(member, request.protocols)
         member.session_timeout = request.session_timeout
         member.rebalance_timeout = request.rebalance_timeout
-        self.reply(member.joining, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
-        member.joining = to
+        self.reply(member.awaiting_join, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        member.awaiting_join = to
 
     def remove(self, member_id: str) -> None:
         self.pending_sync.discard(member_id)
         member = self.roster.remove(member_id)
         if member is None:
             return
-        self.reply(member.joining, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
-        self.reply(member.syncing, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.reply(member.awaiting_join, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.reply(member.awaiting_sync, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 

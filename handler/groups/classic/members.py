@@ -106,8 +106,8 @@ class Member:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    joining: Token = None
-    syncing: Token = None
+    awaiting_join: Token = None
+    awaiting_sync: Token = None
     expires_at: float = 0.0
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -119,4 +119,4 @@ class Member:
     @property
     def waits_for_answer(self) -> bool:
         """Whether it need not send heartbeats: it waits for us. A new one may wait only so long."""
-        return not self.is_new and (self.joining is not None or self.syncing is not None)
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)

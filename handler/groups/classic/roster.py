@@ -76,11 +76,11 @@ class Roster:
 
     @property
     def waiting_to_join(self) -> int:
-        return sum(member.joining is not None for member in self.members.values())
+        return sum(member.awaiting_join is not None for member in self.members.values())
 
     @property
     def all_joined(self) -> bool:
-        return not self.pending and all(member.joining is not None for member in self.members.values())
+        return not self.pending and all(member.awaiting_join is not None for member in self.members.values())
 
     @property
     def rebalance_seconds(self) -> float:
