@@ -20,11 +20,11 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from handler.partition.log.entries import Content, read_entry
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.log.store import PulsarLog
-from handler.partition.read.read_entries import HasReader, raw_entries_from
+from handler.partition.read.read_entries import HasReader, NoEntryCame, raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -138,7 +138,10 @@ def _batch(header: BatchHeader, base: int) -> str:
 def _time(milliseconds: int | None) -> str:
     if milliseconds is None or milliseconds < 0:
         return "none"
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+    try:
+        return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):  # a producer may write any 64 bits
+        return f"{milliseconds} ms"
 
 
 # --- a partition
@@ -230,7 +233,7 @@ async def _group(client: PulsarClient, admin: PulsarAdmin, config: Config, group
                 records.pop(record.key, None)
                 if record.value is not None:
                     records[record.key] = record.value
-    except Unavailable:
+    except NoEntryCame:
         silent = True
     if silent:  # compaction leaves out a deletion, also where it is the last entry
         yield f"incomplete?       nothing came behind the entries that were read; the last one is {last}"

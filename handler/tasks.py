@@ -191,6 +191,10 @@ class InTurn(Generic[K]):
     def __init__(self) -> None:
         self._turns: dict[K, _Turns] = {}
 
+    def __len__(self) -> int:
+        """Subjects about which somebody waits or has a turn."""
+        return len(self._turns)
+
     def waiting(self, subject: K) -> int:
         turns = self._turns.get(subject)
         return 0 if turns is None else turns.waiting

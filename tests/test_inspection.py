@@ -41,6 +41,12 @@ async def test_an_entry_that_can_not_be_read_says_why() -> None:
     assert "unreadable" in await entry(log, position=Position(1, 0))
 
 
+async def test_a_time_that_no_calendar_has_is_shown_in_milliseconds() -> None:
+    log = MemoryLog()
+    log.write(batch(b"a", timestamp=2**62))
+    assert f"{2**62} ms" in await entry(log, offset=0)
+
+
 async def test_a_partitions_fold_names_its_producers_and_the_entries_that_are_hidden() -> None:
     log = MemoryLog()
     log.write(batch(b"a", producer_id=7, epoch=0, sequence=0))

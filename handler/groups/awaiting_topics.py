@@ -28,11 +28,10 @@ class RequestsAwaitingTopics:
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
         self._in_turn: InTurn[Member] = InTurn()
-        self._waiting = 0
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting
+        return not len(self._in_turn)
 
     async def known(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
         """Until all is known; without a pause if it is. `required` may raise NotLeading, and so does this where it takes too long."""
@@ -41,14 +40,11 @@ class RequestsAwaitingTopics:
             return
         if waiting >= QUEUE_LENGTH:
             raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        self._waiting += 1
         try:
             await within(LEARN_SECONDS, self._learn(member, required))
         except (PulsarError, TimeoutError) as error:
             log.warning("member %s of group %s has to wait: its topics can't be looked up: %s", member[1], member[0], error or "no answer")
             raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
-        finally:
-            self._waiting -= 1
 
     async def _learn(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
         async with self._in_turn.turn(member):

@@ -178,15 +178,3 @@ class PulsarClient:
         """Protocol version and server version of a broker, for the doctor."""
         connection = await self._service_connection()
         return connection.protocol_version, connection.server_version
-
-    async def partition_count(self, topic: str) -> int:
-        """Partitions of a topic; 0 when it has none. Asked never to create it (PIP-344)."""
-        connection = await self._service_connection()
-        command = BaseCommand(type=BaseCommand.Type.PARTITIONED_METADATA)
-        command.partition_metadata.topic = topic
-        command.partition_metadata.request_id = request_id = connection.new_id()
-        command.partition_metadata.metadata_auto_creation_enabled = False
-        answer = (await connection.request(request_id, command)).partition_metadata_response
-        if answer.response != 0:
-            raise from_code(answer.error, answer.message)
-        return answer.partitions

@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         if is_behind == self._is_behind:
             return
         self._is_behind = is_behind
-        if self._transport is not None and self._lost is None:
+        if self._transport is not None and not self._transport.is_closing():
             (self._transport.pause_reading if is_behind else self._transport.resume_reading)()
 
     def _handle_frame(self, frame: memoryview) -> None:
@@ -354,8 +354,6 @@ class Connection(asyncio.Protocol):
                 self._answer(command.lookup_topic_response.request_id, command)
             case Type.GET_LAST_MESSAGE_ID_RESPONSE:
                 self._answer(command.get_last_message_id_response.request_id, command)
-            case Type.PARTITIONED_METADATA_RESPONSE:
-                self._answer(command.partition_metadata_response.request_id, command)
             case Type.ERROR:
                 self._fail(command)
             case Type.AUTH_CHALLENGE:

@@ -139,19 +139,3 @@ async def test_lookups_at_the_same_time_all_find_the_broker_that_is_up() -> None
         for _ in range(3):
             await asyncio.gather(*(client._service_connection() for _ in range(4)))
         await client.close()
-
-
-@pytest.mark.parametrize("partitions", [0, 7])
-async def test_partitions_are_counted_without_making_the_topic(partitions: int) -> None:
-    def counts(command: BaseCommand, link: Link) -> None:
-        assert not command.partition_metadata.metadata_auto_creation_enabled
-        answer = BaseCommand(type=Type.PARTITIONED_METADATA_RESPONSE)
-        answer.partition_metadata_response.request_id = command.partition_metadata.request_id
-        answer.partition_metadata_response.response = 0
-        answer.partition_metadata_response.partitions = partitions
-        link.send(answer)
-
-    async with fake_broker(counts) as broker:
-        client = PulsarClient(broker.url)
-        assert await client.partition_count("persistent://public/default/t") == partitions
-        await client.close()

@@ -121,7 +121,7 @@ def test_it_reads_and_writes_what_kio_does(ours: type[Message], version: int, sc
 
 
 @EACH
-def test_a_message_of_which_nothing_is_given_has_kafkas_defaults(ours: type[Message], version: int, schema: type[Any]) -> None:
+def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(ours: type[Message], version: int, schema: type[Any]) -> None:
     out = bytearray()
     ours().write(version, out)
     _, size = entity_reader(schema)(bytes(out), 0)

@@ -21,6 +21,10 @@ ENTRY_SECONDS: Final = 10.0
 PERMITS: Final = 32
 
 
+class NoEntryCame(Unavailable):
+    """The broker is there, and was silent."""
+
+
 class ReadEntry(NamedTuple):
     position: Position
     base_offset: int
@@ -59,7 +63,7 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
                 async with asyncio.timeout(ENTRY_SECONDS):
                     entry = await events.entries.get()
             except TimeoutError as error:
-                raise Unavailable(f"no entry came within {ENTRY_SECONDS:.0f} s") from error
+                raise NoEntryCame(f"no entry came within {ENTRY_SECONDS:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry
             taken += permits_of(entry)

@@ -77,9 +77,6 @@ class TopicAdmin:
         path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
         return "X-Pulsar-marker-type" in (await self._http.call("GET", path)).headers
 
-    async def unload(self, topic: str) -> None:
-        await self._http.call("PUT", path_of(topic) + "/unload")
-
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
         """The stats of every partition that has some, by index."""
         return await self._http.get(path_of(topic) + "/partitioned-stats", _by_partition, perPartition="true")
