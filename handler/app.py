@@ -24,11 +24,11 @@ from handler.config import Config, metrics_address
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer, Overloaded
-from handler.groups.machine import Now
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
+from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror, PulsarTopics
-from handler.partition.log.store import WRITER_PREFIX, PulsarLog
+from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
@@ -127,7 +127,7 @@ class Sidecar:
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
         if self.config.kafka.advertised:
-            self.services.groups.join_elections()  # so that clients hear of all nodes before they ask for a coordinator
+            self.services.groups.stand_for_election()  # so that clients hear of all nodes before they ask for a coordinator
         self.port = await self.listener.start(*self.config.kafka.listen_address)
         await self.control.ready()
 

@@ -19,7 +19,7 @@ from handler.groups.records.codec import GroupRecords
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from handler.partition.log.entries import Content, read_entry
 from handler.partition.log.port import EntryLog, LogReader
-from handler.partition.log.store import PulsarLog
+from handler.partition.log.pulsar_log import PulsarLog
 from handler.partition.read.read_entries import HasReader, NoEntryCame, raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -163,7 +163,7 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
             if refused <= LINES:
                 yield _refusal(folded)
     yield f"first entry       {stats.first}"
-    yield f"last entry        {fold.last}"
+    yield f"last entry        {fold.last_position}"
     yield f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} entries hidden"
     yield f"greatest time     {_time(fold.max_timestamp)}, in the batch at offset {fold.max_timestamp_base}"
     yield f"producers         {len(fold.producers)}"
@@ -252,7 +252,7 @@ class GroupReading:
         self._group = group
         codec = GroupRecords()
         self._read = codec.read
-        self._adoption = codec.adoption()  # a transaction of Kafka-on-Pulsar's may end entries later
+        self._legacy_reader = codec.legacy_reader()  # a transaction of Kafka-on-Pulsar's may end entries later
 
     def records(self, entry: RawEntry) -> list[Record]:
         try:
@@ -266,8 +266,8 @@ class GroupReading:
         if message.key is None:
             return []
         try:
-            adopted = self._adoption.records(message.value) if message.value else None
-            pairs = adopted if adopted is not None else [(message.key, message.value or None)]
+            legacy = self._legacy_reader.records(message.value) if message.value else None
+            pairs = legacy if legacy is not None else [(message.key, message.value or None)]
             records = [self._read(key, value) for key, value in pairs]
         except Exception:
             self.passed_over += message.key != MARKER_KEY

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination import balance
 from handler.coordination.term import Phase
-from handler.groups.machine import Now
 from handler.groups.service import GroupRuntime, group_runtime
+from handler.groups.vocabulary import Now
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.telemetry import metrics
@@ -287,10 +287,10 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
                 await asyncio.sleep(0.1)
 
     runtimes = [sidecar(1)]
-    await runtimes[0].stand()
+    await runtimes[0].candidate()
     await until([8])
     runtimes.append(sidecar(2))
-    await runtimes[1].stand()
+    await runtimes[1].candidate()
     terms_lost = metrics.TERMS_LOST._value.get()
     for _ in range(20):
         await asyncio.sleep(0.1)

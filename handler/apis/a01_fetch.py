@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -46,14 +47,34 @@ CATCH_UP_SECONDS: Final = 10.0
 HOLD_BACK_SECONDS: Final = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a fetch can have at a moment."""
+
+    runs: list[FetchedRun | None]  # None for a partition whose records are on their way
+    awaits_an_end: bool  # a partition is read beyond the end that is known here
+
+    @property
+    def under_way(self) -> bool:
+        return None in self.runs
+
+    @property
+    def size(self) -> int:
+        return sum(run.size for run in self.runs if run is not None)
+
+    @property
+    def has_failed(self) -> bool:
+        return any(run is not None and run.error is not ErrorCode.NONE for run in self.runs)
+
+
 class _DelayedFetch:
     """One request until it is answered."""
 
     __slots__ = (
-        "_awaits_an_end",
         "_context",
         "_deadline",
         "_partitions",
+        "_reading",
         "_request",
         "_result",
         "_services",
@@ -71,7 +92,7 @@ class _DelayedFetch:
         self._timer: asyncio.TimerHandle | None = None
         self._watchers: list[Callable[[], None]] = []
         self._waiting_since = services.clock()
-        self._awaits_an_end = False  # a partition is read beyond the end that is known here
+        self._reading = _Reading([], awaits_an_end=False)  # the last
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
 
     def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
@@ -129,7 +150,7 @@ class _DelayedFetch:
         if self._result is None or self._result.done() or not isinstance(partition, Partition):
             return
         run = self._read_one(self._context.partitions[number], partition, self._max_bytes, first=True)
-        if run is not None and (run.size or run.error is not ErrorCode.NONE or self._awaits_an_end):
+        if run is not None and (run.size or run.error is not ErrorCode.NONE or self._reading.awaits_an_end):
             answer = self._try_complete()
             if answer is not None:
                 self._result.set_result(answer)
@@ -139,53 +160,47 @@ class _DelayedFetch:
     def _on_expiration(self) -> None:
         if self._result is None or self._result.done():
             return
-        runs, underway = self._read()
-        has_data = any(run is not None and run.size for run in runs)
-        patience = (HOLD_BACK_SECONDS if self._awaits_an_end else 0) if has_data else CATCH_UP_SECONDS
-        if underway and self._services.clock() - self._waiting_since <= patience:
+        reading = self._reading = self._read()
+        patience = (HOLD_BACK_SECONDS if reading.awaits_an_end else 0) if reading.size else CATCH_UP_SECONDS
+        if reading.under_way and self._services.clock() - self._waiting_since <= patience:
             self._timer = asyncio.get_running_loop().call_later(0.25, self._on_expiration)
             return
-        self._result.set_result(self._answer(runs))
+        self._result.set_result(self._answer(reading.runs))
 
     def _try_complete(self) -> FetchResponse | None:
         """The answer if there is enough for one by now."""
         if not self._services.answers.room and self._services.clock() < self._deadline:
             self._services.answers.wait(self._there_is_room)
             return None
-        runs, underway = self._read()
-        size = sum(run.size for run in runs if run is not None)
-        failed = any(run is not None and run.error is not ErrorCode.NONE for run in runs)
-        if self._awaits_an_end and not failed:
+        reading = self._reading = self._read()
+        if reading.awaits_an_end and not reading.has_failed:
             return None
         # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
-        impatient = self._deadline <= self._waiting_since and not underway
-        if failed or size >= self._request.min_bytes or impatient or not runs:
-            return self._answer(runs)
+        impatient = self._deadline <= self._waiting_since and not reading.under_way
+        if reading.has_failed or reading.size >= self._request.min_bytes or impatient or not reading.runs:
+            return self._answer(reading.runs)
         return None
 
     @property
     def _max_bytes(self) -> int:
         return min(self._request.max_bytes, self._services.config.fetch_max_bytes, self._services.answers.room)
 
-    def _read(self) -> tuple[list[FetchedRun | None], bool]:
-        """The records that every partition has; and whether some are on their way."""
+    def _read(self) -> _Reading:
+        """The records that every partition has now."""
         limit = self._max_bytes
         may_give = limit > 0  # one batch is given however large it is, if there is room for anything
         size = 0
-        underway = False
         awaits_an_end = False
         runs: list[FetchedRun | None] = []
         for wanted, partition in zip(self._context.partitions, self._partitions, strict=True):
             run = self._read_one(wanted, partition, limit - size, first=may_give and size == 0)
             if run is None:
-                underway = True
                 awaits_an_end = awaits_an_end or (
                     isinstance(partition, Partition) and partition.is_open and partition.is_beyond_the_end(wanted.offset)
                 )
             size += 0 if run is None else run.size
             runs.append(run)
-        self._awaits_an_end = awaits_an_end
-        return runs, underway
+        return _Reading(runs, awaits_an_end)
 
     def _read_one(self, wanted: CachedPartition, partition: Partition | ErrorCode, left: int, first: bool) -> FetchedRun | None:
         if isinstance(partition, ErrorCode):

@@ -110,7 +110,7 @@ async def _handle(services: Services, call: Call, request: MetadataRequest) -> M
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port)
-            for node_id, host, port in ((node, host, port), *services.groups.leaders.fellows())
+            for node_id, host, port in ((node, host, port), *services.groups.leaders.advertised_nodes())
         ],
         controller_id=node,
     )

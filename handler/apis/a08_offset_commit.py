@@ -61,7 +61,7 @@ async def _handle(services: Services, call: Call, request: OffsetCommitRequest) 
         request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch,
         request.retention_time_ms, offsets, knows_epochs=call.version >= MEMBER_EPOCH_SINCE,
     )  # fmt: skip
-    errors = await services.groups.join_elections().commit(commit)
+    errors = await services.groups.coordinator.commit(commit)
     return _response(topics, errors | refused)
 
 

@@ -61,7 +61,7 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup)
     """A member that has been put out must not go on from old offsets, so it may say who it is."""
     group_id = group.group_id
     try:
-        committed = await services.groups.join_elections().offsets(group_id, group.member_id, group.member_epoch)
+        committed = await services.groups.coordinator.offsets(group_id, group.member_id, group.member_epoch)
     except NotLeading as refused:
         return _refused(group, refused.error)
     if isinstance(committed, ErrorCode):
@@ -78,8 +78,8 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup)
         try:
             offsets = offsets | await _of_subscription(services, group_id, group.topics, offsets)
         except PulsarError as unavailable:
-            log.info("the subscription %s can't be asked for its position: %s", group_id, unavailable)
-            # Asked again; to begin anywhere else would lose or double records.
+            log.info("the position of subscription %s is not known: %s", group_id, unavailable)
+            # The client tries again; to begin anywhere else would lose or double records.
             return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return OffsetFetchResponseGroup(group_id=group_id, topics=[_topic(services, topic, offsets) for topic in group.topics])
 
@@ -106,7 +106,7 @@ def _partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) ->
 
 
 async def _all_topics(services: Services, call: Call, offsets: Offsets) -> list[OffsetFetchResponseTopics] | None:
-    """Everything the group has committed. A topic that is gone has no id to be told by; None if Pulsar can't say which are gone."""
+    """Everything the group has committed. A topic that is gone has no id, and is left out; None if Pulsar can't say which are gone."""
     partitions_of: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for (topic, index), value in offsets.items():
         partitions_of.setdefault(topic, []).append(_partition(index, value, ErrorCode.NONE))
@@ -114,17 +114,17 @@ async def _all_topics(services: Services, call: Call, offsets: Offsets) -> list[
         return [OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in partitions_of.items()]
     topics = []
     for name, partitions in partitions_of.items():
-        found = await find(services, call, services.catalog.names.parse(name))
-        if isinstance(found, Topic):
-            topics.append(OffsetFetchResponseTopics(topic_id=found.topic_id, partitions=partitions))
-        elif found is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        current = await find(services, call, services.catalog.names.parse(name))
+        if isinstance(current, Topic):
+            topics.append(OffsetFetchResponseTopics(topic_id=current.topic_id, partitions=partitions))
+        elif current is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return None
     return topics
 
 
 async def _of_subscription(services: Services, group_id: str, topics: Topics, known: Offsets) -> Offsets:
     """Where a group that has committed nothing begins: at the Pulsar subscription of its name."""
-    found: Offsets = {}
+    positions: Offsets = {}
     for topic in topics:
         requested = requested_topic(services, topic.name, topic.topic_id)
         for index in topic.partition_indexes:
@@ -136,8 +136,8 @@ async def _of_subscription(services: Services, group_id: str, topics: Topics, kn
             except TopicMissing:
                 continue
             if offset is not None:
-                found[at] = OffsetCommitValue(offset, -1, "", services.wall_clock(), -1)
-    return found
+                positions[at] = OffsetCommitValue(offset, -1, "", services.wall_clock(), -1)
+    return positions
 
 
 async def _of_these_topics(services: Services, offsets: Offsets, topics: Topics | None) -> Offsets | None:

@@ -27,21 +27,21 @@ SKIP_ASSIGNMENT_SINCE: Final = 9
 
 async def _handle(services: Services, call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
     rebalance_timeout = request.rebalance_timeout_ms if call.version >= REBALANCE_TIMEOUT_SINCE else request.session_timeout_ms
-    join = members.JoinGroupRequest(
+    join = members.MemberJoin(
         request.member_id, request.group_instance_id, call.client_id or "", client_host(call),
         request.session_timeout_ms, rebalance_timeout,
         request.protocol_type, tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
         needs_member_id=call.version >= MEMBER_ID_REQUIRED_SINCE, may_skip_assignment=call.version >= SKIP_ASSIGNMENT_SINCE,
         new_member_id=new_member_id(request.group_instance_id or call.client_id or ""),
     )  # fmt: skip
-    return _response(await services.groups.join_elections().join(join, request.group_id))
+    return _response(await services.groups.coordinator.join(join, request.group_id))
 
 
 def _refuse(_: Call, request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
-    return _response(members.JoinGroupResponse(error, request.member_id))
+    return _response(members.JoinResult(error, request.member_id))
 
 
-def _response(joined: members.JoinGroupResponse) -> JoinGroupResponse:
+def _response(joined: members.JoinResult) -> JoinGroupResponse:
     return JoinGroupResponse(
         error_code=joined.error,
         generation_id=joined.generation,

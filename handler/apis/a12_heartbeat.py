@@ -15,7 +15,7 @@ from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 async def _handle(services: Services, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
-    coordinator = services.groups.join_elections()
+    coordinator = services.groups.coordinator
     error = coordinator.heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
     return HeartbeatResponse(error_code=error)
 

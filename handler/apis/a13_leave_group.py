@@ -19,7 +19,7 @@ MANY_SINCE: Final = 3
 
 
 async def _handle(services: Services, call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    coordinator = services.groups.join_elections()
+    coordinator = services.groups.coordinator
     if call.version < MANY_SINCE:
         (error,) = await coordinator.leave(request.group_id, [members.MemberIdentity(request.member_id, None)])
         return LeaveGroupResponse(error_code=error)

@@ -17,18 +17,18 @@ from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 async def _handle(services: Services, call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
-    sync = members.SyncGroupRequest(
+    sync = members.MemberSync(
         request.member_id, request.group_instance_id, request.generation_id, request.protocol_type, request.protocol_name,
         {one.member_id: one.assignment for one in request.assignments},
     )  # fmt: skip
-    return _response(await services.groups.join_elections().sync(sync, request.group_id))
+    return _response(await services.groups.coordinator.sync(sync, request.group_id))
 
 
 def _refuse(_: Call, __: SyncGroupRequest, error: ErrorCode) -> SyncGroupResponse:
     return _response(members.sync_refused(error))
 
 
-def _response(synced: members.SyncGroupResponse) -> SyncGroupResponse:
+def _response(synced: members.SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=synced.error, protocol_type=synced.protocol_type, protocol_name=synced.protocol, assignment=synced.assignment
     )

@@ -42,7 +42,7 @@ async def _handle(services: Services, call: Call, request: DescribeGroupsRequest
 
 def _describe(services: Services, call: Call, group_id: str) -> DescribedGroup:
     try:
-        group = services.groups.join_elections().describe(group_id)
+        group = services.groups.coordinator.describe(group_id)
     except NotLeading as refused:
         return _refused(group_id, refused.error)
     if isinstance(group, ClassicGroup):  # the others are asked for by ConsumerGroupDescribe

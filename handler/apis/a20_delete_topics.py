@@ -68,7 +68,7 @@ async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None
     """
     services.groups.coordinator.forget_topics(topics)
     try:
-        others = await services.groups.leaders.others_now()
+        others = await services.groups.leaders.known_leaders()
     except PulsarError as error:
         log.warning("committed offsets of the deleted topics %s stay: %s", ", ".join(topics), error)
         return

@@ -19,7 +19,7 @@ from handler.wire.messages.delete_groups import DeletableGroupResult, DeleteGrou
 
 
 async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
-    coordinator = services.groups.join_elections()
+    coordinator = services.groups.coordinator
     try:
         committed = coordinator.committed_partitions(group_id)
         error = await coordinator.delete_group(group_id)

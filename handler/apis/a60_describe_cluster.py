@@ -33,7 +33,7 @@ async def _handle(services: Services, call: Call, request: DescribeClusterReques
         return _refused(node, LATE_CLUSTER, "Pulsar did not answer in time")
     brokers = [
         DescribeClusterBroker(broker_id=node_id, host=host, port=port)
-        for node_id, host, port in ((node, host, port), *services.groups.leaders.fellows())
+        for node_id, host, port in ((node, host, port), *services.groups.leaders.advertised_nodes())
     ]
     return DescribeClusterResponse(cluster_id=cluster_id, controller_id=node, brokers=brokers)
 

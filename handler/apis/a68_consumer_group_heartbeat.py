@@ -17,8 +17,8 @@ from handler.groups.consumer.members import (
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    HeartbeatRequest,
-    HeartbeatResponse,
+    HeartbeatResult,
+    MemberHeartbeat,
 )
 from handler.groups.records.consumer import Assignment
 from handler.telemetry.limits import RateLimitedLog
@@ -35,7 +35,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 
 async def _handle(services: Services, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-    heartbeat = HeartbeatRequest(
+    heartbeat = MemberHeartbeat(
         request.member_id or (str(uuid.uuid4()) if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH else ""),
         request.member_epoch,
         request.instance_id,
@@ -52,21 +52,21 @@ async def _handle(services: Services, call: Call, request: ConsumerGroupHeartbea
     if fault is not None:
         limited.warning("group %s: member %s is refused: %s", request.group_id, heartbeat.member_id, fault.message)
         return _response(fault)
-    return _response(await services.groups.join_elections().consumers.heartbeat(heartbeat, request.group_id))
+    return _response(await services.groups.coordinator.consumer_groups.heartbeat(heartbeat, request.group_id))
 
 
-def _fault(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: HeartbeatRequest) -> HeartbeatResponse | None:
+def _fault(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: MemberHeartbeat) -> HeartbeatResult | None:
     """The first mistake in the request alone, in the words of Kafka's GroupCoordinatorService."""
     if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         supported = ", ".join(ASSIGNORS)
-        return HeartbeatResponse(
+        return HeartbeatResult(
             ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {heartbeat.assignor} is not supported. Supported assignors: {supported}."
         )
     text = _invalid(call, request, heartbeat)
-    return None if text is None else HeartbeatResponse(ErrorCode.INVALID_REQUEST, text)
+    return None if text is None else HeartbeatResult(ErrorCode.INVALID_REQUEST, text)
 
 
-def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: HeartbeatRequest) -> str | None:
+def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: MemberHeartbeat) -> str | None:
     if not request.member_id and (
         call.version >= MEMBER_MAKES_ITS_ID_SINCE or heartbeat.epoch > 0 or heartbeat.epoch == LEAVE_GROUP_MEMBER_EPOCH
     ):
@@ -84,7 +84,7 @@ def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: Hear
     return "MemberEpoch is invalid." if heartbeat.epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH else None
 
 
-def _invalid_joining(heartbeat: HeartbeatRequest) -> str | None:
+def _invalid_joining(heartbeat: MemberHeartbeat) -> str | None:
     if heartbeat.rebalance_timeout < 0:
         return "RebalanceTimeoutMs must be provided in first request."
     if heartbeat.owned is None or heartbeat.owned:
@@ -108,7 +108,7 @@ def _refuse(_: Call, __: ConsumerGroupHeartbeatRequest, error: ErrorCode) -> Con
     return ConsumerGroupHeartbeatResponse(error_code=error)
 
 
-def _response(heartbeat: HeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+def _response(heartbeat: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         error_code=heartbeat.error,
         error_message=heartbeat.message,

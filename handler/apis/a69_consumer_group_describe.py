@@ -44,13 +44,13 @@ async def _handle(services: Services, call: Call, request: ConsumerGroupDescribe
 
 async def _describe(services: Services, group_id: str) -> DescribedGroup:
     """Nobody hears of what is not stored: the group as it is now may be under way to the log, and is waited for."""
-    coordinator = services.groups.join_elections()
+    coordinator = services.groups.coordinator
     try:
         group = coordinator.describe(group_id)
         if not isinstance(group, ConsumerGroup):
             return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         described = _described(group)
-        await coordinator.written(group_id)
+        await coordinator.all_stored(group_id)
     except NotLeading as refused:
         return _refused(group_id, refused.error)
     return described

@@ -57,7 +57,7 @@ class AnswerShare:
         if self._waiting and self.room:
             waiting, self._waiting = self._waiting, {}
             loop = asyncio.get_running_loop()
-            for go_on in waiting:  # not at once: whoever releases is in the middle of something
+            for go_on in waiting:  # not at once: the caller is in the middle of something
                 loop.call_soon(go_on)
 
     def wait(self, go_on: Callable[[], None]) -> None:

@@ -59,7 +59,7 @@ class Call(NamedTuple):
     version: int
     client_id: str | None
     client: Client
-    frame: memoryview  # the request as it came, for whoever has to pass it on
+    frame: memoryview  # the request as it came, so that it can be forwarded
     body_at: int  # in the frame
     forwarded: bool = False  # by another sidecar, which took this one for the coordinator
     late_at: float | None = None  # on the loop's clock: when a question is to be answered in any case (see `late`)

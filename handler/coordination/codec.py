@@ -10,7 +10,7 @@ R = TypeVar("R")
 Pair = tuple[bytes, bytes | None]
 
 
-class Adoption(Protocol):
+class LegacyReader(Protocol):
     """Messages that another program has left in the topic, in a form of its own, in the order of the log."""
 
     def records(self, value: bytes) -> list[Pair] | None:
@@ -25,6 +25,6 @@ class Codec(Protocol[R]):
         """None for a kind of record that is not known. May raise ProtocolError."""
         ...
 
-    def adoption(self) -> Adoption:
+    def legacy_reader(self) -> LegacyReader:
         """A new one for each reading of the log."""
         ...

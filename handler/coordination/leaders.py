@@ -46,13 +46,13 @@ def _node(leader: Leader) -> Node:
 
 
 class Leaders:
-    """`stand` makes this sidecar a candidate; when it returns, the shards are known."""
+    """`candidate` returns when this sidecar is one; then the shards are known."""
 
-    def __init__(self, own: Identity, shards: Shards[Any], directory: Directory, stand: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, own: Identity, shards: Shards[Any], directory: Directory, candidate: Callable[[], Awaitable[None]]) -> None:
         self._own = own
         self._shards = shards
         self._directory = directory
-        self._stand = stand
+        self._candidate = candidate
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._loop = asyncio.get_running_loop()
 
@@ -68,11 +68,11 @@ class Leaders:
         known = bool(self._own.advertised) and leader in self._directory.advertised(self._own.node_id)
         return known and self._directory.is_settled(leader)
 
-    def fellows(self) -> list[Node]:
+    def advertised_nodes(self) -> list[Node]:
         """The other sidecars that clients are told of. Those of one that advertises no address reach only that one."""
         return [_node(other) for other in self._directory.advertised(self._own.node_id)] if self._own.advertised else []
 
-    async def others_now(self) -> list[Leader]:
+    async def known_leaders(self) -> list[Leader]:
         """The other sidecars that coordinate, whether this one has to do with it or not."""
         try:
             return [leader for leader in await self._directory.leaders() if leader.name != self._own.name]
@@ -85,12 +85,12 @@ class Leaders:
 
     async def leader(self, key: str) -> Leader | None:
         """The other sidecar that coordinates a key, None when it is this one; NotLeading while there is none."""
-        await self._stand()
+        await self._candidate()
         return await self._decided(shard_of(key, len(self._shards)))
 
     async def all(self) -> list[Leader]:
         """The other sidecars that coordinate. Every shard has a leader by then; those here are loaded, if that is quick."""
-        await self._stand()
+        await self._candidate()
         found = await asyncio.gather(*(self._decided(number) for number in range(len(self._shards))))
         for _ in range(round(ELECTION_SECONDS / POLL_SECONDS)):
             if all(shard.term.phase is not Phase.LOADING for shard in self._shards):

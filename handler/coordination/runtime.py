@@ -101,7 +101,7 @@ class CoordinatorRuntime(Generic[C]):
         self._own = own
         self._loop = asyncio.get_running_loop()
         self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
-        self.leaders = Leaders(own, coordinator.shards, self._directory, self.stand)
+        self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
         self._elections: list[Election] = []
         self._standing = KeptAlive("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
         self._is_candidate = asyncio.Event()
@@ -118,15 +118,14 @@ class CoordinatorRuntime(Generic[C]):
 
     # --- standing for election
 
-    def join_elections(self) -> C:
-        """The coordinator, for a request that is its. With the first this sidecar becomes a candidate for all shards."""
+    def stand_for_election(self) -> None:
+        """Become a candidate for all shards, with the first request that needs a coordinator."""
         if not self._is_candidate.is_set() and not self._has_left:
             self._standing.start()
-        return self.coordinator
 
-    async def stand(self) -> None:
-        """Stand in the elections of all shards, from the first time on that somebody asks."""
-        self.join_elections()
+    async def candidate(self) -> None:
+        """Return when this sidecar stands for election; NotLeading while it can't."""
+        self.stand_for_election()
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._is_candidate.wait()

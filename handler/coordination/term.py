@@ -46,8 +46,8 @@ class Phase(Enum):
 class TermState(Protocol[RecordOf]):
     """The state of a shard: made of the log's records, forgotten with the term."""
 
-    def replay(self, record: RecordOf, adopted: bool) -> None:
-        """A record of the log, in its order; `adopted` if it is in a form that compaction would lose."""
+    def replay(self, record: RecordOf, legacy: bool) -> None:
+        """A record of the log, in its order; `legacy` if it is in a form that compaction would lose."""
         ...
 
     async def on_loaded(self) -> None:
@@ -132,9 +132,9 @@ class Term(Generic[R]):
         self.phase = Phase.LEADING
         await self._state.on_leading(self._loop.time() - begun)
 
-    def _replay(self, record: R, adopted: bool) -> None:
+    def _replay(self, record: R, legacy: bool) -> None:
         self.record_count += 1
-        self._state.replay(record, adopted)
+        self._state.replay(record, legacy)
 
     def _lost(self, lost: TermLog[R], reason: PulsarError) -> None:
         """The producer is gone: another has taken the log, or the broker is away. Writes under way may have landed."""
@@ -224,8 +224,12 @@ class Term(Generic[R]):
             self._state.on_stored(record)
         done(ErrorCode.NONE)
 
-    async def written(self, records: Sequence[R] = ()) -> None:
-        """Until these records, and all that is under way, are stored. NotLeading if the term ends before."""
+    async def all_stored(self) -> None:
+        """Wait until all that is under way is stored. NotLeading if the term ends before."""
+        await self.store_and_wait(())
+
+    async def store_and_wait(self, records: Sequence[R]) -> None:
+        """Write records, and wait until they and all before them are stored. NotLeading if the term ends before."""
         number = self._number
         stored = Pending[ErrorCode]()
         self.store(records, stored.complete)
@@ -235,12 +239,12 @@ class Term(Generic[R]):
         if number != self._number:  # the records are stored, but the state they belong to is gone
             raise NotLeading(ErrorCode.NOT_COORDINATOR)
 
-    async def adopt(self, records: Sequence[R]) -> None:
+    async def write_legacy_again(self, records: Sequence[R]) -> None:
         """While loading: write again what another program has left, in the form that compaction keeps, then delete that."""
         for begin in range(0, len(records), RECORDS_AT_ONCE):
             try:
-                await self.written(records[begin : begin + RECORDS_AT_ONCE])
+                await self.store_and_wait(records[begin : begin + RECORDS_AT_ONCE])
             except NotLeading as error:
                 raise Unavailable("the producer was lost") from error
         if self._log is not None:
-            self._log.forget_adopted()
+            self._log.delete_legacy()

@@ -30,7 +30,7 @@ from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
-# A kind of key that Kafka does not know, so that whoever reads the topic passes over it.
+# A kind of key that Kafka does not know, so that Kafka's tools pass over it.
 MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
 # Pulsar's receiverQueueSize.
 PERMITS: Final = 1_000
@@ -43,7 +43,7 @@ NOWHERE: Final = Position(-1, -1)
 
 
 R = TypeVar("R")
-# A record, and whether it is in a form that compaction would lose (see `codec.Adoption`).
+# A record, and whether it is in a form that compaction would lose (see `codec.LegacyReader`).
 OnRecord = Callable[[R, bool], None]
 
 
@@ -57,7 +57,7 @@ class TermLog(Protocol[R]):
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None: ...
     async def read(self, on_record: OnRecord[R]) -> None: ...
     def append(self, records: Sequence[R], stored: Callable[[], None]) -> None: ...
-    def forget_adopted(self) -> None: ...
+    def delete_legacy(self) -> None: ...
     def fits(self, record: R) -> bool: ...
     def oldest_write(self) -> float | None: ...
     def close(self) -> None: ...
@@ -79,7 +79,7 @@ class PulsarTermLog(TermLog[R]):
         self._sent_at: deque[float] = deque()
         self.lost: PulsarError | None = None
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
-        self._adopted_keys: set[bytes] = set()
+        self._legacy_keys: set[bytes] = set()
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
         """Become the only producer. The one before can't write any more when this returns.
@@ -99,8 +99,8 @@ class PulsarTermLog(TermLog[R]):
     async def read(self, on_record: OnRecord[R]) -> None:
         """Everything up to the marker, in order; of what was compacted only the last of each key."""
         before = await self._admin.topics.compacted_ledger(self._topic)
-        self._adopted_keys.clear()
-        reading = _Reading(self._topic, self._codec, on_record, self._marker_at, self._adopted_keys)
+        self._legacy_keys.clear()
+        reading = _Reading(self._topic, self._codec, on_record, self._marker_at, self._legacy_keys)
         reader = await self._client.reader(self._topic, None, reading, compacted=True, purpose="load")
         try:
             await reading.to_marker(reader)
@@ -149,9 +149,9 @@ class PulsarTermLog(TermLog[R]):
         else:
             done()
 
-    def forget_adopted(self) -> None:
+    def delete_legacy(self) -> None:
         """Delete the messages of Kafka-on-Pulsar, by their own keys. The records that count must have been written again."""
-        keys, self._adopted_keys = self._adopted_keys, set()
+        keys, self._legacy_keys = self._legacy_keys, set()
         for key in sorted(keys):
             self._send([(key, None)])
 
@@ -211,13 +211,13 @@ class _Reading(ConsumerEvents, Generic[R]):
     """A reader on its way to the marker."""
 
     def __init__(
-        self, topic: str, codec: Codec[R], on_record: OnRecord[R], marker_at: asyncio.Future[Position], adopted_keys: set[bytes]
+        self, topic: str, codec: Codec[R], on_record: OnRecord[R], marker_at: asyncio.Future[Position], legacy_keys: set[bytes]
     ) -> None:
         self._topic = topic
         self._codec = codec
         self._on_record = on_record
-        self._adoption = codec.adoption()
-        self._adopted_keys = adopted_keys  # under which adopted messages stand, and nothing of ours
+        self._legacy_reader = codec.legacy_reader()
+        self._legacy_keys = legacy_keys  # under which another program's messages stand, and nothing of ours
         self._marker_at = marker_at
         self._entries: deque[RawEntry] = deque()  # no more than was granted
         self._reached: Position | None = None
@@ -267,8 +267,8 @@ class _Reading(ConsumerEvents, Generic[R]):
         if message.key is None or message.key == MARKER_KEY:
             return
         try:
-            pairs = self._adoption.records(message.value) if message.value else None
-            (self._adopted_keys.discard if pairs is None else self._adopted_keys.add)(message.key)
+            pairs = self._legacy_reader.records(message.value) if message.value else None
+            (self._legacy_keys.discard if pairs is None else self._legacy_keys.add)(message.key)
             for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
                 record = self._codec.read(key, value)
                 if record is not None:

@@ -6,7 +6,7 @@ import logging
 
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import HeartbeatRequest
+from handler.groups.consumer.members import MemberHeartbeat
 from handler.groups.consumer.migration import CannotMigrate, to_consumer
 from handler.groups.effects import answer_waiting
 from handler.groups.records import GroupMetadataKey, Record
@@ -15,7 +15,7 @@ from handler.groups.shard import Shard
 log = logging.getLogger(__name__)
 
 
-def consumer_group(shard: Shard, group_id: str, newcomer: HeartbeatRequest) -> ConsumerGroup:
+def consumer_group(shard: Shard, group_id: str, newcomer: MemberHeartbeat) -> ConsumerGroup:
     """The group for a member that joins by the consumer protocol. Raises Refusal or CannotMigrate, and nothing has changed then."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):

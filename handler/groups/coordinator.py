@@ -20,18 +20,18 @@ from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
 from handler.groups.awaiting_topics import RequestsAwaitingTopics
 from handler.groups.classic import joining
-from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
+from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.checks import KEY_BYTES
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumers import Consumers
+from handler.groups.consumer_group_requests import ConsumerGroupRequests
 from handler.groups.conversion import classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
-from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
 from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from handler.groups.topics_image import TopicsImage
+from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive, every, pause, within
 from handler.telemetry import metrics
@@ -98,7 +98,7 @@ class Coordinator:
         self._topic_name = topic_name
         self._expiring = -1  # the shard that was looked at last
         self._expire_at = now().clock + EXPIRY_SECONDS
-        self.consumers = Consumers(self.led_shard, self.awaiting_topics, now)
+        self.consumer_groups = ConsumerGroupRequests(self.led_shard, self.awaiting_topics, now)
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
@@ -129,39 +129,39 @@ class Coordinator:
 
     async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
-        required_topics = self.consumers.all_required_topics(self.shards)
+        required_topics = self.consumer_groups.all_required_topics(self.shards)
         try:
-            await self.topics.refresh(lambda: self.consumers.all_required_topics(self.shards))
+            await self.topics.refresh(lambda: self.consumer_groups.all_required_topics(self.shards))
         except PulsarError as error:
             limited.info("the topics of consumer groups can't be looked at now: %s", error)
-        self.consumers.refresh(self.shards)
+        self.consumer_groups.refresh(self.shards)
         await pause(len(required_topics.names) / REFRESHED_PER_SECOND - REFRESH_SECONDS)
 
     # --- members
 
-    async def join(self, request: JoinGroupRequest, group_id: str) -> JoinGroupResponse:
+    async def join(self, request: MemberJoin, group_id: str) -> JoinResult:
         shard = self.led_shard(group_id)
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
-            return JoinGroupResponse(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+            return JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         names = (request.client_id, request.instance_id or "", request.member_id, request.new_member_id)
         if any(len(name.encode()) > KEY_BYTES for name in names):  # no record could hold it, and the group could not be stored
-            return JoinGroupResponse(ErrorCode.INVALID_REQUEST, request.member_id)
+            return JoinResult(ErrorCode.INVALID_REQUEST, request.member_id)
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
-            return await self.consumers.join(request, group_id)
+            return await self.consumer_groups.join(request, group_id)
         if group is None and request.member_id:
-            return JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            return JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         classic = classic_group(shard, group_id)
-        return await shard.answer(classic, lambda to: joining.join(classic, self._now(), request, to))
+        return await shard.answer(classic, lambda response_future: joining.join(classic, self._now(), request, response_future))
 
-    async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
+    async def sync(self, request: MemberSync, group_id: str) -> SyncResult:
         shard = self.led_shard(group_id)
         group = shard.group(group_id)
         if group is None:
-            return SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID)
+            return SyncResult(ErrorCode.UNKNOWN_MEMBER_ID)
         if isinstance(group, ConsumerGroup):
-            return await self.consumers.sync(request, group_id)
-        return await shard.answer(group, lambda to: group.sync(self._now(), request, to))
+            return await self.consumer_groups.sync(request, group_id)
+        return await shard.answer(group, lambda response_future: group.sync(self._now(), request, response_future))
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         shard = self.led_shard(group_id)
@@ -178,7 +178,7 @@ class Coordinator:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
         leave = partial(classic_members.leave, group) if isinstance(group, ConsumerGroup) else partial(group.leave, self._now())
         errors = shard.handle(group, lambda: leave(leaving))
-        await shard.term.written()
+        await shard.term.all_stored()
         return errors
 
     # --- offsets
@@ -205,7 +205,7 @@ class Coordinator:
 
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
         try:
-            await within(self._config.offset_commit_timeout_ms / 1000, shard.term.written(records))
+            await within(self._config.offset_commit_timeout_ms / 1000, shard.term.store_and_wait(records))
         except TimeoutError:
             # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -232,7 +232,7 @@ class Coordinator:
         error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
         if error is not ErrorCode.NONE:
             return error
-        await shard.term.written()
+        await shard.term.all_stored()
         return shard.offsets.get(group_id, {})
 
     def committed_partitions(self, group_id: str) -> list[TopicPartition]:
@@ -250,14 +250,14 @@ class Coordinator:
         for partition in partitions:
             if subscribed is None or partition[0] in subscribed:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        await shard.term.written()  # offsets that are being stored are deleted too
+        await shard.term.all_stored()  # offsets that are being stored are deleted too
         known = shard.offsets.get(group_id, {})
         gone = [
             Record(OffsetCommitKey(group_id, *partition), None)
             for partition in partitions
             if errors[partition] is ErrorCode.NONE and partition in known
         ]
-        await shard.term.written(gone)
+        await shard.term.store_and_wait(gone)
         return errors
 
     def _subscribed(self, group: Group) -> frozenset[str] | None:
@@ -270,9 +270,9 @@ class Coordinator:
     def describe(self, group_id: str) -> Group | None:
         return self.led_shard(group_id).group(group_id)
 
-    async def written(self, group_id: str) -> None:
+    async def all_stored(self, group_id: str) -> None:
         """Until all that has changed in a group up to now is stored."""
-        await self.led_shard(group_id).term.written()
+        await self.led_shard(group_id).term.all_stored()
 
     def all_groups(self) -> list[Group]:
         """The groups that are coordinated here. Raises where one of the shards is still loading."""
@@ -282,13 +282,13 @@ class Coordinator:
 
     async def delete_group(self, group_id: str) -> ErrorCode:
         shard = self.led_shard(group_id)
-        await shard.term.written()  # offsets that are being stored are deleted too
+        await shard.term.all_stored()  # offsets that are being stored are deleted too
         group = shard.group(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
-        await shard.term.written(self._removed(shard, group))
+        await shard.term.store_and_wait(self._removed(shard, group))
         return ErrorCode.NONE
 
     def _removed(self, shard: Shard, group: Group) -> list[Record]:
@@ -327,7 +327,7 @@ class Coordinator:
         """
         ids = {self._topic_name(name): topic_id for name, topic_id in topics.items()}
         self.topics.gone(lambda name: self._topic_name(name) in ids)
-        self.consumers.refresh(self.shards)
+        self.consumer_groups.refresh(self.shards)
         for shard in self.shards:
             if shard.term.phase is Phase.LEADING:
                 gone = [

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 class Deadlines(Generic[K]):
     def __init__(self) -> None:
         self._at: dict[K, float] = {}
-        # Nothing is due before. It may lag behind: whoever wakes too early looks again.
+        # Nothing is due before. It may lag behind: a caller that wakes too early looks again.
         self.earliest: float | None = None
 
     def set(self, key: K, at: float) -> None:

@@ -15,9 +15,9 @@ from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, StoreRecords
 from handler.groups.consumer.migration import CannotMigrate, to_classic
-from handler.groups.machine import Now, Reply
 from handler.groups.records import GroupMetadataKey, Record
 from handler.groups.records.consumer import TargetAssignmentMetadataKey
+from handler.groups.vocabulary import Now, Reply
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 
@@ -46,8 +46,8 @@ class ShardForEffects(Protocol):
 def carry_out(shard: ShardForEffects, group: Group, effect: Effect) -> Group | None:
     """The group that has more to be carried out because of this, if one has."""
     match effect:
-        case Reply(to, answer):
-            to.complete(answer)
+        case Reply(response_future, answer):
+            response_future.complete(answer)
         case StoreGroup() if isinstance(group, ClassicGroup):
             return _store(shard, group, effect)
         case StoreRecords():
@@ -61,7 +61,7 @@ def answer_waiting(group: ClassicGroup) -> None:
     """Send the answers of a group that has ended, and drop its other effects."""
     for effect in group.take_effects():
         if isinstance(effect, Reply):
-            effect.to.complete(effect.answer)
+            effect.response_future.complete(effect.answer)
 
 
 # --- classic groups
@@ -84,7 +84,6 @@ def _write(shard: ShardForEffects, group: Group, effect: StoreRecords) -> None:
     if not all(map(shard.term.fits, effect.records)):
         # The group in memory is ahead of the log, which is read again; the group grows no more.
         log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
-        _answer(effect, ErrorCode.UNKNOWN_SERVER_ERROR)
         if len(shard.oversized) >= OVERSIZED:
             shard.oversized.clear()
         shard.oversized.add(group.group_id)
@@ -92,12 +91,7 @@ def _write(shard: ShardForEffects, group: Group, effect: StoreRecords) -> None:
         return
     if any(isinstance(record.key, TargetAssignmentMetadataKey) for record in effect.records):
         metrics.REBALANCES.inc()
-    shard.term.store(effect.records, partial(_answer, effect))
-
-
-def _answer(effect: StoreRecords, error: ErrorCode) -> None:
-    if effect.to is not None:
-        effect.to.complete(effect.answer if error is ErrorCode.NONE else type(effect.answer)(error))
+    shard.term.store(effect.records)
 
 
 def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) -> Group | None:

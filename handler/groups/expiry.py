@@ -7,9 +7,9 @@ from collections.abc import Callable
 from handler.groups.classic.members import State
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.effects import Group
-from handler.groups.machine import CONSUMER_PROTOCOL
 from handler.groups.records import OffsetCommitValue
 from handler.groups.shard import Offsets, TopicPartition
+from handler.groups.vocabulary import CONSUMER_PROTOCOL
 
 
 def expired(group: Group, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.machine import Now
 from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Key, Record, Value
 from handler.groups.records.consumer import ConsumerGroupMetadataKey
+from handler.groups.vocabulary import Now
 
 
 def restored(

@@ -10,9 +10,9 @@ from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
 from handler.groups.coordinator import Coordinator, OnCommitted
-from handler.groups.machine import Now
 from handler.groups.records.codec import GroupRecords
 from handler.groups.topics_image import TopicsImage, TopicSource
+from handler.groups.vocabulary import Now
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 

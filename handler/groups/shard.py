@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from handler.config import GroupsConfig
+from handler.coordination.errors import NotLeading
 from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
 from handler.coordination.timers import Timers
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import AnswerStaticMember, FinishSync, JoinGroupResponse, State
+from handler.groups.classic.members import AnswerStaticMember, FinishSync, JoinResult, State
 from handler.groups.consumer.machine import ConsumerGroup, Times
-from handler.groups.consumer.members import Topics
+from handler.groups.consumer.members import GroupTooLarge, Topics
 from handler.groups.effects import Group, answer_waiting, carry_out
-from handler.groups.machine import Now
 from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, Record, Value
 from handler.groups.restored import restored
+from handler.groups.vocabulary import Now
 from handler.tasks import Pace, Pending
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
@@ -59,7 +60,7 @@ class Shard(TermState[Record]):
         self.now = around.now
         self._timers = Timers(self._tick)
         self._replayed: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
-        self._adopted: dict[Key, Value] = {}
+        self._legacy: dict[Key, Value] = {}
 
     # --- from the term
 
@@ -94,7 +95,7 @@ class Shard(TermState[Record]):
     def on_unloaded(self) -> None:
         self._timers.clear()
         groups, self.groups = self.groups, {}
-        self.offsets, self._replayed, self._adopted = {}, {}, {}
+        self.offsets, self._replayed, self._legacy = {}, {}, {}
         for group in groups.values():
             group.die(ErrorCode.NOT_COORDINATOR)
             if isinstance(group, ClassicGroup):
@@ -108,15 +109,15 @@ class Shard(TermState[Record]):
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
                 self._context.on_committed(OffsetCommitKey(group_id, topic, partition), value)
 
-    def replay(self, record: Record, adopted: bool) -> None:
+    def replay(self, record: Record, legacy: bool) -> None:
         key, value = record
-        if adopted and isinstance(key, OffsetCommitKey):
+        if legacy and isinstance(key, OffsetCommitKey):
             key = key._replace(topic=self._context.topic_name(key.topic))
             if isinstance(value, OffsetCommitValue):
                 value = value._replace(expires_at=-1)  # KoP lets every offset expire after three days
-        self._adopted.pop(key, None)
-        if adopted and value is not None:
-            self._adopted[key] = value
+        self._legacy.pop(key, None)
+        if legacy and value is not None:
+            self._legacy[key] = value
         if isinstance(key, OffsetCommitKey):
             self._apply_offset(key, value)
             return
@@ -149,16 +150,16 @@ class Shard(TermState[Record]):
 
     async def _write_again(self) -> None:
         """Write the records of Kafka-on-Pulsar again, in the form that compaction keeps."""
-        adopted, self._adopted = self._adopted, {}
+        legacy, self._legacy = self._legacy, {}
         records = []
-        for record in (Record(key, value) for key, value in adopted.items()):
+        for record in (Record(key, value) for key, value in legacy.items()):
             if self.term.fits(record):
                 records.append(record)
             else:
                 log.error("%s: what Kafka-on-Pulsar stored of group %s is too large for an entry and is lost", self.name, record.key.group)
-        if adopted:
+        if legacy:
             log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
-        await self.term.adopt(records)
+        await self.term.write_legacy_again(records)
 
     def _apply_offset(self, key: OffsetCommitKey, value: Value | None) -> None:
         topic_partition = (key.topic, key.partition)
@@ -196,11 +197,22 @@ class Shard(TermState[Record]):
         times = Times(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)
         return ConsumerGroup(group_id, self._context.topics, times=times, max_size=config.max_size)
 
-    async def answer(self, group: Group, event: Callable[[Pending[T]], object]) -> T:
-        """Run one request on a group. Returns the group's answer, after the records that it depends on are stored."""
-        to = Pending[T]()
-        self.handle(group, lambda: event(to))
-        return await to
+    async def answer(self, group: ClassicGroup, event: Callable[[Pending[T]], object]) -> T:
+        """Run one request on a classic group. Returns the answer when the group gives it: others may have to come first."""
+        response_future = Pending[T]()
+        self.handle(group, lambda: event(response_future))
+        return await response_future
+
+    async def answer_when_stored(self, group: ConsumerGroup, event: Callable[[], T]) -> T:
+        """Run one request on a consumer group. Returns its answer, after all that has changed up to then is stored."""
+        answer = self.handle(group, event)
+        try:
+            await self.term.all_stored()
+        except NotLeading as refused:
+            if group.group_id in self.oversized:
+                raise GroupTooLarge(group.group_id) from refused
+            raise
+        return answer
 
     def handle(self, group: Group, event: Callable[[], T]) -> T:
         """Let something happen to a group, and carry out what it decides."""
@@ -236,7 +248,7 @@ class Shard(TermState[Record]):
                 metrics.REBALANCES.inc()
             self.run(group)
         elif isinstance(then, AnswerStaticMember):
-            then.to.complete(JoinGroupResponse(ErrorCode.NOT_COORDINATOR))
+            then.response_future.complete(JoinResult(ErrorCode.NOT_COORDINATOR))
 
     def _forget_unused(self, group: Group) -> None:
         """Nothing of it is stored. Offsets alone are those of a group without members."""

@@ -15,7 +15,7 @@ from handler.tasks import gathered, in_a_thread
 
 # Regular expressions that are kept compiled: a few of each group's members.
 COMPILED: Final = 256
-AT_ONCE: Final = 8  # so many lookups of a refresh: whoever waits for a topic is not to wait for all
+AT_ONCE: Final = 8  # so many lookups of a refresh: a request that waits for one topic is not to wait for all
 
 
 class TopicSource(Protocol):

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.log.port import EntryLog
-from handler.partition.log.store import WRITER_PREFIX, PulsarLog
+from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import Partition
 from handler.partition.read.read_entries import entries_from
 from handler.partition.table import PartitionTable

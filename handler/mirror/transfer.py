@@ -18,7 +18,7 @@ from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
 from handler.config import Config
 from handler.errors import SidecarError
 from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
-from handler.partition.log.store import WRITER_PREFIX, PulsarLog
+from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin

@@ -172,16 +172,16 @@ class Partition:
         """The appender needs to know what stands before its entries."""
         self._tail.want()
 
-    async def read_to_end(self) -> None:
+    async def confirm_end(self) -> None:
         await self._log_end.confirmed()
 
-    async def read_to_last(self) -> None:
+    async def read_to_end(self) -> None:
         await self._to_end.run()
 
     # --- the tail
 
     def tail_start(self) -> Position | None:
-        return self._fold.last.after() if self._fold.last is not None else self._start_at
+        return self._fold.last_position.after() if self._fold.last_position is not None else self._start_at
 
     def on_tail_entry(self, entry: RawEntry) -> int:
         """Fold an entry that was read; returns the flow permits it cost."""
@@ -218,7 +218,7 @@ class Partition:
                 f"entry {position} came without an index: set brokerEntryMetadataInterceptors and "
                 "exposingBrokerEntryMetadataToClientEnabled=true on every broker"
             )
-        if fold.last is not None and position <= fold.last:
+        if fold.last_position is not None and position <= fold.last_position:
             fold.check_again(position, entry.last_index)
             return
         try:
@@ -297,7 +297,7 @@ class Partition:
         return run if run is not None else self._catch_ups.bring(offset)
 
     def has_reached_fold_end(self, position: Position) -> bool:
-        return self._fold.last is not None and position >= self._fold.last
+        return self._fold.last_position is not None and position >= self._fold.last_position
 
     # --- both ends
 
@@ -334,7 +334,7 @@ class Partition:
 
     @property
     def last_position(self) -> Position | None:
-        return self._fold.last
+        return self._fold.last_position
 
     @property
     def timestamps_known_from(self) -> int:

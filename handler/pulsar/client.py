@@ -117,21 +117,21 @@ class PulsarClient:
         raise AssertionError("unreachable")
 
     async def _look_up(self, topic: str, purpose: Purpose) -> Connection:
-        asked = await self._service_connection()
+        connection = await self._service_connection()
         authoritative = False
         for _ in range(MAX_REDIRECTS):
-            answer = await self._ask(asked, topic, authoritative)
+            answer = await self._ask(connection, topic, authoritative)
             if answer.response == _FAILED:
                 raise from_code(answer.error, answer.message)
             url = answer.broker_service_url
             through_service = answer.proxy_through_service_url
             if answer.response != _REDIRECT:
                 if through_service:
-                    return await self._connection(asked.url, purpose, url.removeprefix("pulsar://"))
+                    return await self._connection(connection.url, purpose, url.removeprefix("pulsar://"))
                 return await self._connection(url, purpose)
             authoritative = answer.authoritative
-            asked = (
-                await self._connection(asked.url, "read", url.removeprefix("pulsar://"))
+            connection = (
+                await self._connection(connection.url, "read", url.removeprefix("pulsar://"))
                 if through_service
                 else await self._connection(url, "read")
             )

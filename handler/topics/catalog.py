@@ -18,11 +18,11 @@ from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 log = logging.getLogger(__name__)
 
-# Metadata is asked for often and changes seldom. Partitions that others add show up after this long.
+# Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
 FRESH_SECONDS: Final = 5.0
 # More are served as well, and looked up more often.
 MAX_TOPICS: Final = 20_000
-# For so long a topic that was deleted is not asked for again, unless a client asks what topics there are.
+# For so long Pulsar is not asked for a topic that was deleted, unless a client lists the topics.
 GONE_SECONDS: Final = 60.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
@@ -70,12 +70,12 @@ class Catalog:
         self._creating: Shared[TopicName, Topic] = Shared()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._cluster_id: str | None = None
-        self._asking_cluster: Shared[None, str] = Shared()
+        self._cluster_lookups: Shared[None, str] = Shared()
 
     async def cluster_id(self) -> str:
-        return self._cluster_id or await self._asking_cluster.call(None, self._ask_cluster)
+        return self._cluster_id or await self._cluster_lookups.call(None, self._look_up_cluster)
 
-    async def _ask_cluster(self) -> str:
+    async def _look_up_cluster(self) -> str:
         clusters = [name for name in await self._admin.cluster.clusters() if name != "global"]
         self._cluster_id = clusters[0] if clusters else "pulsar"
         return self._cluster_id
@@ -103,7 +103,7 @@ class Catalog:
         return gone is not None and name not in self._topics and self._clock() - gone.looked_for_at < FRESH_SECONDS
 
     def name_of(self, topic_id: uuid.UUID | None) -> TopicName | None:
-        """The topic of an id that this process has told or could have told a client."""
+        """The topic of an id that this process may have given to a client."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
     async def find(self, name: TopicName, *, fresh: bool = False) -> Topic:
@@ -116,7 +116,7 @@ class Catalog:
     async def _find(self, name: TopicName) -> Topic:
         async with self._lookups:
             try:
-                partitions, created = await self._ask(name)
+                partitions, created = await self._look_up(name)
             except TopicMissing:
                 now = self._clock()
                 self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
@@ -125,7 +125,7 @@ class Catalog:
         self._remember(topic)
         return topic
 
-    async def _ask(self, name: TopicName) -> tuple[int, str]:
+    async def _look_up(self, name: TopicName) -> tuple[int, str]:
         partitions, created = await asyncio.gather(
             self._admin.topics.partitions(name.pulsar), self._admin.topics.created_at(name.partition(0)), return_exceptions=True
         )
@@ -148,10 +148,10 @@ class Catalog:
         if name is not None or self._clock() < self._unknown_ids.get(topic_id, 0.0):
             return name
         names = await self.list_names()
-        found = await asyncio.gather(*(self.find(one) for one in names), return_exceptions=True)
+        results = await asyncio.gather(*(self.find(one) for one in names), return_exceptions=True)
         name = self.name_of(topic_id)
         if name is None:
-            away = next((failure for failure in found if isinstance(failure, Unavailable)), None)
+            away = next((failure for failure in results if isinstance(failure, Unavailable)), None)
             if away is not None:
                 raise away  # it may be that one
             self._unknown_ids[topic_id] = self._clock() + FRESH_SECONDS
@@ -199,8 +199,8 @@ class Catalog:
 
     async def listed(self) -> list[str]:
         """The names of all topics of the default namespace."""
-        found = await self._admin.topics.partitioned_topics(self.names.default_namespace)
-        return [self.names.kafka(name) for name in map(self.names.from_pulsar, found) if name is not None]
+        listed = await self._admin.topics.partitioned_topics(self.names.default_namespace)
+        return [self.names.kafka(name) for name in map(self.names.from_pulsar, listed) if name is not None]
 
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)
@@ -229,7 +229,7 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self._creating, self._finding, self._listing, self._asking_cluster):
+        for shared in (self._creating, self._finding, self._listing, self._cluster_lookups):
             await shared.close()
 
     async def delete(self, name: TopicName) -> None:
@@ -252,7 +252,7 @@ class Catalog:
     async def grow(self, name: TopicName, partitions: int) -> None:
         await self._admin.topics.grow_topic(name.pulsar, partitions)
         topic = self._topics.get(name)
-        if topic is not None:  # asked for again by whoever wants it next; its id stays known meanwhile
+        if topic is not None:  # the next request for it asks Pulsar again; its id stays known meanwhile
             self._topics[name] = replace(topic, learnt_at=-FRESH_SECONDS)
 
     def forget(self, name: TopicName) -> None:

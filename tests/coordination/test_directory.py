@@ -10,8 +10,8 @@ import pytest
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
 from handler.coordination.errors import NotLeading
-from handler.groups.machine import Now
 from handler.groups.service import SUBSCRIPTION, group_runtime
+from handler.groups.vocabulary import Now
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics

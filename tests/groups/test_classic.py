@@ -14,17 +14,17 @@ from handler.groups.classic import joining
 from handler.groups.classic.joining import NEW_MEMBER_SECONDS
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import (
-    JoinGroupRequest,
-    JoinGroupResponse,
+    JoinResult,
     MemberIdentity,
+    MemberJoin,
+    MemberSync,
     Protocols,
     State,
     StoreGroup,
-    SyncGroupRequest,
-    SyncGroupResponse,
+    SyncResult,
 )
 from handler.groups.classic.stored import group_value
-from handler.groups.machine import Now, Reply
+from handler.groups.vocabulary import Now, Reply
 from handler.wire.error_code import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -40,7 +40,7 @@ class Bench:
 
     group: ClassicGroup = field(init=False)
     clock: float = 1_000.0
-    answers: dict[str, JoinGroupResponse | SyncGroupResponse] = field(default_factory=dict)
+    answers: dict[str, JoinResult | SyncResult] = field(default_factory=dict)
     writes: list[StoreGroup] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     max_size: int = 100
@@ -55,8 +55,8 @@ class Bench:
     def run(self, *, store: bool = True) -> None:
         for effect in self.group.take_effects():
             if isinstance(effect, Reply):
-                assert effect.to not in self.answers, f"{effect.to} was answered twice"
-                self.answers[effect.to] = effect.answer
+                assert effect.response_future not in self.answers, f"{effect.response_future} was answered twice"
+                self.answers[effect.response_future] = effect.answer
             else:
                 self.writes.append(effect)
                 if store:
@@ -74,7 +74,7 @@ class Bench:
     def join(self, to: str, member_id: str = "", *, instance: str | None = None, protocols: Protocols = RANGE, known: bool = False) -> None:
         """`known`: as clients do that have been given an id before they join."""
         new = f"{instance or 'm'}-{next(self._ids)}"
-        request = JoinGroupRequest(
+        request = MemberJoin(
             member_id, instance, "client", "/127.0.0.1", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", protocols, known, True, new
         )
         joining.join(self.group, self.now, request, to)
@@ -82,17 +82,17 @@ class Bench:
 
     def sync(self, to: str, member_id: str, assignments: dict[str, bytes] | None = None, *, generation: int | None = None) -> None:
         generation = self.group.generation if generation is None else generation
-        self.group.sync(self.now, SyncGroupRequest(member_id, None, generation, None, None, assignments or {}), to)
+        self.group.sync(self.now, MemberSync(member_id, None, generation, None, None, assignments or {}), to)
         self.run()
 
-    def joined(self, to: str) -> JoinGroupResponse:
+    def joined(self, to: str) -> JoinResult:
         answer = self.answers[to]
-        assert isinstance(answer, JoinGroupResponse)
+        assert isinstance(answer, JoinResult)
         return answer
 
-    def synced(self, to: str) -> SyncGroupResponse:
+    def synced(self, to: str) -> SyncResult:
         answer = self.answers[to]
-        assert isinstance(answer, SyncGroupResponse)
+        assert isinstance(answer, SyncResult)
         return answer
 
     def heartbeat(self, member_id: str) -> ErrorCode:
@@ -119,8 +119,8 @@ def test_a_new_group_waits_for_more_members_and_then_gives_everyone_its_part(sta
     assert (first.generation, second.generation) == (1, 1)
     assert [member for member, _, _ in first.members] == [first.member_id, second.member_id]
     assert second.members == ()
-    assert stable.synced("sa") == SyncGroupResponse(NONE, "consumer", "range", b"A")
-    assert stable.synced("sb") == SyncGroupResponse(NONE, "consumer", "range", b"B")
+    assert stable.synced("sa") == SyncResult(NONE, "consumer", "range", b"A")
+    assert stable.synced("sb") == SyncResult(NONE, "consumer", "range", b"B")
 
 
 def test_the_initial_delay_grows_with_each_newcomer_but_not_beyond_the_rebalance_timeout() -> None:
@@ -157,7 +157,7 @@ def test_nobody_has_a_part_before_it_is_stored() -> None:
     bench.join("a")
     bench.pass_time(DELAY)
     member = bench.joined("a").member_id
-    bench.group.sync(bench.now, SyncGroupRequest(member, None, 1, None, None, {member: b"A"}), "s")
+    bench.group.sync(bench.now, MemberSync(member, None, 1, None, None, {member: b"A"}), "s")
     bench.run(store=False)
     assert "s" not in bench.answers
     assert bench.group.state is State.COMPLETING
@@ -171,7 +171,7 @@ def test_a_part_that_was_stored_for_an_older_generation_is_nobody_s() -> None:
     bench.join("a")
     bench.pass_time(DELAY)
     member = bench.joined("a").member_id
-    bench.group.sync(bench.now, SyncGroupRequest(member, None, 1, None, None, {member: b"A"}), "s")
+    bench.group.sync(bench.now, MemberSync(member, None, 1, None, None, {member: b"A"}), "s")
     bench.run(store=False)
     bench.join("b")  # while the write is under way
     assert bench.synced("s").error is ErrorCode.REBALANCE_IN_PROGRESS
@@ -346,14 +346,14 @@ class Members(RuleBasedStateMachine):
             if isinstance(effect, StoreGroup):
                 self.unstored.append(effect)
             else:
-                assert effect.to not in self.bench.answers, f"{effect.to} was answered twice"
-                self.bench.answers[effect.to] = effect.answer
+                assert effect.response_future not in self.bench.answers, f"{effect.response_future} was answered twice"
+                self.bench.answers[effect.response_future] = effect.answer
         self._hear()
 
     def _hear(self) -> None:
         for client, (token, _) in list(self.awaiting_join.items()):
             answer = self.bench.answers.get(token)
-            if isinstance(answer, JoinGroupResponse):
+            if isinstance(answer, JoinResult):
                 del self.awaiting_join[client]
                 if answer.error in (NONE, ErrorCode.MEMBER_ID_REQUIRED):
                     self.ids[client] = answer.member_id
@@ -361,7 +361,7 @@ class Members(RuleBasedStateMachine):
                     self.ids.pop(client, None)
         for client, (token, _) in list(self.awaiting_sync.items()):
             heard = self.bench.answers.get(token)
-            if isinstance(heard, SyncGroupResponse):
+            if isinstance(heard, SyncResult):
                 del self.awaiting_sync[client]
                 if heard.error is NONE:
                     key = (int(token.split("@")[1]), self.ids.get(client, ""))
@@ -379,7 +379,7 @@ class Members(RuleBasedStateMachine):
         instance = "static" if client == "d" and static else None
         new = f"{client}-{next(self.tokens)}"
         member_id = "" if instance else self.ids.get(client, "")
-        request = JoinGroupRequest(
+        request = MemberJoin(
             member_id, instance, "c", "/h", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", RANGE, known, True, new
         )
         joining.join(self.bench.group, self.bench.now, request, token)
@@ -394,7 +394,7 @@ class Members(RuleBasedStateMachine):
         token = f"sync-{next(self.tokens)}@{group.generation}"
         self.awaiting_sync[client] = (token, self.bench.clock)
         parts = {one: b"%d/%s" % (group.generation, one.encode()) for one in group.members}
-        group.sync(self.bench.now, SyncGroupRequest(member_id, None, group.generation, None, None, parts), token)
+        group.sync(self.bench.now, MemberSync(member_id, None, group.generation, None, None, parts), token)
         self._take()
 
     @rule()

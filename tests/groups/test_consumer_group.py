@@ -8,21 +8,20 @@ from dataclasses import dataclass, field
 import pytest
 
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
+from handler.groups.classic.members import JoinResult, MemberJoin, MemberSync, SyncResult
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
 from handler.groups.consumer.members import (
     Downgrade,
-    HeartbeatRequest,
-    HeartbeatResponse,
+    HeartbeatResult,
     InvalidRegex,
+    MemberHeartbeat,
     RequiredTopics,
     StoreRecords,
     Topic,
     Topics,
 )
 from handler.groups.consumer.migration import to_classic
-from handler.groups.machine import Now
 from handler.groups.records import Key, Record, Value
 from handler.groups.records.consumer import (
     Assignment,
@@ -32,6 +31,7 @@ from handler.groups.records.consumer import (
     TargetAssignmentMetadataKey,
 )
 from handler.groups.records.subscription import read_parts
+from handler.groups.vocabulary import Now
 from handler.wire.error_code import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -81,49 +81,42 @@ class Bench:
     def now(self) -> Now:
         return Now(self.clock, int(self.clock * 1000))
 
-    def run(self) -> object:
-        metadata: object = None
+    def run(self) -> None:
         for effect in self.group.take_effects():
             if isinstance(effect, StoreRecords):
                 self.records += effect.records
-                metadata = effect.answer if effect.to is not None else metadata
             else:
                 self.downgrades.append(effect)
-        return metadata
 
     def beat(
         self, member: str, epoch: int, owned: Assignment | None = None, *, instance: str | None = None,
         topics: tuple[str, ...] | None = None, regex: str | None = None, assignor: str | None = None,
-    ) -> HeartbeatResponse:  # fmt: skip
+    ) -> HeartbeatResult:  # fmt: skip
         joins = epoch == 0
         topics = ("t",) if joins and topics is None and regex is None else topics
-        request = HeartbeatRequest(
+        request = MemberHeartbeat(
             member, epoch, instance, None, 60_000 if joins else -1, topics, regex, assignor, {} if joins else owned, "c", "/h"
         )
-        self.group.heartbeat(self.now, request, "to")
-        answer = self.run()
-        assert isinstance(answer, HeartbeatResponse)
+        answer = self.group.heartbeat(self.now, request)
+        self.run()
         return answer
 
-    def leave(self, member: str, epoch: int = -1, instance: str | None = None) -> HeartbeatResponse:
-        self.group.leave(HeartbeatRequest(member, epoch, instance, None, -1, None, None, None, None, "c", "/h"), "to")
-        answer = self.run()
-        assert isinstance(answer, HeartbeatResponse)
+    def leave(self, member: str, epoch: int = -1, instance: str | None = None) -> HeartbeatResult:
+        answer = self.group.leave(MemberHeartbeat(member, epoch, instance, None, -1, None, None, None, None, "c", "/h"))
+        self.run()
         return answer
 
-    def join_classic(self, member: str, instance: str | None = None) -> JoinGroupResponse:
-        request = JoinGroupRequest(
+    def join_classic(self, member: str, instance: str | None = None) -> JoinResult:
+        request = MemberJoin(
             member, instance, "c", "/h", 30_000, 60_000, "consumer", (("range", SUBSCRIPTION),), False, False, f"{member}-new"
         )
-        classic_members.join(self.group, self.now, request, "to")
-        answer = self.run()
-        assert isinstance(answer, JoinGroupResponse)
+        answer = classic_members.join(self.group, self.now, request)
+        self.run()
         return answer
 
-    def sync_classic(self, member: str, generation: int) -> SyncGroupResponse:
-        classic_members.sync(self.group, self.now, SyncGroupRequest(member, None, generation, "consumer", "range", {}), "to")
-        answer = self.run()
-        assert isinstance(answer, SyncGroupResponse)
+    def sync_classic(self, member: str, generation: int) -> SyncResult:
+        answer = classic_members.sync(self.group, self.now, MemberSync(member, None, generation, "consumer", "range", {}))
+        self.run()
         return answer
 
     def pass_time(self, seconds: float) -> list[str]:
@@ -255,9 +248,10 @@ def test_partitions_that_are_added_are_assigned(bench: Bench) -> None:
     bench.run()
     assert bench.group.state is State.ASSIGNING
     assert bench.beat("m1", 1).assignment == parts(0, 1, 2, 3, 4)
+    stored = len(bench.records)
     bench.group.refresh_topics(bench.now)
-    assert bench.run() is None
-    assert bench.group.epoch == 2, "nothing has changed since"
+    bench.run()
+    assert (bench.group.epoch, len(bench.records)) == (2, stored), "nothing has changed since"
 
 
 def test_a_regular_expression_is_resolved_when_its_member_joins_and_again_when_topics_come(bench: Bench) -> None:
@@ -338,10 +332,9 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_out(bench: Bench) 
 
 def test_protocols_that_are_not_those_of_consumers_are_refused(bench: Bench) -> None:
     bench.beat("m1", 0)
-    request = JoinGroupRequest("", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new")
-    classic_members.join(bench.group, bench.now, request, "to")
-    answer = bench.run()
-    assert isinstance(answer, JoinGroupResponse)
+    request = MemberJoin("", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new")
+    answer = classic_members.join(bench.group, bench.now, request)
+    bench.run()
     assert answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
@@ -484,8 +477,8 @@ def test_what_is_left_as_a_classic_group_has_what_it_was_asked_to_revoke(bench: 
     bench.sync_classic("old", 1)
     bench.beat("m1", 0)
     owning = SUBSCRIPTION[:-4] + bytes.fromhex("00000001 0001 74 00000004 00000000 00000001 00000002 00000003")
-    request = JoinGroupRequest("old", None, "c", "/h", 30_000, 60_000, "consumer", (("range", owning),), False, False, "")
-    classic_members.join(bench.group, bench.now, request, "to")
+    request = MemberJoin("old", None, "c", "/h", 30_000, 60_000, "consumer", (("range", owning),), False, False, "")
+    classic_members.join(bench.group, bench.now, request)
     bench.run()
     assert bench.group.members["old"].current.revoking == parts(2, 3)
     classic = to_classic_of(bench)

@@ -14,10 +14,10 @@ from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Phase
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, MemberIdentity, SyncGroupRequest, SyncGroupResponse
+from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
 from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
-from handler.groups.machine import Now
 from handler.groups.topics_image import TopicsImage
+from handler.groups.vocabulary import Now
 from handler.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
@@ -64,13 +64,13 @@ class Sidecar:
         request = Commit(group, member, None, generation, -1, {T0: CommittedOffset(offset, -1, metadata)})
         return asyncio.create_task(self.asked(self.coordinator.commit(request), lambda error: {T0: error}))
 
-    async def joined(self, group: str = "g", member: str = "") -> JoinGroupResponse:
-        request = JoinGroupRequest(member, None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
-        return await self.asked(self.coordinator.join(request, group), JoinGroupResponse)
+    async def joined(self, group: str = "g", member: str = "") -> JoinResult:
+        request = MemberJoin(member, None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+        return await self.asked(self.coordinator.join(request, group), JoinResult)
 
-    async def synced(self, answer: JoinGroupResponse, part: bytes = b"part", group: str = "g") -> SyncGroupResponse:
-        request = SyncGroupRequest(answer.member_id, None, answer.generation, None, None, {answer.member_id: part})
-        return await self.asked(self.coordinator.sync(request, group), SyncGroupResponse)
+    async def synced(self, answer: JoinResult, part: bytes = b"part", group: str = "g") -> SyncResult:
+        request = MemberSync(answer.member_id, None, answer.generation, None, None, {answer.member_id: part})
+        return await self.asked(self.coordinator.sync(request, group), SyncResult)
 
     def kept(self, group: str = "g") -> int | None:
         self.coordinator.committed_partitions(group)  # or it does not lead
@@ -233,7 +233,7 @@ async def test_bad_requests_are_refused(sidecar: Sidecar) -> None:
     with pytest.raises(NotLeading) as refused:
         sidecar.coordinator.committed_partitions("")
     assert refused.value.error is ErrorCode.INVALID_GROUP_ID
-    short = JoinGroupRequest("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+    short = MemberJoin("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")
     answer = await sidecar.coordinator.join(short, "g")
     assert answer.error is ErrorCode.INVALID_SESSION_TIMEOUT
     assert (await sidecar.joined("unknown", member="nobody")).error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -301,7 +301,7 @@ async def test_to_be_deposed_at_any_moment_is_no_error_and_the_next_election_cou
 
 
 async def test_a_protocol_named_twice_counts_once(sidecar: Sidecar) -> None:
-    request = JoinGroupRequest("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""), ("range", b"x")), False, True, "m-1")
+    request = MemberJoin("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""), ("range", b"x")), False, True, "m-1")
     answer = await sidecar.coordinator.join(request, "g")
     assert (answer.error, answer.protocol) == (NONE, "range")
 
@@ -317,7 +317,7 @@ async def test_a_group_that_no_entry_can_hold_is_refused_and_the_others_live_on(
 
 @pytest.mark.parametrize("field", ["client_id", "instance_id", "new_member_id"])
 async def test_a_name_that_no_record_can_hold_is_refused_and_disturbs_nobody(sidecar: Sidecar, field: str) -> None:
-    request = JoinGroupRequest("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
+    request = MemberJoin("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), False, True, "m-1")
     answer = await sidecar.coordinator.join(request._replace(**cast(Any, {field: "\ufffd" * 11_000})), "g")
     assert answer.error is ErrorCode.INVALID_REQUEST
     assert sidecar.offsets.terms == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.coordination.shards import shard_of
-from handler.groups.adopted import AdoptedBatches
+from handler.groups.legacy import LegacyBatches
 from handler.groups.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -118,7 +118,7 @@ def _kop(pairs: list[tuple[bytes, bytes | None]], *, producer_id: int = -1, tran
 
 def test_what_kafka_on_pulsar_wrote_is_found_in_its_batches() -> None:
     pairs: list[tuple[bytes, bytes | None]] = [(write_key(OffsetCommitKey("g", "t", index)), b"v%d" % index) for index in range(3)]
-    assert AdoptedBatches().records(_kop(pairs)) == pairs
+    assert LegacyBatches().records(_kop(pairs)) == pairs
 
 
 def test_offsets_of_a_transaction_count_when_it_is_committed() -> None:
@@ -130,7 +130,7 @@ def test_offsets_of_a_transaction_count_when_it_is_committed() -> None:
         batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
         return bytes(batch)
 
-    adopted = AdoptedBatches()
+    adopted = LegacyBatches()
     assert adopted.records(_kop([(b"k", b"lost")], producer_id=7, transactional=True)) == []
     assert adopted.records(marker(0)) == []
     assert adopted.records(_kop([(b"k", b"kept")], producer_id=7, transactional=True)) == []
@@ -139,9 +139,9 @@ def test_offsets_of_a_transaction_count_when_it_is_committed() -> None:
 
 @given(st.binary(max_size=100))
 def test_a_value_that_is_no_batch_is_itself(value: bytes) -> None:
-    assert AdoptedBatches().records(value) is None
+    assert LegacyBatches().records(value) is None
 
 
 @given(OFFSETS)
 def test_our_own_values_are_never_taken_for_batches(value: OffsetCommitValue) -> None:
-    assert AdoptedBatches().records(write_value(value)) is None
+    assert LegacyBatches().records(write_value(value)) is None

@@ -12,20 +12,20 @@ from handler.config import GroupsConfig
 from handler.coordination.errors import NotLeading
 from handler.coordination.term import Phase
 from handler.groups.classic.members import (
-    JoinGroupRequest,
-    JoinGroupResponse,
+    JoinResult,
     MemberIdentity,
-    SyncGroupRequest,
-    SyncGroupResponse,
+    MemberJoin,
+    MemberSync,
+    SyncResult,
     sync_refused,
 )
-from handler.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatRequest, HeartbeatResponse
+from handler.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
 from handler.groups.coordinator import Coordinator
 from handler.groups.effects import Group
-from handler.groups.machine import Now
 from handler.groups.records import read_record
 from handler.groups.records.subscription import read_parts, write_parts
 from handler.groups.topics_image import TopicsImage
+from handler.groups.vocabulary import Now
 from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
@@ -119,8 +119,10 @@ class Bench:
         async def refreshed() -> None:
             for _ in range(2):
                 with contextlib.suppress(Unavailable):
-                    await self.coordinator.topics.refresh(lambda: self.coordinator.consumers.all_required_topics(self.coordinator.shards))
-                self.coordinator.consumers.refresh(self.coordinator.shards)
+                    await self.coordinator.topics.refresh(
+                        lambda: self.coordinator.consumer_groups.all_required_topics(self.coordinator.shards)
+                    )
+                self.coordinator.consumer_groups.refresh(self.coordinator.shards)
                 await self._calm()
 
         self.run(refreshed())
@@ -171,15 +173,15 @@ class NewClient:
         owned: dict[Any, frozenset[int]] = {}
         for topic_id, index in self.owned:
             owned[topic_id] = owned.get(topic_id, frozenset()) | {index}
-        request = HeartbeatRequest(
+        request = MemberHeartbeat(
             self.member_id, self.epoch, self.instance, None, 60_000 if full else -1, self.topics if full else None,
             self.regex if full else None, None, owned, "client", "/h",
         )  # fmt: skip
         self.tells_all = lose_answer
         hear = (lambda answer: None) if lose_answer else self.hear
-        self.bench.ask(self.bench.coordinator.consumers.heartbeat(request, GROUP), hear, lambda error: hear(HeartbeatResponse(error)))
+        self.bench.ask(self.bench.coordinator.consumer_groups.heartbeat(request, GROUP), hear, lambda error: hear(HeartbeatResult(error)))
 
-    def hear(self, answer: HeartbeatResponse) -> None:
+    def hear(self, answer: HeartbeatResult) -> None:
         if answer.error is ErrorCode.NONE:
             self.epoch = answer.epoch
             if answer.assignment is not None:
@@ -205,10 +207,10 @@ class NewClient:
         self.beat()
 
     def leave(self, epoch: int = LEAVE_GROUP_MEMBER_EPOCH) -> None:
-        request = HeartbeatRequest(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
+        request = MemberHeartbeat(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
         self.begin_again()
         self.gone = True
-        self.bench.ask(self.bench.coordinator.consumers.heartbeat(request, GROUP), lambda _: None, lambda _: None)
+        self.bench.ask(self.bench.coordinator.consumer_groups.heartbeat(request, GROUP), lambda _: None, lambda _: None)
 
 
 class OldClient:
@@ -242,12 +244,12 @@ class OldClient:
         self.waits = "join"
         metadata = write_parts({}, 0)[:2] + write_names(self.topics)
         new_id = f"{self.stem}-{next(self._ids)}"
-        request = JoinGroupRequest(
+        request = MemberJoin(
             self.member_id, None, "client", "/h", SESSION, 60_000, "consumer", (("range", metadata),), True, False, new_id
         )  # fmt: skip
-        self.bench.ask(self.bench.coordinator.join(request, GROUP), self.joined, lambda error: self.joined(JoinGroupResponse(error)))
+        self.bench.ask(self.bench.coordinator.join(request, GROUP), self.joined, lambda error: self.joined(JoinResult(error)))
 
-    def joined(self, answer: JoinGroupResponse) -> None:
+    def joined(self, answer: JoinResult) -> None:
         self.waits = ""
         if answer.error is ErrorCode.NONE:
             self.member_id, self.generation, self.required_topics = answer.member_id, answer.generation, "sync"
@@ -259,7 +261,7 @@ class OldClient:
 
     def sync(self) -> None:
         self.waits = "sync"
-        request = SyncGroupRequest(self.member_id, None, self.generation, "consumer", "range", self.parts())
+        request = MemberSync(self.member_id, None, self.generation, "consumer", "range", self.parts())
         self.bench.ask(self.bench.coordinator.sync(request, GROUP), self.synced, self.sync_refused)
 
     def parts(self) -> dict[str, bytes]:
@@ -271,7 +273,7 @@ class OldClient:
                 part[name] = part.get(name, frozenset()) | {index}
         return {member_id: write_parts(part, 0) for member_id, part in given.items()}
 
-    def synced(self, answer: SyncGroupResponse) -> None:
+    def synced(self, answer: SyncResult) -> None:
         self.waits = ""
         if answer.error is ErrorCode.NONE:
             parts = read_parts(answer.assignment).partitions

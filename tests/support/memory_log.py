@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
-from handler.partition.log.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT
+from handler.partition.log.pulsar_log import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents

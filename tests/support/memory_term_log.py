@@ -78,7 +78,7 @@ class MemoryTermLog(TermLog[Record]):
         else:
             self.after_writes(stored)
 
-    def forget_adopted(self) -> None:
+    def delete_legacy(self) -> None:
         """Nothing here is in another's form."""
 
     def fits(self, record: Record) -> bool:

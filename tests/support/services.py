@@ -18,8 +18,8 @@ from handler.coordination.directory import Leader
 from handler.coordination.leaders import Node
 from handler.coordination.term import Phase
 from handler.groups.coordinator import Coordinator
-from handler.groups.machine import Now
 from handler.groups.topics_image import TopicsImage
+from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -112,8 +112,8 @@ class LocalGroups:
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
         self.leaders = self
 
-    def join_elections(self) -> Coordinator:
-        return self.coordinator
+    def stand_for_election(self) -> None:
+        pass
 
     def is_here(self, group_id: str) -> bool:
         return self.coordinator.shards[0].term.phase is Phase.LEADING
@@ -121,7 +121,7 @@ class LocalGroups:
     async def leader(self, group_id: str) -> Leader | None:
         return None
 
-    async def others_now(self) -> list[Leader]:
+    async def known_leaders(self) -> list[Leader]:
         return []
 
     async def all(self) -> list[Leader]:
@@ -131,7 +131,7 @@ class LocalGroups:
         self.coordinator.led_shard(group_id)
         return Node(1, *own)
 
-    def fellows(self) -> list[Node]:
+    def advertised_nodes(self) -> list[Node]:
         return [Node(2, "other", 9093)]
 
 

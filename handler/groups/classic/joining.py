@@ -11,36 +11,36 @@ from typing import Final
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import (
     AnswerStaticMember,
-    JoinGroupRequest,
-    JoinGroupResponse,
+    JoinResult,
     Member,
+    MemberJoin,
     Protocols,
     State,
     StoreGroup,
-    SyncGroupResponse,
+    SyncResult,
 )
-from handler.groups.machine import UNKNOWN_MEMBER_ID, Now, Token
+from handler.groups.vocabulary import UNKNOWN_MEMBER_ID, Now, ResponseFuture
 from handler.wire.error_code import ErrorCode
 
 # A JoinGroup of a member nobody knew yet is not waited for longer (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS: Final = 300.0
 
 
-def join(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+def join(group: ClassicGroup, now: Now, request: MemberJoin, response_future: ResponseFuture) -> None:
     if not _accepts(group, request.member_id):
         group.remove(request.member_id)
-        group.reply(to, JoinGroupResponse(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        group.reply(response_future, JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED))
     elif not _supports(group, request.protocol_type, request.protocols):
-        group.reply(to, JoinGroupResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+        group.reply(response_future, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif request.member_id == UNKNOWN_MEMBER_ID:
-        _join_new_member(group, now, request, to)
+        _join_new_member(group, now, request, response_future)
     elif request.member_id in group.roster.pending and request.instance_id is not None:
         # Only dynamic members are told to come again.
-        group.reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
+        group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
     elif request.member_id in group.roster.pending:
-        _add_member_then_rebalance(group, now, request, request.member_id, to)
+        _add_member_then_rebalance(group, now, request, request.member_id, response_future)
     else:
-        _rejoin(group, now, request, to)
+        _rejoin(group, now, request, response_future)
 
 
 def _accepts(group: ClassicGroup, member_id: str) -> bool:
@@ -61,24 +61,24 @@ def _supports(group: ClassicGroup, protocol_type: str, protocols: Protocols) -> 
     return group.protocol_type == protocol_type and group.roster.supports_any(protocols)
 
 
-def _join_new_member(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+def _join_new_member(group: ClassicGroup, now: Now, request: MemberJoin, response_future: ResponseFuture) -> None:
     if request.instance_id is not None:
         known = group.roster.static(request.instance_id)
         if known is not None:
-            _replace_static(group, now, request, known, to)
+            _replace_static(group, now, request, known, response_future)
         else:
-            _add_member_then_rebalance(group, now, request, request.new_member_id, to)
+            _add_member_then_rebalance(group, now, request, request.new_member_id, response_future)
     elif request.needs_member_id:
         group.roster.pending[request.new_member_id] = group.wake_no_later_than(now.clock + request.session_timeout / 1000)
-        group.reply(to, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
+        group.reply(response_future, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
     else:
-        _add_member_then_rebalance(group, now, request, request.new_member_id, to)
+        _add_member_then_rebalance(group, now, request, request.new_member_id, response_future)
 
 
-def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: JoinGroupRequest, member_id: str, to: Token) -> None:
+def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: MemberJoin, member_id: str, response_future: ResponseFuture) -> None:
     member = Member(
         member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
-        request.rebalance_timeout, request.protocols, is_new=True, awaiting_join=to,
+        request.rebalance_timeout, request.protocols, is_new=True, awaiting_join=response_future,
     )  # fmt: skip
     if not group.members:
         group.protocol_type = request.protocol_type
@@ -90,10 +90,10 @@ def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: JoinGroup
     group.rebalance_or_complete(now)
 
 
-def _rejoin(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future: ResponseFuture) -> None:
     error = group.roster.check(request.member_id, request.instance_id)
     if error is not ErrorCode.NONE:
-        group.reply(to, JoinGroupResponse(error, request.member_id))
+        group.reply(response_future, JoinResult(error, request.member_id))
         return
     member = group.members[request.member_id]
     changed = member.protocols != request.protocols
@@ -103,19 +103,19 @@ def _rejoin(group: ClassicGroup, now: Now, request: JoinGroupRequest, to: Token)
         or (group.state is State.COMPLETING and changed)
         or (group.state is State.STABLE and (changed or group.leader == member.member_id))
     ):
-        group.update(member, request, to)
+        group.update(member, request, response_future)
         group.rebalance_or_complete(now)
     elif group.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
-        group.reply(to, group.joined(member))
+        group.reply(response_future, group.joined(member))
     else:
-        group.reply(to, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
 
 
-def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, member: Member, to: Token) -> None:
+def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: Member, response_future: ResponseFuture) -> None:
     """KIP-345: the same instance has come back; the one before it is fenced."""
     old_id = member.member_id
-    group.reply(member.awaiting_join, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-    group.reply(member.awaiting_sync, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
+    group.reply(member.awaiting_join, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
+    group.reply(member.awaiting_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
     member.awaiting_join = member.awaiting_sync = None
     old_leader = group.leader
     group.roster.rename(member, request.new_member_id)
@@ -125,7 +125,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, me
     if group.leader == old_id:
         group.leader = request.new_member_id
     group.reset_session_timeout(member, now)
-    group.update(member, request, to)
+    group.update(member, request, response_future)
     match group.state:
         case State.STABLE if group.roster.select_protocol() == group.protocol:
             # Nothing changes for the others, but its new id must be stored before it is told.
@@ -136,7 +136,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: JoinGroupRequest, me
                 # It must not take itself for the leader and assign anew (KIP-814).
                 answer = group.joined(member)._replace(leader=old_leader, members=())
             assignments = {other.member_id: other.assignment for other in group.members.values()}
-            group.effects.append(StoreGroup(assignments, AnswerStaticMember(to, answer)))
+            group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer)))
         case State.STABLE:
             group.rebalance_or_complete(now)
         case State.COMPLETING:

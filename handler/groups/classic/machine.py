@@ -19,20 +19,20 @@ from handler.groups.classic.members import (
     AnswerStaticMember,
     Effect,
     FinishSync,
-    JoinGroupRequest,
-    JoinGroupResponse,
+    JoinResult,
     Member,
     MemberIdentity,
+    MemberJoin,
+    MemberSync,
     State,
     StoreGroup,
-    SyncGroupRequest,
-    SyncGroupResponse,
+    SyncResult,
 )
 from handler.groups.classic.roster import Roster
 from handler.groups.classic.stored import stored_members
 from handler.groups.classic.window import JoinWindow
-from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, Token
 from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Record, subscribed_topics
+from handler.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, ResponseFuture
 from handler.wire.error_code import ErrorCode
 
 # From which states a state may be entered.
@@ -136,13 +136,11 @@ class ClassicGroup:
         effects, self.effects = self.effects, []
         return effects
 
-    def joined(self, member: Member) -> JoinGroupResponse:
+    def joined(self, member: Member) -> JoinResult:
         listed: tuple[tuple[str, str | None, bytes], ...] = ()
         if self.leader == member.member_id:
             listed = tuple((one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values())
-        return JoinGroupResponse(
-            ErrorCode.NONE, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed
-        )
+        return JoinResult(ErrorCode.NONE, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed)
 
     # --- the rebalance
 
@@ -206,23 +204,23 @@ class ClassicGroup:
 
     # --- SyncGroup
 
-    def sync(self, now: Now, request: SyncGroupRequest, to: Token) -> None:
+    def sync(self, now: Now, request: MemberSync, response_future: ResponseFuture) -> None:
         error = self._check_sync(request)
         if error is not ErrorCode.NONE:
-            self.reply(to, SyncGroupResponse(error))
+            self.reply(response_future, SyncResult(error))
             return
         member = self.members[request.member_id]
         self.pending_sync.discard(member.member_id)
         if self.state is State.STABLE:
-            self.reply(to, SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
+            self.reply(response_future, SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
             return
-        self.reply(member.awaiting_sync, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
-        member.awaiting_sync = to
+        self.reply(member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
+        member.awaiting_sync = response_future
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
             self.effects.append(StoreGroup(assignments, FinishSync(self.generation, assignments)))
 
-    def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
+    def _check_sync(self, request: MemberSync) -> ErrorCode:
         if self.state is State.EMPTY:
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = self.roster.check(request.member_id, request.instance_id)
@@ -237,7 +235,7 @@ class ClassicGroup:
     def stored(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
         """The group is stored as it was when that was asked for."""
         if isinstance(then, AnswerStaticMember):
-            self.reply(then.to, then.answer)
+            self.reply(then.response_future, then.answer)
         elif then is not None and self.state is State.COMPLETING and then.generation == self.generation:
             for member in self.members.values():
                 member.assignment = then.assignments.get(member.member_id, b"")
@@ -247,7 +245,7 @@ class ClassicGroup:
     def too_large(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
         """The group can't be stored. Kafka answers UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
         if isinstance(then, AnswerStaticMember):
-            self.reply(then.to, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+            self.reply(then.response_future, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
         elif then is not None and self.state is State.COMPLETING:
             self._propagate_assignment(now, ErrorCode.UNKNOWN_SERVER_ERROR)
             self.prepare_rebalance(now)
@@ -256,9 +254,9 @@ class ClassicGroup:
         for member in self.members.values():
             if error is not ErrorCode.NONE:
                 member.assignment = b""
-                answer = SyncGroupResponse(error)
+                answer = SyncResult(error)
             else:
-                answer = SyncGroupResponse(error, self.protocol_type, self.protocol, member.assignment)
+                answer = SyncResult(error, self.protocol_type, self.protocol, member.assignment)
             if member.awaiting_sync is not None:
                 self.reply(member.awaiting_sync, answer)
                 member.awaiting_sync = None
@@ -321,8 +319,8 @@ class ClassicGroup:
     def die(self, error: ErrorCode) -> None:
         """The group is deleted, or its coordinator's term is over: all that wait are told."""
         for member in self.members.values():
-            self.reply(member.awaiting_join, JoinGroupResponse(error, member.member_id))
-            self.reply(member.awaiting_sync, SyncGroupResponse(error))
+            self.reply(member.awaiting_join, JoinResult(error, member.member_id))
+            self.reply(member.awaiting_sync, SyncResult(error))
             member.awaiting_join = member.awaiting_sync = None
         self.window.close()
         self._sync_at = self._session_at = None
@@ -379,20 +377,20 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
 
-    def update(self, member: Member, request: JoinGroupRequest, to: Token) -> None:
+    def update(self, member: Member, request: MemberJoin, response_future: ResponseFuture) -> None:
         self.roster.set_protocols(member, request.protocols)
         member.session_timeout = request.session_timeout
         member.rebalance_timeout = request.rebalance_timeout
-        self.reply(member.awaiting_join, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
-        member.awaiting_join = to
+        self.reply(member.awaiting_join, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        member.awaiting_join = response_future
 
     def remove(self, member_id: str) -> None:
         self.pending_sync.discard(member_id)
         member = self.roster.remove(member_id)
         if member is None:
             return
-        self.reply(member.awaiting_join, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
-        self.reply(member.awaiting_sync, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.reply(member.awaiting_join, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.reply(member.awaiting_sync, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
@@ -403,6 +401,6 @@ class ClassicGroup:
         self.state = state
         self.state_since = now.wall
 
-    def reply(self, to: Token, answer: JoinGroupResponse | SyncGroupResponse) -> None:
-        if to is not None:
-            self.effects.append(Reply(to, answer))
+    def reply(self, response_future: ResponseFuture, answer: JoinResult | SyncResult) -> None:
+        if response_future is not None:
+            self.effects.append(Reply(response_future, answer))

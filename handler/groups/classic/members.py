@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from handler.groups.machine import UNKNOWN_MEMBER_ID, Reply, Token
+from handler.groups.vocabulary import UNKNOWN_MEMBER_ID, Reply, ResponseFuture
 from handler.wire.error_code import ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
@@ -20,7 +20,7 @@ class State(StrEnum):
     DEAD = "Dead"
 
 
-class JoinGroupRequest(NamedTuple):
+class MemberJoin(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -34,7 +34,7 @@ class JoinGroupRequest(NamedTuple):
     new_member_id: str  # its id if it is new
 
 
-class SyncGroupRequest(NamedTuple):
+class MemberSync(NamedTuple):
     member_id: str
     instance_id: str | None
     generation: int
@@ -48,7 +48,7 @@ class MemberIdentity(NamedTuple):
     instance_id: str | None
 
 
-class JoinGroupResponse(NamedTuple):
+class JoinResult(NamedTuple):
     error: ErrorCode
     member_id: str = UNKNOWN_MEMBER_ID
     generation: int = -1
@@ -59,16 +59,16 @@ class JoinGroupResponse(NamedTuple):
     members: tuple[tuple[str, str | None, bytes], ...] = ()
 
 
-class SyncGroupResponse(NamedTuple):
+class SyncResult(NamedTuple):
     error: ErrorCode
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
 
 
-def sync_refused(error: ErrorCode) -> SyncGroupResponse:
+def sync_refused(error: ErrorCode) -> SyncResult:
     """SyncGroup's error while the shard loads. Clients take COORDINATOR_LOAD_IN_PROGRESS for fatal here: they are to join again."""
-    return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
+    return SyncResult(ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
 class FinishSync(NamedTuple):
@@ -81,8 +81,8 @@ class FinishSync(NamedTuple):
 class AnswerStaticMember(NamedTuple):
     """The next step once a static member's new id is stored."""
 
-    to: Token
-    answer: JoinGroupResponse
+    response_future: ResponseFuture
+    answer: JoinResult
 
 
 class StoreGroup(NamedTuple):
@@ -106,8 +106,8 @@ class Member:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    awaiting_join: Token = None
-    awaiting_sync: Token = None
+    awaiting_join: ResponseFuture = None
+    awaiting_sync: ResponseFuture = None
     expires_at: float = 0.0
 
     def metadata(self, protocol: str | None) -> bytes:

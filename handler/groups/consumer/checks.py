@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.groups.consumer.members import ConsumerMember, HeartbeatRequest, InvalidRegex, Refusal, Topics
+from handler.groups.consumer.members import ConsumerMember, InvalidRegex, MemberHeartbeat, Refusal, Topics
 from handler.groups.records import write_value
 from handler.groups.records.consumer import MemberMetadataValue
 from handler.wire.error_code import ErrorCode
@@ -15,7 +15,7 @@ KEY_BYTES: Final = 32_767  # as long as the text in a record's key can be
 UNKNOWN: Final = MemberMetadataValue(None, None, "", "", (), None, -1, None, None)
 
 
-def updated_metadata(before: ConsumerMember | None, request: HeartbeatRequest) -> MemberMetadataValue:
+def updated_metadata(before: ConsumerMember | None, request: MemberHeartbeat) -> MemberMetadataValue:
     """The member as it describes itself now: what it does not say is as it was."""
     known = UNKNOWN if before is None else before.metadata
     return known._replace(
@@ -45,7 +45,7 @@ def check_metadata(member_id: str, metadata: MemberMetadataValue, topics: Topics
         raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, text) from error
 
 
-def check_epoch(member: ConsumerMember, request: HeartbeatRequest) -> None:
+def check_epoch(member: ConsumerMember, request: MemberHeartbeat) -> None:
     if request.epoch == member.epoch:
         return
     # The answer that told it the new epoch may have been lost.

@@ -12,37 +12,38 @@ from collections.abc import Iterable
 
 from handler.errors import ProtocolError
 from handler.groups.classic.members import (
-    JoinGroupRequest,
-    JoinGroupResponse,
+    JoinResult,
     MemberIdentity,
+    MemberJoin,
+    MemberSync,
     Protocols,
-    SyncGroupRequest,
-    SyncGroupResponse,
+    SyncResult,
 )
 from handler.groups.consumer.machine import ConsumerGroup, Due
 from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, Downgrade, MemberState, Refusal
-from handler.groups.machine import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Token
 from handler.groups.records.consumer import Assignment, ClassicMemberMetadata, MemberMetadataValue
 from handler.groups.records.subscription import Subscription, read_subscription, write_parts
+from handler.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now
 from handler.wire.error_code import ErrorCode
 
 # --- JoinGroup
 
 
-def join(group: ConsumerGroup, now: Now, request: JoinGroupRequest, to: Token) -> None:
+def join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
     try:
         answer = _join(group, now, request)
     except Refusal as refused:
-        answer = JoinGroupResponse(refused.error, request.member_id)
-    group.flush(to, answer)
+        answer = JoinResult(refused.error, request.member_id)
+    group.flush()
+    return answer
 
 
-def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGroupResponse:
+def _join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
     group.check_room(request.member_id)
     if request.protocol_type != CONSUMER_PROTOCOL or not _share_one(group, request.protocols):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "its protocols are not those of the others")
     if request.member_id == UNKNOWN_MEMBER_ID and request.instance_id is None and request.needs_member_id:
-        return JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id)
+        return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id)
     member_id = request.member_id or request.new_member_id
     before = _who_joins(group, request, member_id)
     subscription = _subscription(request.protocols)
@@ -57,7 +58,7 @@ def _join(group: ConsumerGroup, now: Now, request: JoinGroupRequest) -> JoinGrou
     group.deadlines.cancel((Due.JOIN, member_id))
     group.deadlines.set((Due.SYNC, member_id), now.clock + request.rebalance_timeout / 1000)
     group.reset_session_timeout(member, now)
-    return JoinGroupResponse(ErrorCode.NONE, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
+    return JoinResult(ErrorCode.NONE, member_id, member.epoch, CONSUMER_PROTOCOL, request.protocols[0][0])
 
 
 def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
@@ -66,7 +67,7 @@ def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
     return any(all(name in names for names in others) for name, _ in protocols)
 
 
-def _who_joins(group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
+def _who_joins(group: ConsumerGroup, request: MemberJoin, member_id: str) -> ConsumerMember | None:
     if request.instance_id is None:
         return group.members.get(member_id)
     if request.member_id == UNKNOWN_MEMBER_ID:
@@ -81,7 +82,7 @@ def _subscription(protocols: Protocols) -> Subscription:
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"its subscription can't be read: {error}") from error
 
 
-def _member_metadata(before: ConsumerMember | None, request: JoinGroupRequest, subscription: Subscription) -> MemberMetadataValue:
+def _member_metadata(before: ConsumerMember | None, request: MemberJoin, subscription: Subscription) -> MemberMetadataValue:
     return MemberMetadataValue(
         request.instance_id, subscription.rack_id, request.client_id, request.client_host, tuple(sorted(set(subscription.topics))), None,
         request.rebalance_timeout, None if before is None else before.metadata.assignor,
@@ -101,7 +102,7 @@ def _ids(group: ConsumerGroup, subscription: Subscription) -> Assignment:
 # --- SyncGroup, Heartbeat, LeaveGroup
 
 
-def sync(group: ConsumerGroup, now: Now, request: SyncGroupRequest, to: Token) -> None:
+def sync(group: ConsumerGroup, now: Now, request: MemberSync) -> SyncResult:
     try:
         member = _classic(group, request.member_id, request.instance_id, request.generation)
         _check_protocol(member, request)
@@ -111,12 +112,11 @@ def sync(group: ConsumerGroup, now: Now, request: SyncGroupRequest, to: Token) -
         group.deadlines.cancel((Due.SYNC, member.member_id))
         group.reset_session_timeout(member, now)
         version = read_subscription(_protocols(member)[0][1]).version
-        answer = SyncGroupResponse(
-            ErrorCode.NONE, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version)
-        )
+        answer = SyncResult(ErrorCode.NONE, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version))
     except Refusal as refused:
-        answer = SyncGroupResponse(refused.error)
-    group.flush(to, answer)
+        answer = SyncResult(refused.error)
+    group.flush()
+    return answer
 
 
 def heartbeat(group: ConsumerGroup, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
@@ -171,7 +171,7 @@ def _protocols(member: ConsumerMember) -> Protocols:
     return member.metadata.classic.protocols
 
 
-def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
+def _check_protocol(member: ConsumerMember, request: MemberSync) -> None:
     if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (None, _protocols(member)[0][0]):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "it joined by another protocol")
 

@@ -24,8 +24,8 @@ from handler.groups.consumer.members import (
     NO_PARTITIONS,
     ConsumerMember,
     Downgrade,
-    HeartbeatRequest,
-    HeartbeatResponse,
+    HeartbeatResult,
+    MemberHeartbeat,
     MemberState,
     Refusal,
     RequiredTopics,
@@ -35,9 +35,9 @@ from handler.groups.consumer.members import (
 from handler.groups.consumer.reconcile import StepInputs, Target, reconcile
 from handler.groups.consumer.subscriptions import Subscriptions
 from handler.groups.deadlines import Deadlines
-from handler.groups.machine import CONSUMER_PROTOCOL, Now, Token
 from handler.groups.records import Key, Record, Value
 from handler.groups.records.consumer import Assignment, MemberMetadataValue
+from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
 from handler.wire.error_code import ErrorCode
 
 # Milliseconds. The heartbeat interval of a member that waits for others to revoke; it grows with their number.
@@ -145,16 +145,16 @@ class ConsumerGroup:
         effects, self.effects = self.effects, []
         return effects
 
-    def flush(self, to: Token = None, answer: object = None) -> None:
-        """Store the changes, then give the answer."""
+    def flush(self) -> None:
+        """Have the changes stored."""
         records = self.group_state.take_records()
-        if records or to is not None:
-            self.effects.append(StoreRecords(records, to, answer))
+        if records:
+            self.effects.append(StoreRecords(records))
         if self.downgrade is not None:
             self.effects.append(self.downgrade)
             self.downgrade = None
 
-    def adopt_epoch(self, epoch: int) -> None:
+    def continue_from_epoch(self, epoch: int) -> None:
         """That of a classic group which this one takes the place of."""
         self.group_state.set_epoch(epoch, self.subscriptions.metadata_hash())
         self.knows_topics = True
@@ -167,14 +167,16 @@ class ConsumerGroup:
 
     # --- ConsumerGroupHeartbeat
 
-    def heartbeat(self, now: Now, request: HeartbeatRequest, to: Token) -> None:
+    def heartbeat(self, now: Now, request: MemberHeartbeat) -> HeartbeatResult:
+        """The member's next step. Its answer may be given once all of it is stored."""
         try:
             answer = self._heartbeat(now, request)
         except Refusal as refused:
-            answer = HeartbeatResponse(refused.error, str(refused))
-        self.flush(to, answer)
+            answer = HeartbeatResult(refused.error, str(refused))
+        self.flush()
+        return answer
 
-    def _heartbeat(self, now: Now, request: HeartbeatRequest) -> HeartbeatResponse:
+    def _heartbeat(self, now: Now, request: MemberHeartbeat) -> HeartbeatResult:
         self.check_room(request.member_id)
         before = self._who_beats(request)
         metadata = updated_metadata(before, request)
@@ -184,7 +186,7 @@ class ConsumerGroup:
         member = self.step(now, member, changed, request.owned)
         self.reset_session_timeout(member, now)
         shown = before is not None and before.current.assigned == member.current.assigned and not request.is_full
-        return HeartbeatResponse(
+        return HeartbeatResult(
             ErrorCode.NONE, None, member.member_id, member.epoch, self._interval(now, member), None if shown else member.current.assigned
         )
 
@@ -196,7 +198,7 @@ class ConsumerGroup:
         soon = WAITING_INTERVAL * max(1, len(self._waits_since) // WAITING_AT_ONCE)
         return min(soon, self._times.interval) if waited < WAITING_SECONDS else self._times.interval
 
-    def _who_beats(self, request: HeartbeatRequest) -> ConsumerMember | None:
+    def _who_beats(self, request: MemberHeartbeat) -> ConsumerMember | None:
         """The member, None for one that is new, or of a static member the one whose place it takes."""
         if request.epoch != JOIN_GROUP_MEMBER_EPOCH:
             known = self._known(request)
@@ -213,7 +215,7 @@ class ConsumerGroup:
             raise Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, text)
         return same or self.members.get(request.member_id)
 
-    def _known(self, request: HeartbeatRequest) -> ConsumerMember:
+    def _known(self, request: MemberHeartbeat) -> ConsumerMember:
         if request.instance_id is not None:
             return self.check_static(request.member_id, request.instance_id)
         known = self.members.get(request.member_id)
@@ -242,7 +244,7 @@ class ConsumerGroup:
         if before is None or before.member_id != member_id or before.metadata != metadata:
             check_metadata(member_id, metadata, self.topics)
 
-    def check_newcomer(self, request: HeartbeatRequest) -> None:
+    def check_newcomer(self, request: MemberHeartbeat) -> None:
         """Whether it could be the first member of this group."""
         self.check_room(request.member_id)
         self.check(None, request.member_id, updated_metadata(None, request))
@@ -310,7 +312,7 @@ class ConsumerGroup:
 
     # --- who goes
 
-    def leave(self, request: HeartbeatRequest, to: Token) -> None:
+    def leave(self, request: MemberHeartbeat) -> HeartbeatResult:
         """By a heartbeat: for good, or a static member for a while."""
         try:
             known = self._known(request)
@@ -321,10 +323,11 @@ class ConsumerGroup:
                 )
             else:
                 self.remove([known])
-            answer = HeartbeatResponse(ErrorCode.NONE, None, request.member_id, request.epoch)
+            answer = HeartbeatResult(ErrorCode.NONE, None, request.member_id, request.epoch)
         except Refusal as refused:
-            answer = HeartbeatResponse(refused.error, str(refused))
-        self.flush(to, answer)
+            answer = HeartbeatResult(refused.error, str(refused))
+        self.flush()
+        return answer
 
     def remove(self, members: Iterable[ConsumerMember]) -> None:
         for member in members:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from handler.groups.machine import Token
 from handler.groups.records import Record
 from handler.groups.records.consumer import Assignment, CurrentMemberAssignmentValue, MemberMetadataValue
 from handler.wire.error_code import ErrorCode
@@ -72,7 +71,7 @@ class Topics(Protocol):
     def matching(self, regex: str) -> frozenset[str]: ...
 
 
-class HeartbeatRequest(NamedTuple):
+class MemberHeartbeat(NamedTuple):
     """A heartbeat. None where nothing has changed since the last."""
 
     member_id: str
@@ -94,7 +93,7 @@ class HeartbeatRequest(NamedTuple):
         return self.epoch == JOIN_GROUP_MEMBER_EPOCH or (self.rebalance_timeout >= 0 and subscribed and self.owned is not None)
 
 
-class HeartbeatResponse(NamedTuple):
+class HeartbeatResult(NamedTuple):
     error: ErrorCode
     message: str | None = None
     member_id: str = ""
@@ -111,12 +110,15 @@ class Refusal(Exception):
         self.error = error
 
 
+class GroupTooLarge(Refusal):
+    def __init__(self, group_id: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is too large to be stored.")
+
+
 class StoreRecords(NamedTuple):
-    """Records to be stored together; the answer is told when they and all before them are."""
+    """Records to be stored together."""
 
     records: list[Record]
-    to: Token
-    answer: Any
 
 
 class Downgrade(NamedTuple):

@@ -9,9 +9,9 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Member
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import ConsumerMember, MemberState, Topics
-from handler.groups.machine import CONSUMER_PROTOCOL, Now
 from handler.groups.records.consumer import Assignment, ClassicMemberMetadata, CurrentMemberAssignmentValue, MemberMetadataValue
 from handler.groups.records.subscription import Partitions, read_parts, read_subscription, write_parts
+from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
 
 
 class CannotMigrate(Exception):
@@ -48,7 +48,7 @@ def to_consumer(group: ClassicGroup, fresh: ConsumerGroup, now: Now) -> None:
         fresh.reset_session_timeout(member, now)
     fresh.group_state.set_target_epoch(group.generation)
     # One more: if the member that caused this is never heard of again, the others are still assigned anew.
-    fresh.adopt_epoch(group.generation + 1)
+    fresh.continue_from_epoch(group.generation + 1)
 
 
 def _to_consumer(group: ClassicGroup, member: Member, topics: Topics) -> ConsumerMember:

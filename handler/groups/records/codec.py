@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.coordination.codec import Adoption, Codec, Pair
-from handler.groups.adopted import AdoptedBatches
+from handler.coordination.codec import Codec, LegacyReader, Pair
+from handler.groups.legacy import LegacyBatches
 from handler.groups.records import Record, read_record, write_key, write_value
 
 
@@ -14,5 +14,5 @@ class GroupRecords(Codec[Record]):
     def read(self, key: bytes, value: bytes | None) -> Record | None:
         return read_record(key, value)
 
-    def adoption(self) -> Adoption:
-        return AdoptedBatches()
+    def legacy_reader(self) -> LegacyReader:
+        return LegacyBatches()

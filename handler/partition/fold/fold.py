@@ -49,7 +49,7 @@ class Fold:
         "_writers",
         "first_offset",
         "knows_next_offset",
-        "last",
+        "last_position",
         "max_timestamp",
         "max_timestamp_base",
         "next_offset",
@@ -62,7 +62,7 @@ class Fold:
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
-        self.last: Position | None = None
+        self.last_position: Position | None = None
         self.producers = ProducerTable()
         self.max_timestamp = -1
         self.max_timestamp_base = -1
@@ -77,12 +77,12 @@ class Fold:
 
     def follows(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
-        last = self.last
+        last = self.last_position
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def basis(self, producer_id: int) -> Basis:
         """The fold's knowledge now, for an entry that is about to be sent."""
-        return self.producers.basis(self.last or BEFORE_ALL, producer_id)
+        return self.producers.basis(self.last_position or BEFORE_ALL, producer_id)
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""
@@ -109,7 +109,7 @@ class Fold:
     def _apply(self, position: Position, index: int, content: Content) -> Folded:
         base = index - content.offsets + 1
         self._advance(position, base, index)
-        sure = self.start_position is None or content.basis is None or content.basis.at >= self.start_position
+        sure = self.start_position is None or content.basis is None or content.basis.folded_to >= self.start_position
         verdict = self._check_and_record(position, base, content, sure)
         if verdict.accepted:
             if content.max_timestamp > self.max_timestamp:
@@ -121,13 +121,13 @@ class Fold:
     def _advance(self, position: Position, base: int, index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
             raise IndexAlarm(f"entry {position} begins at offset {base}, but the log already reaches {self.next_offset}")
-        if self.last is not None and position <= self.last:
-            raise IndexAlarm(f"entry {position} comes after {self.last}")
+        if self.last_position is not None and position <= self.last_position:
+            raise IndexAlarm(f"entry {position} comes after {self.last_position}")
         if not self.knows_next_offset:
             self.knows_next_offset = True
             self.first_offset = base
         self.next_offset = index + 1
-        self.last = position
+        self.last_position = position
         self._recent[position] = index + 1
         self._recent_order.append(position)
         if len(self._recent_order) > REMEMBERED_ENTRIES:

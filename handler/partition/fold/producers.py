@@ -100,11 +100,11 @@ class ProducerTable:
         state = self._states.get(producer_id)
         if state is None:
             if basis.epoch >= 0:
-                self._put(producer_id, ProducerState(basis.epoch, basis.last, sure=True, at=basis.at))
+                self._put(producer_id, ProducerState(basis.epoch, basis.last_sequence, sure=True, at=basis.folded_to))
             return
-        if state.sure and (state.at > basis.at or (state.epoch == basis.epoch and state.last == basis.last)):
+        if state.sure and (state.at > basis.folded_to or (state.epoch == basis.epoch and state.last == basis.last_sequence)):
             return
-        later = [written for written in state.batches if written.position > basis.at]
+        later = [written for written in state.batches if written.position > basis.folded_to]
         del self._states[producer_id]
         self.recall(producer_id, basis)
         for written in later:

@@ -18,14 +18,14 @@ class BatchSequence(NamedTuple):
 
 class Basis(NamedTuple):
     """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's
-    last batch was there. It stands in the entry, so that whoever begins to fold behind `at` knows as much."""
+    last batch was there. It stands in the entry, so that whoever begins to fold behind `folded_to` knows as much."""
 
-    at: Position
+    folded_to: Position
     epoch: int = -1  # −1 for a producer that was not known
-    last: int = -1
+    last_sequence: int = -1
 
     def encode(self) -> bytes:
-        return b"%d:%d %d %d" % (*self.at, self.epoch, self.last)
+        return b"%d:%d %d %d" % (*self.folded_to, self.epoch, self.last_sequence)
 
     @classmethod
     def decode(cls, text: bytes) -> Basis:

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from handler.errors import EntryUnreadable
 from handler.partition.log.basis import Basis, BatchSequence
 from handler.partition.log.native import kafka_batch
-from handler.partition.log.store import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
+from handler.partition.log.pulsar_log import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, split_batches, with_base_offsets

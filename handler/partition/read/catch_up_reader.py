@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
@@ -59,6 +60,36 @@ class PartitionForCatchUp(Protocol):
     def ask_log_start_soon(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _ReachedFoldEnd:
+    """The partition has folded nothing behind the last entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Offsets are missing before an entry, and nobody has asked yet if retention took them."""
+
+    position: Position
+    base_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadFrom:
+    """An entry can be judged only by a fold that began at this position."""
+
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """The reader is gone, or the log contradicts itself."""
+
+    reason: SidecarError
+
+
+_Outcome = _ReachedFoldEnd | _Gap | _ReadFrom | _Lost  # why a reader has ended
+
+
 class CatchUpReader(ConsumerEvents):
     def __init__(
         self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, partition: PartitionForCatchUp
@@ -68,12 +99,10 @@ class CatchUpReader(ConsumerEvents):
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
-        self._gap: tuple[Position, int] | None = None  # an entry that does not follow, and its base offset
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._fold = Fold()
         self._reader: LogReader | None = None
-        self._ended: asyncio.Future[PulsarError | None] = asyncio.get_running_loop().create_future()
-        self._restart_at: Position | None = None
+        self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
         self._account = cache.read_ahead(self._evicted)
         self._held = FetchCache(budget=2**62).partition()  # the account has its bound
@@ -153,44 +182,42 @@ class CatchUpReader(ConsumerEvents):
 
     async def _read_once(self) -> None:
         """Stream from the wanted offset to the tail; once more from further back when an entry asks for it."""
-        found = await self._log.find_index(self.next_offset)
-        if found is None:
+        position = await self._log.find_index(self.next_offset)
+        if position is None:
             # Behind the last index the broker could find, which may be a little old: try again later.
             raise Unavailable(f"no entry holds offset {self.next_offset}")
         stats = await self._log.stats()
-        before = stats.before(found, ENTRIES_BEFORE, BYTES_BEFORE)
+        before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
         start = None if before == stats.first else before
         self._fold = Fold(start)
         while True:
-            self._restart_at = None
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
             self._reader = await self._log.reader(start, self)
             self._grant()
             try:
-                reason = await self._ended
+                outcome = await self._ended
             finally:
                 self._let_go()
-            if reason is not None:
-                raise reason
-            if self._gap is not None:
-                start, base = self._gap
-                self._gap = None
-                if await self._partition.ask_log_start() > self.next_offset:
-                    return  # retention made the gap: whoever reads here is out of range
-                self._gap_known_to = base
-            elif self._restart_at is not None:
-                start = None if self._restart_at == BEFORE_ALL else self._restart_at
-                self._fold = Fold(start)
-            else:
-                return
+            match outcome:
+                case _ReachedFoldEnd():
+                    return
+                case _Lost(reason):
+                    raise reason
+                case _Gap(start, base_offset):
+                    if await self._partition.ask_log_start() > self.next_offset:
+                        return  # retention made the gap: this offset is out of range
+                    self._gap_known_to = base_offset
+                case _ReadFrom(folded_to):
+                    start = None if folded_to == BEFORE_ALL else folded_to
+                    self._fold = Fold(start)
 
     def _finish(self, error: ErrorCode) -> None:
         if not self.done:
             self.done = True
             self.error = error
             self._let_go()
-            # A moment later: whoever waits may ask for another reader, in the middle of which this one is closed.
+            # A moment later: a waiting fetch may ask for another reader, in the middle of which this one is closed.
             asyncio.get_running_loop().call_soon(self._partition.changed)
 
     def _let_go(self) -> None:
@@ -222,58 +249,57 @@ class CatchUpReader(ConsumerEvents):
         self._permits -= cost
         self._cost = max(self._cost, cost)
         self._largest = max(self._largest, len(entry.payload) + 1)
-        if self._fold.last is not None and position <= self._fold.last:
+        if self._fold.last_position is not None and position <= self._fold.last_position:
             self._grant()
             return  # a rewind of the dispatcher
         try:
-            self._take(entry)
+            outcome: _Outcome | None = self._take(entry)
         except IndexAlarm as alarm:
-            self._ended.set_exception(alarm)
+            self._ended.set_result(_Lost(alarm))
             return
         except Exception:
             self._partition.fail_at(position)
             return
         self._partition.changed()
-        if self._restart_at is not None or self._gap is not None or self._partition.has_reached_fold_end(position):
-            self._ended.set_result(None)
+        if outcome is None and self._partition.has_reached_fold_end(position):
+            outcome = _ReachedFoldEnd()
+        if outcome is not None:
+            self._ended.set_result(outcome)
             return
         self._grant()
 
-    def _take(self, entry: RawEntry) -> None:
-        """Fold one entry and hold what it has for Kafka clients."""
+    def _take(self, entry: RawEntry) -> _Gap | _ReadFrom | None:
+        """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:
             content = self._partition.read_entry(entry)
         except EntryUnreadable as error:
-            if self._is_gap(position, entry.last_index):
-                return
+            if self._is_gap(entry.last_index):
+                return _Gap(position, entry.last_index)
             folded = self._fold.unreadable(position, entry.last_index)
             if folded.next_offset > self.next_offset:
                 metrics.UNREADABLE_ENTRIES.inc()
                 log.error("partition %s: %s", self._name, error)
                 self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
-            return
-        if self._is_gap(position, entry.last_index - content.offsets + 1):
-            return
+            return None
+        base_offset = entry.last_index - content.offsets + 1
+        if self._is_gap(base_offset):
+            return _Gap(position, base_offset)
         folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
             if not folded.sure:
                 assert content.basis is not None
-                self._restart_at = content.basis.at
-                return
+                return _ReadFrom(content.basis.folded_to)
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             accepted = folded.verdict.accepted
             self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.NONE))
+        return None
 
-    def _is_gap(self, position: Position, base: int) -> bool:
-        """Whether offsets are missing before this entry, and nobody has asked yet if retention took them."""
-        if base <= self.next_offset or base <= self._gap_known_to:
-            return False
-        self._gap = (position, base)
-        return True
+    def _is_gap(self, base_offset: int) -> bool:
+        return base_offset > self.next_offset and base_offset > self._gap_known_to
 
     def _put(self, entry: CachedEntry) -> None:
         self.next_offset = entry.next_offset
@@ -283,4 +309,4 @@ class CatchUpReader(ConsumerEvents):
 
     def on_end(self, reason: PulsarError) -> None:
         if not self._ended.done():
-            self._ended.set_result(reason)
+            self._ended.set_result(_Lost(reason))

@@ -21,7 +21,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 class PartitionForLogEnd(Protocol):
     """The partition, as far as its end needs it."""
 
-    async def read_to_last(self) -> None:
+    async def read_to_end(self) -> None:
         """Fold everything up to the broker's last entry. May raise PulsarError."""
         ...
 
@@ -88,7 +88,7 @@ class LogEnd:
 
     async def _attempt(self) -> PulsarError | None:
         try:
-            await self._partition.read_to_last()
+            await self._partition.read_to_end()
         except PulsarError as error:
             log.info("the end of a partition could not be confirmed: %s", error)
             return error

@@ -83,7 +83,7 @@ class PartitionForAppender(Protocol):
         """Have the tail reader bring what follows."""
         ...
 
-    async def read_to_end(self) -> None:
+    async def confirm_end(self) -> None:
         """Until everything is folded that the broker held when this was called. Raises PulsarError."""
         ...
 
@@ -111,8 +111,8 @@ class Appender:
     def pending(self) -> int:
         return len(self._pending) + len(self._held)
 
-    async def read_to_end(self) -> None:
-        await self._partition.read_to_end()
+    async def confirm_end(self) -> None:
+        await self._partition.confirm_end()
 
     # --- append
 
@@ -142,9 +142,12 @@ class Appender:
                 self._held.hold(append)
                 return
             sequence = BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
-            known = self._precheck(sequence, deadline, done)
-            if known is None:
+            same = self._same_in_flight(sequence)
+            if same is not None:
+                same.waiters.append(done)
+                same.deadline = max(same.deadline, deadline)
                 return
+            known = self._precheck(sequence)
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return
@@ -171,16 +174,16 @@ class Appender:
         """
         return not self._pending and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
 
-    def _precheck(self, sequence: BatchSequence, deadline: float, done: Done) -> AppendResult | None:
-        """The verdict as far as it is known already; None when `done` waits for an append in flight."""
+    def _same_in_flight(self, sequence: BatchSequence) -> Pending | None:
+        """The append in flight of which this batch is a second copy."""
+        in_flight = self._by_producer.get(sequence.producer_id, ())
+        return next((pending for pending in in_flight if pending.sequence == sequence), None)
+
+    def _precheck(self, sequence: BatchSequence) -> AppendResult:
+        """The verdict as far as it is known already: by the fold, and by what is in flight."""
         in_flight = self._by_producer.get(sequence.producer_id)
         if not in_flight:
             return self._fold.producers.check(sequence)
-        for pending in in_flight:
-            if pending.sequence == sequence:
-                pending.waiters.append(done)
-                pending.deadline = max(pending.deadline, deadline)
-                return None
         last = in_flight[-1].sequence
         assert last is not None
         if sequence.epoch < last.epoch:
@@ -226,7 +229,7 @@ class Appender:
         self.max_message_size = writer.max_message_size
         try:
             self._placed.clear()
-            await self.read_to_end()
+            await self.confirm_end()
         except BaseException:
             writer.close()
             raise
@@ -334,7 +337,7 @@ class Appender:
         fold = self._fold
         while placed:
             position, sequence = placed[0]
-            if fold.last is not None and position <= fold.last:
+            if fold.last_position is not None and position <= fold.last_position:
                 placed.popleft()  # it was read before its receipt came
                 continue
             pending = self._pending.get(sequence)

@@ -66,7 +66,7 @@ def expire(appends: list[Append], now: float) -> list[Append]:
 class AppenderForHeld(Protocol):
     """The appender, as far as those that wait need it."""
 
-    async def read_to_end(self) -> None: ...
+    async def confirm_end(self) -> None: ...
     def append(self, append: Append, end_is_known: bool = False) -> None:
         """`end_is_known`: the log was read to its end after the append came."""
         ...
@@ -95,7 +95,7 @@ class HeldAppends:
         while self._held:
             self._round += 1
             try:
-                await self._appender.read_to_end()
+                await self._appender.confirm_end()
             except PulsarError as error:
                 self.fail(error_code(error))
                 return

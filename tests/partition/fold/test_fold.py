@@ -166,7 +166,7 @@ def _play(steps: Steps) -> Log:
             case "read":
                 writer.catch_up()
             case "reopen" if log.entries:  # what is replayed is more than what is still under way
-                seen = [content.basis.at for one in writers for content in one.under_way if content.basis is not None]
+                seen = [content.basis.folded_to for one in writers for content in one.under_way if content.basis is not None]
                 oldest = min([*seen, log.entries[-1].position])
                 begin = next(place for place, entry in enumerate(log.entries) if entry.position >= oldest)
                 writer.reopen(max(0, begin - count))
@@ -218,7 +218,7 @@ def test_a_fold_that_begins_in_the_middle_comes_to_the_same_wherever_it_is_sure(
         for known, learnt, entry in zip(whole[begin:], log.folded(begin), log.entries[begin:], strict=True):
             assert (learnt.base_offset, learnt.next_offset) == (known.base_offset, known.next_offset)
             basis = entry.content.basis
-            assert learnt.sure == (basis is None or basis.at >= log.entries[begin].position)
+            assert learnt.sure == (basis is None or basis.folded_to >= log.entries[begin].position)
             if learnt.sure:
                 assert learnt.verdict.accepted == known.verdict.accepted, entry
 

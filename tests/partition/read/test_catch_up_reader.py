@@ -73,7 +73,7 @@ async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch
     await append(ours, numbered(1))
     basis = read_entry(log.entries[-1]).basis
     assert basis is not None
-    assert basis.at == log.entries[-2].position
+    assert basis.folded_to == log.entries[-2].position
     for partition in (ours, theirs):
         partition.close()
 

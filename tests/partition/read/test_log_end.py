@@ -19,7 +19,7 @@ class Broker:
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
         self.end = LogEnd(self)
 
-    async def read_to_last(self) -> None:
+    async def read_to_end(self) -> None:
         self.questions += 1
         answer = await self.answers.get()
         if answer is not None:

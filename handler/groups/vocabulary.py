@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-Token = Any  # stands for a waiting request (`tasks.Pending`); a machine only hands it back
+ResponseFuture = Any  # stands for a waiting request (`tasks.Pending`); a machine only hands it back
 
 UNKNOWN_MEMBER_ID: Final = ""
 CONSUMER_PROTOCOL: Final = "consumer"
@@ -16,5 +16,5 @@ class Now(NamedTuple):
 
 
 class Reply(NamedTuple):
-    to: Token
+    response_future: ResponseFuture
     answer: Any

@@ -22,7 +22,7 @@ _CHECKED_FROM: Final = 21
 _COMMIT: Final = 1
 
 
-class AdoptedBatches:
+class LegacyBatches:
     """Record batches in message values, in the order of the log."""
 
     def __init__(self) -> None:

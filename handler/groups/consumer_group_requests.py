@@ -11,23 +11,24 @@ from handler.coordination.term import Phase
 from handler.errors import ProtocolError
 from handler.groups.awaiting_topics import RequestsAwaitingTopics
 from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
+from handler.groups.classic.members import JoinResult, MemberJoin, MemberSync, SyncResult
 from handler.groups.consumer import classic_members
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import (
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    HeartbeatRequest,
-    HeartbeatResponse,
+    GroupTooLarge,
+    HeartbeatResult,
+    MemberHeartbeat,
     Refusal,
     RequiredTopics,
 )
 from handler.groups.consumer.migration import CannotMigrate, topics_of
 from handler.groups.conversion import consumer_group
-from handler.groups.machine import Now
 from handler.groups.records import subscribed_topics
 from handler.groups.shard import Shard
+from handler.groups.vocabulary import Now
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -35,14 +36,14 @@ from handler.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Clients end with these: whoever asks why finds it in the log.
+# Clients end with these: the log says why.
 FATAL: Final = (
     ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR,
 )  # fmt: skip
 
 
-class Consumers:
+class ConsumerGroupRequests:
     def __init__(self, led_shard: Callable[[str], Shard], awaiting_topics: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
         self._led_shard = led_shard
         self._awaiting_topics = awaiting_topics
@@ -50,7 +51,7 @@ class Consumers:
 
     # --- by the consumer protocol
 
-    async def heartbeat(self, request: HeartbeatRequest, group_id: str) -> HeartbeatResponse:
+    async def heartbeat(self, request: MemberHeartbeat, group_id: str) -> HeartbeatResult:
         self._keep_alive(group_id, request.member_id)
         leaves = request.epoch in (LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
         required_topics: Callable[[], RequiredTopics] = (
@@ -62,13 +63,10 @@ class Consumers:
             self._check_size(shard, group_id, request.epoch)
             self._refresh_if_behind(shard, group_id)
             group = self._group(shard, group_id, request)
+            event = partial(group.leave, request) if leaves else partial(group.heartbeat, self._now(), request)
+            answer = await shard.answer_when_stored(group, event)
         except Refusal as refused:
-            return _logged(group_id, request.member_id, HeartbeatResponse(refused.error, str(refused)))
-        answer: HeartbeatResponse
-        if leaves:
-            answer = await shard.answer(group, lambda to: group.leave(request, to))
-        else:
-            answer = await shard.answer(group, lambda to: group.heartbeat(self._now(), request, to))
+            answer = HeartbeatResult(refused.error, str(refused))
         return _logged(group_id, request.member_id, answer)
 
     def _keep_alive(self, group_id: str, member_id: str) -> None:
@@ -82,9 +80,9 @@ class Consumers:
 
     def _check_size(self, shard: Shard, group_id: str, epoch: int) -> None:
         if group_id in shard.oversized and epoch >= JOIN_GROUP_MEMBER_EPOCH:
-            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is too large to be stored.")
+            raise GroupTooLarge(group_id)
 
-    def _group(self, shard: Shard, group_id: str, request: HeartbeatRequest) -> ConsumerGroup:
+    def _group(self, shard: Shard, group_id: str, request: MemberHeartbeat) -> ConsumerGroup:
         try:
             joins = request.epoch == JOIN_GROUP_MEMBER_EPOCH
             group = consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
@@ -92,7 +90,7 @@ class Consumers:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group: {reason}.") from reason
         return group
 
-    def _existing(self, shard: Shard, group_id: str, request: HeartbeatRequest) -> ConsumerGroup:
+    def _existing(self, shard: Shard, group_id: str, request: MemberHeartbeat) -> ConsumerGroup:
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup):
             return group
@@ -104,7 +102,7 @@ class Consumers:
 
     # --- by the classic protocol
 
-    async def join(self, request: JoinGroupRequest, group_id: str) -> JoinGroupResponse:
+    async def join(self, request: MemberJoin, group_id: str) -> JoinResult:
         self._keep_alive(group_id, request.member_id)
         names: Iterable[str] = ()
         if request.protocols:
@@ -116,22 +114,28 @@ class Consumers:
         await self._awaiting_topics.known(member, partial(self._required_topics, group_id, names, None))
         shard = self._led_shard(group_id)
         if group_id in shard.oversized:
-            return JoinGroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)
+            return JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)
         self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty:
-            return JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id)  # it has just become another; members join again
-        return await shard.answer(group, lambda to: classic_members.join(group, self._now(), request, to))
+            return JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id)  # it has just become another; members join again
+        try:
+            return await shard.answer_when_stored(group, partial(classic_members.join, group, self._now(), request))
+        except GroupTooLarge as refused:
+            return JoinResult(refused.error, request.member_id)
 
-    async def sync(self, request: SyncGroupRequest, group_id: str) -> SyncGroupResponse:
+    async def sync(self, request: MemberSync, group_id: str) -> SyncResult:
         self._keep_alive(group_id, request.member_id)
         await self._awaiting_topics.known((group_id, request.member_id), partial(self._required_topics, group_id, (), None))
         shard = self._led_shard(group_id)
         self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup):
-            return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)
-        return await shard.answer(group, lambda to: classic_members.sync(group, self._now(), request, to))
+            return SyncResult(ErrorCode.REBALANCE_IN_PROGRESS)
+        try:
+            return await shard.answer_when_stored(group, partial(classic_members.sync, group, self._now(), request))
+        except GroupTooLarge as refused:
+            return SyncResult(refused.error)
 
     # --- topics
 
@@ -177,7 +181,7 @@ def _nothing() -> RequiredTopics:
     return RequiredTopics(frozenset())
 
 
-def _logged(group_id: str, member_id: str, answer: HeartbeatResponse) -> HeartbeatResponse:
+def _logged(group_id: str, member_id: str, answer: HeartbeatResult) -> HeartbeatResult:
     if answer.error in FATAL:
         limited.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name, answer.message)
     return answer

@@ -8,15 +8,15 @@ import pytest
 
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import (
-    JoinGroupRequest,
-    JoinGroupResponse,
+    JoinResult,
     MemberIdentity,
-    SyncGroupRequest,
-    SyncGroupResponse,
+    MemberJoin,
+    MemberSync,
+    SyncResult,
     sync_refused,
 )
 from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatRequest, HeartbeatResponse
+from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
 from handler.groups.coordinator import Commit, CommittedOffset
 from handler.groups.records import GroupMetadataKey
 from handler.groups.records.consumer import ConsumerGroupMetadataKey
@@ -126,11 +126,13 @@ def test_a_group_that_is_too_large_fails_alone(bench: Bench) -> None:
     bench.offsets.max_size = 300
     new(bench, "m1", topics=("a",))
     many = tuple(f"{number:050}" for number in range(20))
-    request = HeartbeatRequest("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
-    assert bench.answer(bench.coordinator.consumers.heartbeat(request, GROUP), HeartbeatResponse).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    request = MemberHeartbeat("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
+    assert (
+        bench.answer(bench.coordinator.consumer_groups.heartbeat(request, GROUP), HeartbeatResult).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    )
     before = terms(bench)
     for _ in range(3):
-        told = bench.answer(bench.coordinator.consumers.heartbeat(request, GROUP), HeartbeatResponse)
+        told = bench.answer(bench.coordinator.consumer_groups.heartbeat(request, GROUP), HeartbeatResult)
         assert told.error is ErrorCode.UNKNOWN_SERVER_ERROR
         bench.refresh()
     assert terms(bench) == before, "others of its shard are not disturbed for it again"
@@ -165,16 +167,14 @@ def test_while_the_topics_of_a_classic_member_are_looked_up_its_sync_makes_it_jo
     bench.topics.unavailable = True
     forget_topics(bench)
     new_term(bench)
-    request = SyncGroupRequest(last.member_id, None, last.generation, None, None, {})
+    request = MemberSync(last.member_id, None, last.generation, None, None, {})
     assert bench.answer(bench.coordinator.sync(request, GROUP), sync_refused).error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def classic_static(bench: Bench, instance: str) -> JoinGroupResponse:
+def classic_static(bench: Bench, instance: str) -> JoinResult:
     metadata = write_parts({}, 0)[:2] + write_names(("a",))
-    request = JoinGroupRequest(
-        "", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic"
-    )
-    return bench.answer(bench.coordinator.join(request, GROUP), JoinGroupResponse)
+    request = MemberJoin("", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic")
+    return bench.answer(bench.coordinator.join(request, GROUP), JoinResult)
 
 
 def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and_nobody_has_to_join_again(bench: Bench) -> None:
@@ -183,8 +183,8 @@ def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and
     assert joined.error is NONE
     assert isinstance(bench.group, ClassicGroup)
     assert bench.group.state.value == "Stable"
-    request = SyncGroupRequest(joined.member_id, "i", joined.generation, None, None, {})
-    told = bench.answer(bench.coordinator.sync(request, GROUP), SyncGroupResponse)
+    request = MemberSync(joined.member_id, "i", joined.generation, None, None, {})
+    told = bench.answer(bench.coordinator.sync(request, GROUP), SyncResult)
     assert told.error is NONE
     assert told.assignment == write_parts({"a": frozenset(range(4))}, 0)
 
@@ -242,8 +242,8 @@ def test_an_assignor_that_keeps_data_with_the_assignment_is_not_taken_over(bench
 
 
 def refusal(bench: Bench) -> ErrorCode:
-    request = HeartbeatRequest("m1", 0, None, None, 60_000, ("a",), None, None, {}, "c", "/h")
-    return bench.answer(bench.coordinator.consumers.heartbeat(request, GROUP), HeartbeatResponse).error
+    request = MemberHeartbeat("m1", 0, None, None, 60_000, ("a",), None, None, {}, "c", "/h")
+    return bench.answer(bench.coordinator.consumer_groups.heartbeat(request, GROUP), HeartbeatResult).error
 
 
 def test_offsets_of_a_living_consumer_group_do_not_expire_and_those_of_an_empty_one_do(bench: Bench) -> None:
