@@ -20,10 +20,11 @@ from collections.abc import Callable
 from typing import Final
 
 from handler.apis.api import Api, Call, Response, Result, Services
+from handler.apis.ordinary_produce import ACKS, MAX_AHEAD_MS, ZSTD_SINCE
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
-from handler.partition.fold.producers import AppendResult
 from handler.partition.partition import Partition
+from handler.partition.write.append import Append
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName
@@ -35,6 +36,7 @@ from handler.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from handler.wire.produce_frame import topic_key
 from handler.wire.records import (
     CODEC_MASK,
     TRANSACTIONAL,
@@ -45,20 +47,17 @@ from handler.wire.records import (
     read_produced,
 )
 
-ZSTD_SINCE: Final = 7
-# message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
-MAX_AHEAD_MS: Final = 3_600_000
-
 
 class _ResponseInWork:
     """The response to one request while its partitions are in work."""
 
-    __slots__ = ("_left", "_on_error", "_result", "_topics")
+    __slots__ = ("_appends", "_left", "_on_error", "_result", "_topics")
 
     def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None) -> None:
         self._result = result
         self._on_error = on_error  # for acks=0: what to do about an error that no response can tell
         self._topics: list[TopicProduceResponse] = []
+        self._appends: list[tuple[Partition, PartitionProduceResponse]] = []
         self._left = 1  # held until every partition is begun
 
     def topic(self, requested: TopicProduceData) -> list[PartitionProduceResponse]:
@@ -72,29 +71,25 @@ class _ResponseInWork:
             self._on_error()
 
     def append(
-        self,
-        responses: list[PartitionProduceResponse],
-        index: int,
-        partition: Partition,
-        header: BatchHeader,
-        records: bytes,
+        self, responses: list[PartitionProduceResponse], index: int, partition: Partition, header: BatchHeader, records: bytes,
         deadline: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         response = PartitionProduceResponse(index=index)
         responses.append(response)
+        self._appends.append((partition, response))
         self._left += 1
+        metrics.PRODUCED_BYTES.add(header.size)
+        partition.append(Append.of(header, records, deadline, self, len(self._appends) - 1))
 
-        def done(result: AppendResult) -> None:
-            response.error_code = result.error
-            response.base_offset = result.base_offset
-            if result.error is ErrorCode.NONE:
-                response.log_start_offset = partition.log_start
-            elif self._on_error is not None:
-                self._on_error()
-            self.partition_done()
-
-        metrics.PRODUCED_BYTES.inc(header.size)
-        partition.append(header, records, deadline, done)
+    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
+        partition, response = self._appends[number]
+        response.error_code = error
+        response.base_offset = base_offset
+        if error is ErrorCode.NONE:
+            response.log_start_offset = partition.log_start
+        elif self._on_error is not None:
+            self._on_error()
+        self.partition_done()
 
     def partition_done(self) -> None:
         self._left -= 1
@@ -119,7 +114,7 @@ def _checked(services: Services, version: int, acks: int, records: bytes) -> Bat
         return ErrorCode.INVALID_TXN_STATE
     if header.max_timestamp > services.wall_clock() + MAX_AHEAD_MS:
         return ErrorCode.INVALID_TIMESTAMP
-    return header if acks in (-1, 0, 1) else ErrorCode.INVALID_REQUIRED_ACKS
+    return header if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
 
 
 def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
@@ -147,6 +142,7 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
             except TopicMissing:
                 response.refuse(responses, requested.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
+                services.produce_targets.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
                 response.append(responses, requested.index, partition, header, records, deadline)
     response.partition_done()
     return result

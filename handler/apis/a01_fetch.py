@@ -220,7 +220,7 @@ class _DelayedFetch:
             answer = self._partition_answer(wanted, partition, run)
             if run is not None and run.size:
                 served.append(wanted)
-                metrics.FETCHED_BYTES.inc(run.size)
+                metrics.FETCHED_BYTES.add(run.size)
             if answer is not None:
                 topics.setdefault(wanted.topic, []).append(answer)
         if self._context.session is not None:

@@ -8,11 +8,12 @@ ordered too.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_session_cache import FetchSessionCache
+from handler.apis.produce_targets import ProduceTargets
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
@@ -80,6 +81,7 @@ class Services:
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
+    produce_targets: ProduceTargets = field(default_factory=ProduceTargets)
 
     def partition(self, name: TopicName, index: int) -> Partition:
         """The partition, or TopicMissing where it is known not to be there."""

@@ -12,26 +12,28 @@ T = TypeVar("T")
 class Promise(Generic[T]):
     """Resolved once, told once. For answers that a callback completes; a coroutine needs none."""
 
-    __slots__ = ("_callback", "_value", "resolved")
+    __slots__ = ("_arguments", "_callback", "_value", "resolved")
 
     def __init__(self) -> None:
         self.resolved = False
         self._value: Any = None
-        self._callback: Callable[[T], None] | None = None
+        self._callback: Callable[..., None] | None = None
+        self._arguments: tuple[Any, ...] = ()
 
     def resolve(self, value: T) -> None:
         self.resolved = True
         if self._callback is not None:
-            self._callback(value)
+            self._callback(*self._arguments, value)
         else:
             self._value = value
 
-    def then(self, callback: Callable[[T], None]) -> None:
-        """Call `callback` with the value: now, if it has come."""
+    def then(self, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call `callback` with these arguments and the value: now, if it has come."""
         if self.resolved:
-            callback(self._value)
+            callback(*arguments, self._value)
         else:
             self._callback = callback
+            self._arguments = arguments
 
 
 async def settled(result: T | Promise[T] | Awaitable[T]) -> T:

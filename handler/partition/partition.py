@@ -26,15 +26,15 @@ from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
+from handler.partition.write.append import Append
 from handler.partition.write.appender import Appender
-from handler.partition.write.held_appends import Append, Done, expire
+from handler.partition.write.held_appends import expire
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import BatchHeader
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -159,8 +159,16 @@ class Partition:
 
     # --- appending
 
-    def append(self, header: BatchHeader, payload: bytes, deadline: float, done: Done) -> None:
-        append = Append(header, payload, deadline, done)
+    def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
+        """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
+        return self.is_open and self._appender.is_next(size, producer_id, epoch, first_sequence, now)
+
+    def append_next(self, append: Append, now: float) -> None:
+        """Send a batch of which `is_next` is true."""
+        self._appender.append_next(append, now)
+
+    def append(self, append: Append) -> None:
+        """Append one checked batch, or find out why it can't be."""
         if self.ended is not None:
             append.refuse(self.ended)
         elif self._opened.done():
@@ -239,11 +247,19 @@ class Partition:
             self._appender.on_read(content, folded.verdict)
         self._appender.advance()
 
+    def keep_own(self, base_offset: int, append: Append) -> None:
+        self._cache.put(CachedEntry(base_offset, base_offset + append.offsets, append.data, ErrorCode.NONE))
+        if self._to_end.is_awaited:
+            assert self._fold.last_position is not None
+            self._to_end.reached(self._fold.last_position)
+        if self._watchers:
+            self.changed()
+
     def keep(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
         # them. So is an entry of which this fold is not sure: that reader goes back as far as it takes.
         if folded.sure:
-            served = content if folded.verdict.accepted else None
+            served = content.data if folded.verdict.accepted else None
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.NONE))
         self._to_end.reached(folded.position)
         self.changed()

@@ -25,6 +25,7 @@ from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from handler.tasks import AT_A_TIME_SECONDS
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.turn_writer import TurnWriter
 from handler.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._backlog: deque[memoryview] = deque()  # frames that came and are not handled yet
         self._is_behind = False  # others run before the backlog goes on
         self._transport: asyncio.Transport | None = None
+        self._writer: TurnWriter | None = None
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._next_id = 0
         self._connected = self._future()
@@ -177,6 +179,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio's.
         self._transport = cast(asyncio.Transport, transport)
+        self._writer = TurnWriter(self._transport)
         if self._lost is not None:
             self._transport.abort()
 
@@ -251,9 +254,9 @@ class Connection(asyncio.Protocol):
         return self._next_id
 
     def write(self, *parts: bytes) -> None:
-        """A frame, in parts. The transport sends what is written in one turn of the loop together."""
-        if self._lost is None and self._transport is not None:
-            self._transport.writelines(parts)
+        """A frame, in parts. The frames of one turn of the loop leave together."""
+        if self._lost is None and self._writer is not None:
+            self._writer.write_parts(parts)
 
     def write_command(self, command: BaseCommand) -> None:
         self.write(encode_command(command))

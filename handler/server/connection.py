@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from handler.apis.answer_share import AnswerShare, CountedFetchResponse
@@ -23,6 +22,7 @@ from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.turn_writer import TurnWriter
 from handler.wire.framing import FrameBuffer
 from handler.wire.message import Message
 
@@ -88,6 +88,7 @@ class KafkaConnection(asyncio.Protocol):
         self._frames = FrameBuffer(max_request)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._writer: TurnWriter | None = None
         self._slots: deque[_Slot] = deque()
         self._backlog: deque[memoryview] = deque()  # frames of one read that wait for earlier requests
         self._reserved = 0  # for the frame that is still arriving
@@ -108,6 +109,7 @@ class KafkaConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio's.
         self._transport = cast(asyncio.Transport, transport)
+        self._writer = TurnWriter(self._transport)
         peer = transport.get_extra_info("peername") or ("?", 0)
         local = transport.get_extra_info("sockname") or ("", 0)
         self.peer = f"{peer[0]}:{peer[1]}"
@@ -215,7 +217,7 @@ class KafkaConnection(asyncio.Protocol):
         if answer is None or isinstance(answer, Message | bytes):
             self._finish(slot, answer)
         elif isinstance(answer, Promise):
-            answer.then(partial(self._finish, slot))
+            answer.then(self._finish, slot)
         else:
             task = asyncio.ensure_future(answer)
             slot.task = task
@@ -265,7 +267,7 @@ class KafkaConnection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        """Send what is ready and next. The transport sends what is written in one turn of the loop together.
+        """Send what is ready and next; what is sent in one turn of the loop leaves together.
 
         An answer is encoded when its turn has come and its client takes answers: before that it is a few
         references to what the cache holds, after that a copy.
@@ -297,7 +299,7 @@ class KafkaConnection(asyncio.Protocol):
             self._loop.call_soon(self._resume)
 
     def _send(self, slot: _Slot) -> bool:
-        assert self._transport is not None
+        assert self._writer is not None
         assert slot.answer is not None
         try:
             frame = slot.handled.encode(slot.answer)
@@ -306,7 +308,9 @@ class KafkaConnection(asyncio.Protocol):
             log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
             self.abort()
             return False
-        self._transport.write(frame)
+        self._writer.write(frame)
+        if slot.answer_size:
+            self._writer.flush()  # its bytes count until the transport has them
         return True
 
     def _resume(self) -> None:
@@ -359,6 +363,8 @@ class KafkaConnection(asyncio.Protocol):
 
     def close(self) -> None:
         if self._transport is not None:
+            if self._writer is not None:
+                self._writer.flush()
             self._transport.close()
 
     def abort(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import REGISTRY, Counter, Gauge
 
 from handler.telemetry.latencies import Latencies
+from handler.telemetry.totals import Total
 
 REQUEST_SECONDS = Latencies(
     "kafka_sidecar_request_seconds", "From a request's last byte to its answer, by API.", "api",
@@ -14,8 +15,10 @@ REGISTRY.register(REQUEST_SECONDS)
 CONNECTIONS = Gauge("kafka_sidecar_connections", "Kafka connections open now.")
 REFUSED = Counter("kafka_sidecar_refused_total", "Connections closed for what they sent, by cause.", ["cause"])
 REQUEST_BYTES = Gauge("kafka_sidecar_request_bytes", "Bytes of requests that have no answer yet.")
-PRODUCED_BYTES = Counter("kafka_sidecar_produced_bytes_total", "Bytes of record batches appended.")
-FETCHED_BYTES = Counter("kafka_sidecar_fetched_bytes_total", "Bytes of record batches fetched.")
+PRODUCED_BYTES = Total("kafka_sidecar_produced_bytes", "Bytes of record batches appended.")
+FETCHED_BYTES = Total("kafka_sidecar_fetched_bytes", "Bytes of record batches fetched.")
+REGISTRY.register(PRODUCED_BYTES)
+REGISTRY.register(FETCHED_BYTES)
 PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
 CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")
 READ_AHEAD_BYTES = Gauge("kafka_sidecar_read_ahead_bytes", "Bytes that readers of old data have read ahead of their consumers.")

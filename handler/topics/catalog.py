@@ -61,6 +61,7 @@ class Catalog:
         self.names = names
         self._admin = admin
         self._clock = clock
+        self.forgotten = 0  # so many topics were forgotten up to now: what was found out before may be about another topic
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
@@ -244,6 +245,7 @@ class Catalog:
     def _note_gone(self, name: TopicName, gone: _Gone) -> None:
         self.forget(name)
         before = self._gone.get(name)
+        self.forgotten += before is None  # it may be in use and not remembered
         self._gone[name] = gone if before is None else _Gone(max(before.until, gone.until), gone.looked_for_at)
         self._gone.move_to_end(name)
         if len(self._gone) > MAX_GONE:
@@ -258,6 +260,7 @@ class Catalog:
     def forget(self, name: TopicName) -> None:
         topic = self._topics.pop(name, None)
         if topic is not None:
+            self.forgotten += 1
             self._by_id.pop(topic.topic_id, None)
 
     def _remember(self, topic: Topic) -> None:

@@ -29,6 +29,7 @@ _CHECKED_FROM: Final = 21
 _MAGIC_AT: Final = 16
 
 CODEC_MASK: Final = 0x07
+LZ4: Final = 3
 ZSTD: Final = 4
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
@@ -123,6 +124,30 @@ def read_produced(data: bytes) -> BatchHeader:
     return header
 
 
+def read_ordinary(
+    frame: memoryview, begin: int, end: int, latest_timestamp: int, highest_codec: int
+) -> tuple[int, int, int, int, int] | None:
+    """What an append needs to know of a batch that `read_produced` would take and that no record has to be looked at for:
+
+    offsets, greatest timestamp, producer id, its epoch, base sequence. None for every other: the long way says what is wrong.
+    """
+    if end - begin < HEADER_SIZE:
+        return None
+    (
+        base_offset, length, _, magic, crc, attributes, last_offset_delta, _, max_timestamp, producer_id, epoch, sequence, records,
+    ) = HEADER.unpack_from(frame, begin)  # fmt: skip
+    if (
+        magic == 2 and length + _OVERHEAD == end - begin and base_offset == 0
+        and 0 <= attributes <= highest_codec  # a codec, and no other bit
+        and records == last_offset_delta + 1 and records > 0
+        and max_timestamp <= latest_timestamp
+        and (producer_id == NO_PRODUCER_ID or (sequence >= 0 and epoch >= 0))
+        and crc32c(frame[begin + _CHECKED_FROM : end]) == crc
+    ):  # fmt: skip
+        return records, max_timestamp, producer_id, epoch, sequence
+    return None
+
+
 def split_batches(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, int]]:
     """Headers and starts of the batches that follow each other in `data`, to its very end."""
     at = 0
@@ -145,13 +170,13 @@ def with_base_offset(data: bytes | memoryview, base_offset: int) -> bytes:
     return b"".join((_OFFSET.pack(base_offset), data[_LENGTH_AT:12], _LEADER_EPOCH, data[_MAGIC_AT:]))
 
 
-def with_base_offsets(data: bytes | memoryview, batches: list[tuple[BatchHeader, int]], base_offset: int) -> bytes:
-    """Several batches of one entry, moved to follow each other from `base_offset` on."""
-    if len(batches) == 1:
+def with_base_offsets(data: bytes, base_offset: int) -> bytes:
+    """The batches of one entry, moved to follow each other from `base_offset` on."""
+    if int.from_bytes(data[_LENGTH_AT:_OVERHEAD], "big") + _OVERHEAD == len(data):
         return with_base_offset(data, base_offset)
     view = memoryview(data)
     placed = []
-    for header, at in batches:
+    for header, at in split_batches(data):
         placed.append(with_base_offset(view[at : at + header.size], base_offset))
         base_offset += header.offsets
     return b"".join(placed)

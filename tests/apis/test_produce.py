@@ -11,10 +11,11 @@ from typing import Any, cast
 
 import pytest
 
-from handler.apis.a00_produce import MAX_AHEAD_MS, handle
+from handler.apis.a00_produce import handle
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
+from handler.apis.ordinary_produce import MAX_AHEAD_MS
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits

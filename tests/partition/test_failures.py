@@ -29,7 +29,15 @@ def broken_fold(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
             raise ZeroDivisionError(position)
         return judge(self, position, *rest)
 
+    fold_own = Fold.append_own
+
+    def folded(self: Fold, writer: bytes, number: int, ledger: int, entry: int, *rest: Any) -> int:
+        if Position(ledger, entry) in broken:
+            raise ZeroDivisionError(ledger, entry)
+        return fold_own(self, writer, number, ledger, entry, *rest)
+
     monkeypatch.setattr(Fold, "_check_and_record", judged)
+    monkeypatch.setattr(Fold, "append_own", folded)
     return broken
 
 

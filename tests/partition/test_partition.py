@@ -6,16 +6,14 @@ import asyncio
 
 import pytest
 
-from handler.partition.fold.producers import AppendResult
 from handler.partition.log.pulsar_log import BASIS_PROPERTY
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, fetch, open_partition, read_all
+from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
 
 
 async def test_appends_get_the_offsets_of_the_log() -> None:
@@ -141,10 +139,8 @@ async def test_an_append_that_can_not_be_sent_times_out() -> None:
     await append(partition, batch(b"first"))
     log.swallow_receipts = True
     log.read_delay = 60
-    result: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-    data = batch(b"second")
     now = asyncio.get_running_loop().time()
-    partition.append(read_produced(data), data, now + 0.1, result.set_result)
+    result = begin_append(partition, batch(b"second"), 0.1)
     await asyncio.sleep(0.15)
     partition.tick(now + 0.2)
     assert (await result).error is ErrorCode.REQUEST_TIMED_OUT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,16 +20,26 @@ from handler.telemetry import metrics
 
 class FakeTransport:
     def __init__(self) -> None:
-        self.sent: list[bytes] = []
+        self.taken: list[bytes] = []
+        self.end_turn: Callable[[], None] = lambda: None
         self.reading = True
         self.closed = False
         self.aborted = False
 
+    @property
+    def sent(self) -> list[bytes]:
+        """What has left by the end of this turn of the loop."""
+        self.end_turn()
+        return self.taken
+
     def get_extra_info(self, name: str) -> tuple[str, int]:
         return ("127.0.0.1", 1)
 
-    def write(self, data: bytes) -> None:
-        self.sent.append(bytes(data))
+    def writelines(self, parts: list[bytes]) -> None:
+        self.taken += map(bytes, parts)
+
+    def is_closing(self) -> bool:
+        return self.closed or self.aborted
 
     def pause_reading(self) -> None:
         self.reading = False
@@ -78,6 +88,8 @@ class Client:
         self.transport = FakeTransport()
         self.connection = KafkaConnection(self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost)
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
+        assert self.connection._writer is not None
+        self.transport.end_turn = self.connection._writer.flush
 
     def _on_lost(self, _: KafkaConnection) -> None:
         self.lost += 1
@@ -325,12 +337,12 @@ async def test_an_answer_counts_until_its_client_has_taken_it() -> None:
     client.works[0].resolve(slow_answer(400))
     assert client.answers_share.used == 0, "both were taken at once"
     client.send(b"fetch", b"fetch")
-    client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
+    client.transport.writelines = lambda parts: client.connection.pause_writing()  # type: ignore[method-assign]
     client.answers_share.take(600)
     client.works[2].resolve(slow_answer(400))
     client.works[3].resolve(slow_answer(200))
     assert client.answers_share.used == 600
-    client.transport.write = lambda data: None  # type: ignore[method-assign]
+    client.transport.writelines = lambda parts: None  # type: ignore[method-assign]
     client.connection.resume_writing()
     assert client.answers_share.used == 0
 
@@ -340,7 +352,7 @@ async def test_a_client_that_goes_leaves_no_answer_behind(taken: bool) -> None:
     client = Client()
     client.send(b"fetch", b"fetch", b"fetch")
     client.answers_share.take(700)
-    client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
+    client.transport.writelines = lambda parts: client.connection.pause_writing()  # type: ignore[method-assign]
     if taken:
         client.works[0].resolve(slow_answer(400))
     client.works[1].resolve(slow_answer(200))
@@ -368,7 +380,7 @@ async def test_who_takes_no_answer_is_put_out_when_others_wait_and_who_takes_it_
     client = Client()
     left = 10_000_000
     client.transport.get_write_buffer_size = lambda: left  # type: ignore[attr-defined]
-    client.transport.write = lambda data: client.connection.pause_writing()  # type: ignore[method-assign]
+    client.transport.writelines = lambda parts: client.connection.pause_writing()  # type: ignore[method-assign]
     client.send(b"fetch")
     client.answers_share.take(1_000)
     client.works[0].resolve(slow_answer(1_000))

@@ -10,6 +10,7 @@ from handler.partition.failures import EntryFailures
 from handler.partition.fold.producers import AppendResult
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
+from handler.partition.write.append import Append
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
@@ -19,11 +20,26 @@ def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int 
     return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits), EntryFailures())
 
 
+class Outcome:
+    """A request of one batch that waits for what becomes of it."""
+
+    def __init__(self) -> None:
+        self.result: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+
+    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
+        assert number == 0
+        if not self.result.done():
+            self.result.set_result(AppendResult(error, base_offset))
+
+
+def begin_append(partition: Partition, data: bytes, seconds: float = 5) -> asyncio.Future[AppendResult]:
+    outcome = Outcome()
+    partition.append(Append.of(read_produced(data), data, asyncio.get_running_loop().time() + seconds, outcome, 0))
+    return outcome.result
+
+
 async def append(partition: Partition, data: bytes, seconds: float = 5) -> AppendResult:
-    result: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-    deadline = asyncio.get_running_loop().time() + seconds
-    partition.append(read_produced(data), data, deadline, lambda verdict: None if result.done() else result.set_result(verdict))
-    return await asyncio.wait_for(result, seconds + 2)
+    return await asyncio.wait_for(begin_append(partition, data, seconds), seconds + 2)
 
 
 async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) -> list[tuple[int, bytes | None]]:

@@ -15,7 +15,6 @@ from handler.wire.records import (
     empty_batch,
     next_sequence,
     read_produced,
-    split_batches,
     with_base_offset,
     with_base_offsets,
     with_last_offset,
@@ -44,7 +43,7 @@ def test_a_placed_batch_has_its_offsets_and_a_true_checksum(values: list[bytes],
 
 def test_several_batches_of_an_entry_follow_each_other() -> None:
     data = batch(b"a", b"b") + batch(b"c") + batch(b"d", b"e")
-    assert _offsets(with_base_offsets(data, list(split_batches(data)), 10)) == [10, 11, 12, 13, 14]
+    assert _offsets(with_base_offsets(data, 10)) == [10, 11, 12, 13, 14]
 
 
 def test_a_batch_can_take_offsets_behind_its_last_record() -> None:

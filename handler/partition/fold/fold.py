@@ -17,11 +17,12 @@ from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
-from handler.partition.fold.producers import APPENDED, AppendResult, ProducerTable
-from handler.partition.log.basis import Basis
+from handler.partition.fold.producers import APPENDED, AppendResult, ProducerTable, follows
+from handler.partition.log.basis import Basis, encode_basis
 from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import NO_PRODUCER_ID
 
 # Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
 MAX_WRITERS: Final = 1_000
@@ -80,9 +81,11 @@ class Fold:
         last = self.last_position
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
-    def basis(self, producer_id: int) -> Basis:
-        """The fold's knowledge now, for an entry that is about to be sent."""
-        return self.producers.basis(self.last_position or BEFORE_ALL, producer_id)
+    def basis(self, producer_id: int) -> bytes:
+        """The fold's knowledge now, encoded, for an entry that is about to be sent."""
+        at = self.last_position or BEFORE_ALL
+        state = self.producers.state(producer_id)
+        return Basis(at).encode() if state is None else encode_basis(at, state.epoch, state.last)
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""
@@ -93,6 +96,33 @@ class Fold:
         known = self._recent.get(position)
         if known is not None and known != index + 1:
             raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {index + 1}")
+
+    def append_own(
+        self, writer: bytes, number: int, ledger: int, entry: int, offsets: int, max_timestamp: int, producer_id: int, epoch: int,
+        first_sequence: int, last_sequence: int,
+    ) -> int:  # fmt: skip
+        """Fold an entry of one batch by its receipt, in few steps, and return its base offset.
+
+        It was written by the one who folds here, `follows` is true of its place, and it is its producer's next, of whom all is
+        known: then `by_receipt` would accept it. If it is not, −1, and nothing has changed.
+        """
+        if number <= self._writers.get(writer, -1):
+            return -1
+        state = None
+        if producer_id != NO_PRODUCER_ID:
+            state = self.producers.state(producer_id)
+            if state is None or not state.sure or state.epoch != epoch or not follows(state.last, first_sequence):
+                return -1
+        base = self.next_offset
+        position = Position(ledger, entry)
+        self._advance(position, base, base + offsets - 1)
+        self._note_writer(writer, number)
+        if state is not None:
+            self.producers.append(producer_id, state, first_sequence, last_sequence, base, position)
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_base = base
+        return base
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
         return self._apply(position, self.next_offset + content.offsets - 1, content)
@@ -139,10 +169,7 @@ class Fold:
             seen = self._writers.get(content.writer, -1)
             if content.writer_sequence <= seen:
                 return self._second_copy(content)
-            self._writers[content.writer] = content.writer_sequence
-            self._writers.move_to_end(content.writer)
-            if len(self._writers) > MAX_WRITERS:
-                self._writers.popitem(last=False)
+            self._note_writer(content.writer, content.writer_sequence)
         for sequence, delta in content.sequences():
             # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
             if content.writer is not None and sure:
@@ -153,6 +180,12 @@ class Fold:
                     return verdict
             self.producers.record(sequence, base + delta, position, sure=sure)
         return APPENDED
+
+    def _note_writer(self, writer: bytes, number: int) -> None:
+        self._writers[writer] = number
+        self._writers.move_to_end(writer)
+        if len(self._writers) > MAX_WRITERS:
+            self._writers.popitem(last=False)
 
     def _second_copy(self, content: Content) -> AppendResult:
         for sequence, _ in content.sequences():

@@ -70,6 +70,9 @@ class ProducerTable:
         """By producer id; the one that wrote last is last."""
         return self._states
 
+    def state(self, producer_id: int) -> ProducerState | None:
+        return self._states.get(producer_id)
+
     def check(self, batch: BatchSequence) -> AppendResult:
         """The verdict that `batch` would get now. Changes nothing."""
         state = self._states.get(batch.producer_id)
@@ -86,11 +89,6 @@ class ProducerTable:
         if not follows(state.last, batch.first):
             return AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         return APPENDED
-
-    def basis(self, at: Position, producer_id: int) -> Basis:
-        """The fold's knowledge of a producer, to be written into an entry of its."""
-        state = self._states.get(producer_id)
-        return Basis(at) if state is None else Basis(at, state.epoch, state.last)
 
     def recall(self, producer_id: int, basis: Basis) -> None:
         """Replace this fold's state of a producer by the writer's, where the two differ and the writer's is not older.
@@ -122,6 +120,13 @@ class ProducerTable:
         state.at = position
         state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
         self._states.move_to_end(batch.producer_id)
+
+    def append(self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position) -> None:
+        """Record the next batch of a producer in its epoch: `state` is its, and all is known of it."""
+        state.last = last
+        state.at = position
+        state.batches.append(WrittenBatch(first, last, base_offset, position))
+        self._states.move_to_end(producer_id)
 
     def _put(self, producer_id: int, state: ProducerState) -> None:
         self._states[producer_id] = state

@@ -25,10 +25,14 @@ class Basis(NamedTuple):
     last_sequence: int = -1
 
     def encode(self) -> bytes:
-        return b"%d:%d %d %d" % (*self.folded_to, self.epoch, self.last_sequence)
+        return encode_basis(self.folded_to, self.epoch, self.last_sequence)
 
     @classmethod
     def decode(cls, text: bytes) -> Basis:
         at, epoch, last = text.split()
         ledger, entry = at.split(b":")
         return cls(Position(int(ledger), int(entry)), int(epoch), int(last))
+
+
+def encode_basis(folded_to: Position, epoch: int, last_sequence: int) -> bytes:
+    return b"%d:%d %d %d" % (folded_to[0], folded_to[1], epoch, last_sequence)

@@ -50,12 +50,7 @@ class Content(NamedTuple):
         return found
 
     def placed(self, base_offset: int) -> bytes:
-        return with_base_offsets(self.data, self.batches, base_offset)
-
-
-def appended(payload: bytes, header: BatchHeader, writer: bytes, sequence: int, basis: Basis | None) -> Content:
-    """The content of an entry that this process has just written."""
-    return Content(payload, [(header, 0)], header.offsets, writer, sequence, basis)
+        return with_base_offsets(self.data, base_offset)
 
 
 def read_entry(entry: RawEntry) -> Content:

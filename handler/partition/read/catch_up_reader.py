@@ -295,7 +295,7 @@ class CatchUpReader(ConsumerEvents):
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             accepted = folded.verdict.accepted
-            self._put(CachedEntry(folded.base_offset, folded.next_offset, content if accepted else None, ErrorCode.NONE))
+            self._put(CachedEntry(folded.base_offset, folded.next_offset, content.data if accepted else None, ErrorCode.NONE))
         return None
 
     def _is_gap(self, base_offset: int) -> bool:

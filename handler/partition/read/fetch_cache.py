@@ -11,9 +11,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from handler.partition.log.entries import Content
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import empty_batch
+from handler.wire.records import HEADER_SIZE, empty_batch, with_base_offsets
 
 # A cached entry costs so much beside its bytes, measured with tracemalloc: objects, dict and list slots.
 ENTRY_OVERHEAD: Final = 600
@@ -23,15 +22,16 @@ MIN_ORDER: Final = 1_000
 class CachedEntry:
     """The Kafka bytes of one entry. They get their offsets when first read: most are never read here."""
 
-    __slots__ = ("_content", "_placed", "base_offset", "error", "next_offset", "size")
+    __slots__ = ("_data", "_is_placed", "base_offset", "error", "next_offset", "size")
 
-    def __init__(self, base_offset: int, next_offset: int, content: Content | None, error: ErrorCode) -> None:
+    def __init__(self, base_offset: int, next_offset: int, data: bytes | None, error: ErrorCode) -> None:
+        """`data`: the batches as they were written, without their offsets; None for offsets without records."""
         self.base_offset = base_offset
         self.next_offset = next_offset
         self.error = error
-        self._content = content
-        self._placed: bytes | None = None
-        self.size = 61 if content is None else len(content.data)
+        self._data = data
+        self._is_placed = False
+        self.size = HEADER_SIZE if data is None else len(data)
 
     @classmethod
     def hole(cls, base_offset: int, next_offset: int) -> CachedEntry:
@@ -39,12 +39,12 @@ class CachedEntry:
         return cls(base_offset, next_offset, None, ErrorCode.NONE)
 
     def kafka_bytes(self) -> bytes:
-        if self._placed is None:
-            if self._content is None:
-                return empty_batch(self.base_offset, self.next_offset - self.base_offset)
-            self._placed = self._content.placed(self.base_offset)
-            self._content = None
-        return self._placed
+        if self._data is None:
+            return empty_batch(self.base_offset, self.next_offset - self.base_offset)
+        if not self._is_placed:
+            self._data = with_base_offsets(self._data, self.base_offset)
+            self._is_placed = True
+        return self._data
 
 
 class FetchedRun(NamedTuple):

@@ -35,6 +35,10 @@ class ReadToEnd:
             except TimeoutError as error:
                 raise Unavailable(f"the end of {self._name} was not read within {READ_SECONDS:.0f} s") from error
 
+    @property
+    def is_awaited(self) -> bool:
+        return bool(self._waiting)
+
     def reached(self, position: Position) -> None:
         """The fold has come to `position`, by reading or by a receipt."""
         if self._waiting:

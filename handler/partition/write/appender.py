@@ -6,6 +6,9 @@
          refused or known      └── whatever reading to the    the tail reader brings it
                                    end did not resolve
 
+An ordinary batch takes the same way in fewer steps (`is_next`, `append_next`, and in `on_receipt` `Fold.append_own`): nothing
+stands before it that could change its verdict, so nothing has to be asked.
+
 Invariants: SENDs leave in the order of `append`; a pending append is resolved once, by the fold, by a
 broker that refuses it, or by the end of its time or its partition; nothing is sent again before everything the broker
 holds has been read, so a second copy can only come from a write that was still under way.
@@ -23,16 +26,17 @@ from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import APPENDED, AppendResult, follows
 from handler.partition.log.basis import BatchSequence
-from handler.partition.log.entries import Content, appended
+from handler.partition.log.entries import Content
 from handler.partition.log.port import EntryLog, LogWriter
-from handler.partition.write.held_appends import AREA, Append, Done, HeldAppends, resolve
+from handler.partition.write.append import AREA, Append
+from handler.partition.write.held_appends import HeldAppends
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader
+from handler.wire.records import NO_PRODUCER_ID
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -46,22 +50,6 @@ OLD_NEWS_SECONDS: Final = 5.0
 MAX_DELAY: Final = 1.0
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256
-
-
-class Pending:
-    """An append that has no verdict yet."""
-
-    __slots__ = ("content", "deadline", "header", "payload", "sent_at", "sequence", "waiters", "was_sent")
-
-    def __init__(self, header: BatchHeader, payload: bytes, sequence: BatchSequence | None, deadline: float, done: Done) -> None:
-        self.header = header
-        self.payload = payload
-        self.content: Content | None = None  # as it was sent last
-        self.sequence = sequence
-        self.deadline = deadline
-        self.waiters = [done]
-        self.sent_at: float | None = None
-        self.was_sent = False
 
 
 class PartitionForAppender(Protocol):
@@ -83,6 +71,10 @@ class PartitionForAppender(Protocol):
         """Have the tail reader bring what follows."""
         ...
 
+    def keep_own(self, base_offset: int, append: Append) -> None:
+        """An entry of this appender's was folded by its receipt."""
+        ...
+
     async def confirm_end(self) -> None:
         """Until everything is folded that the broker held when this was called. Raises PulsarError."""
         ...
@@ -97,13 +89,13 @@ class Appender:
         self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
         self._next_sequence = 0
-        self._pending: dict[int, Pending] = {}  # by writer sequence, in order
-        self._by_producer: dict[int, deque[Pending]] = {}
+        self._pending: dict[int, Append] = {}  # by writer sequence, in order
+        self._by_producer: dict[int, deque[Append]] = {}
         self._placed: deque[tuple[Position, int]] = deque()
         self._writer: LogWriter | None = None
         self._task = KeptAlive("appender", name, self._write, on_final=self._fail_for, backoff=Backoff(longest=MAX_DELAY))
         self._ended: asyncio.Future[PulsarError] | None = None
-        self.max_message_size = 5 * 1024 * 1024
+        self._max_batch_size = 5 * 1024 * 1024 - METADATA_ALLOWANCE
         self.used_at = self._loop.time()
         self._heard_at = 0.0  # when the last receipt came
 
@@ -114,55 +106,87 @@ class Appender:
     async def confirm_end(self) -> None:
         await self._partition.confirm_end()
 
+    # --- an ordinary batch
+
+    def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
+        """Whether `append` would send such a batch at once, whatever else its records are. Changes nothing."""
+        if self._writer is None or not self._held.is_empty or size > self._max_batch_size or self._fold.last_position is None:
+            return False
+        if not self._pending and now - self.used_at > OLD_NEWS_SECONDS:
+            return False
+        if producer_id == NO_PRODUCER_ID:
+            return True
+        in_flight = self._by_producer.get(producer_id)
+        if in_flight:
+            last = in_flight[-1]
+            return last.epoch == epoch and follows(last.last_sequence, first_sequence)
+        state = self._fold.producers.state(producer_id)
+        return state is not None and state.sure and state.epoch == epoch and follows(state.last, first_sequence)
+
+    def append_next(self, append: Append, now: float) -> None:
+        """Send a batch of which `is_next` is true."""
+        number = self._next_sequence
+        self._next_sequence = number + 1
+        self._pending[number] = append
+        producer_id = append.producer_id
+        if producer_id != NO_PRODUCER_ID:
+            in_flight = self._by_producer.get(producer_id)
+            if in_flight is None:
+                in_flight = self._by_producer[producer_id] = deque()
+            in_flight.append(append)
+        self.used_at = now
+        try:
+            self._send(number, append, now)
+        except Exception:
+            self._failed_at(append)
+
     # --- append
 
     def append(self, append: Append, end_is_known: bool = False) -> None:
-        """Append one checked batch; its `done` gets the verdict, maybe before this returns.
+        """Append one checked batch; its request gets the outcome, maybe before this returns.
 
         `end_is_known`: the log was read to its end after the append came.
         """
         try:
             self._append(append, end_is_known)
         except Exception:
-            metrics.INTERNAL_ERRORS.labels(AREA).inc()
-            limited.exception("a batch could not be appended")
-            if any(append.done in pending.waiters for pending in self._pending.values()):
-                self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows which of them landed
-            else:
-                append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._failed_at(append)
+
+    def _failed_at(self, append: Append) -> None:
+        metrics.INTERNAL_ERRORS.labels(AREA).inc()
+        limited.exception("a batch could not be appended")
+        if any(pending is append for pending in self._pending.values()):
+            self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows which of them landed
+        else:
+            append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _append(self, append: Append, end_is_known: bool) -> None:
-        header, payload, deadline, done = append
-        if len(payload) + METADATA_ALLOWANCE > self.max_message_size:
-            done(AppendResult(ErrorCode.MESSAGE_TOO_LARGE, -1))
+        if len(append.data) > self._max_batch_size:
+            append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
-        sequence: BatchSequence | None = None
-        if header.producer_id != NO_PRODUCER_ID:
-            if self._held.holds(header.producer_id) or (self._knows_old_news() and not end_is_known):
+        if append.has_producer:
+            if self._held.holds(append.producer_id) or (self._knows_old_news() and not end_is_known):
                 self._held.hold(append)
                 return
-            sequence = BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
-            same = self._same_in_flight(sequence)
+            same = self._same_in_flight(append)
             if same is not None:
-                same.waiters.append(done)
-                same.deadline = max(same.deadline, deadline)
+                same.share(append)
                 return
-            known = self._precheck(sequence)
+            known = self._precheck(append.sequence)
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return
             if not known.accepted:
-                done(known)
+                append.resolve(known.error, known.base_offset)
                 return
         number = self._next_sequence
         self._next_sequence += 1
-        pending = Pending(header, payload, sequence, deadline, done)
-        self._pending[number] = pending
-        if sequence is not None:
-            self._by_producer.setdefault(sequence.producer_id, deque()).append(pending)
+        self._pending[number] = append
+        if append.has_producer:
+            self._by_producer.setdefault(append.producer_id, deque()).append(append)
         self.used_at = self._loop.time()
         if self._writer is not None:
-            self._send(number, pending)
+            self._send(number, append, self.used_at)
         else:
             self._task.start()
 
@@ -174,36 +198,34 @@ class Appender:
         """
         return not self._pending and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
 
-    def _same_in_flight(self, sequence: BatchSequence) -> Pending | None:
-        """The append in flight of which this batch is a second copy."""
-        in_flight = self._by_producer.get(sequence.producer_id, ())
-        return next((pending for pending in in_flight if pending.sequence == sequence), None)
+    def _same_in_flight(self, append: Append) -> Append | None:
+        """The append in flight of which this one is a second copy."""
+        in_flight = self._by_producer.get(append.producer_id, ())
+        return next((pending for pending in in_flight if pending.is_copy_of(append)), None)
 
     def _precheck(self, sequence: BatchSequence) -> AppendResult:
         """The verdict as far as it is known already: by the fold, and by what is in flight."""
         in_flight = self._by_producer.get(sequence.producer_id)
         if not in_flight:
             return self._fold.producers.check(sequence)
-        last = in_flight[-1].sequence
-        assert last is not None
+        last = in_flight[-1]
         if sequence.epoch < last.epoch:
             return AppendResult(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if sequence.epoch > last.epoch:
             return APPENDED if sequence.first == 0 else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        if follows(last.last, sequence.first):
+        if follows(last.last_sequence, sequence.first):
             return APPENDED
         # Not the next one: a batch the fold knows, or a sequence with a hole before it.
         known = self._fold.producers.check(sequence)
         return known if known.duplicate else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
-    def _send(self, number: int, pending: Pending) -> None:
+    def _send(self, number: int, append: Append, now: float) -> None:
         assert self._writer is not None
         # Without a producer only a second try depends on what came before it: its first may have landed.
-        basis = self._fold.basis(pending.header.producer_id) if pending.sequence is not None or pending.was_sent else None
-        pending.content = appended(pending.payload, pending.header, self.writer_name, number, basis)
-        pending.sent_at = self._loop.time()
-        pending.was_sent = True
-        self._writer.send(number, pending.header.offsets, pending.payload, None if basis is None else basis.encode())
+        append.basis = self._fold.basis(append.producer_id) if append.has_producer or append.was_sent else None
+        append.sent_at = now
+        append.was_sent = True
+        self._writer.send(number, append.offsets, append.data, append.basis)
 
     # --- the writer's life
 
@@ -226,7 +248,7 @@ class Appender:
     async def _open(self) -> None:
         """A producer, and everything pending on its way: first learn what landed, then send the rest in order."""
         writer = await self._log.writer(self)
-        self.max_message_size = writer.max_message_size
+        self._max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
         try:
             self._placed.clear()
             await self.confirm_end()
@@ -239,10 +261,10 @@ class Appender:
         self._writer = writer
         self._renumber_overtaken()
         for number, pending in list(self._pending.items()):
-            if pending.was_sent and not pending.waiters and pending.sequence is None:
+            if pending.was_sent and not pending.is_awaited and not pending.has_producer:
                 self._forget(number, pending)  # its client was told that time ran out, and nobody waits
             else:  # with a sequence it may be what a later one follows
-                self._send(number, pending)
+                self._send(number, pending, self._loop.time())
 
     def _renumber_overtaken(self) -> None:
         """Give new sequences to appends that a later one of ours has overtaken in the log.
@@ -273,25 +295,24 @@ class Appender:
         for number, pending in list(self._pending.items()):
             if number not in self._pending:
                 continue
-            if pending.waiters and pending.deadline <= now:
-                self._resolve_waiters(pending, AppendResult(ErrorCode.REQUEST_TIMED_OUT, -1))
+            if pending.is_awaited and pending.deadline <= now:
+                pending.refuse(ErrorCode.REQUEST_TIMED_OUT)
                 if not pending.was_sent:
                     self._give_up(number, pending)
-            silent = silent or (pending.sent_at is not None and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
+            silent = silent or (pending.sent_at > 0 and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
         if silent and self._writer is not None:
             self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
         if not self._pending and self._writer is not None and now - self.used_at > idle_seconds:
             self.close()
 
-    def _give_up(self, number: int, pending: Pending) -> None:
+    def _give_up(self, number: int, pending: Append) -> None:
         """Forget what was never sent, and what its producer wrote behind it: the log must not have a hole."""
         self._forget(number, pending)
-        if pending.sequence is None:
+        if not pending.has_producer:
             return
         for later, other in list(self._pending.items()):
-            same = other.sequence is not None and other.sequence.producer_id == pending.sequence.producer_id
-            if same and later > number and not other.was_sent:
-                self._resolve(later, AppendResult(ErrorCode.REQUEST_TIMED_OUT, -1))
+            if other.producer_id == pending.producer_id and later > number and not other.was_sent:
+                self._resolve(later, ErrorCode.REQUEST_TIMED_OUT, -1)
 
     def close(self) -> None:
         self._task.stop()
@@ -304,7 +325,9 @@ class Appender:
         self._heard_at = self._loop.time()
         if pending is None:
             return
-        pending.sent_at = None
+        pending.sent_at = 0.0
+        if not self._placed and self._fold.follows(ledger, entry) and self._fold_own(sequence, pending, ledger, entry):
+            return
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it and does not say where it stands: reading finds it.
             self._partition.read_on()
@@ -318,7 +341,7 @@ class Appender:
             return
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
-            self._resolve(sequence, AppendResult(ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1))
+            self._resolve(sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1)
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
@@ -331,6 +354,31 @@ class Appender:
 
     # --- verdicts
 
+    def _fold_own(self, number: int, append: Append, ledger: int, entry: int) -> bool:
+        """Fold an append that comes next in the log and in its producer's sequence; False where it has to be judged."""
+        try:
+            base_offset = self._fold.append_own(
+                self.writer_name, number, ledger, entry, append.offsets, append.max_timestamp, append.producer_id, append.epoch,
+                append.first_sequence, append.last_sequence,
+            )  # fmt: skip
+            if base_offset < 0:
+                return False
+            self._partition.keep_own(base_offset, append)
+        except Exception:
+            self._partition.fail_at(Position(ledger, entry))
+            return True
+        del self._pending[number]
+        if append.producer_id != NO_PRODUCER_ID:
+            in_flight = self._by_producer[append.producer_id]
+            if in_flight[0] is append:
+                in_flight.popleft()
+            else:
+                in_flight.remove(append)
+            if not in_flight:
+                del self._by_producer[append.producer_id]
+        append.resolve(ErrorCode.NONE, base_offset)
+        return True
+
     def advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""
         placed = self._placed
@@ -341,50 +389,46 @@ class Appender:
                 placed.popleft()  # it was read before its receipt came
                 continue
             pending = self._pending.get(sequence)
-            if pending is None or pending.content is None or not fold.follows(position.ledger, position.entry):
+            if pending is None or not fold.follows(position.ledger, position.entry):
                 self._partition.read_on()
                 return
             placed.popleft()
             try:
-                folded = fold.by_receipt(position, pending.content)
-                self._partition.keep(folded, pending.content)
+                content = pending.content(self.writer_name, sequence)
+                folded = fold.by_receipt(position, content)
+                self._partition.keep(folded, content)
             except IndexAlarm as alarm:
                 self._partition.alarm(alarm)
                 return  # the partition has ended, and with it all that was pending
             except Exception:
                 self._partition.fail_at(position)
                 return
-            self._resolve(sequence, folded.verdict)
+            self._resolve(sequence, folded.verdict.error, folded.verdict.base_offset)
 
     def on_read(self, content: Content, verdict: AppendResult) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""
         if content.writer == self.writer_name and content.writer_sequence in self._pending:
-            self._resolve(content.writer_sequence, verdict)
+            self._resolve(content.writer_sequence, verdict.error, verdict.base_offset)
 
-    def _resolve(self, number: int, verdict: AppendResult) -> None:
-        if verdict.error is ErrorCode.NONE and verdict.base_offset < 0:
+    def _resolve(self, number: int, error: ErrorCode, base_offset: int) -> None:
+        if error is ErrorCode.NONE and base_offset < 0:
             # A second copy of something whose place nobody knows: no success without an offset.
-            verdict = AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         pending = self._pending[number]
         self._forget(number, pending)
-        self._resolve_waiters(pending, verdict)
+        pending.resolve(error, base_offset)
 
-    def _forget(self, number: int, pending: Pending) -> None:
+    def _forget(self, number: int, pending: Append) -> None:
         del self._pending[number]
-        if pending.sequence is not None:
-            in_flight = self._by_producer[pending.sequence.producer_id]
+        if pending.has_producer:
+            in_flight = self._by_producer[pending.producer_id]
             in_flight.remove(pending)
             if not in_flight:
-                del self._by_producer[pending.sequence.producer_id]
-
-    def _resolve_waiters(self, pending: Pending, verdict: AppendResult) -> None:
-        waiters, pending.waiters = pending.waiters, []
-        for done in waiters:
-            resolve(done, verdict)
+                del self._by_producer[pending.producer_id]
 
     def _fail_all(self, code: ErrorCode) -> None:
         for number in list(self._pending):
-            self._resolve(number, AppendResult(code, -1))
+            self._resolve(number, code, -1)
 
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""

@@ -7,42 +7,14 @@ nobody is told so before the log has been read to its end. Later appends of the 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Protocol
 
 from handler.partition.errors import error_code
-from handler.partition.fold.producers import AppendResult
+from handler.partition.write.append import Append
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader
-
-limited = RateLimitedLog(logging.getLogger(__name__))
-
-AREA: Final = "append"  # of the errors that are counted
-
-Done = Callable[[AppendResult], None]
-
-
-class Append(NamedTuple):
-    header: BatchHeader
-    payload: bytes
-    deadline: float
-    done: Done
-
-    def refuse(self, error: ErrorCode) -> None:
-        resolve(self.done, AppendResult(error, -1))
-
-
-def resolve(done: Done, verdict: AppendResult) -> None:
-    try:
-        done(verdict)
-    except Exception:  # the other appends, and the fold, have nothing to do with it
-        metrics.INTERNAL_ERRORS.labels(AREA).inc()
-        limited.exception("an append's answer could not be told")
+from handler.wire.records import NO_PRODUCER_ID
 
 
 def expire(appends: list[Append], now: float) -> list[Append]:
@@ -53,7 +25,7 @@ def expire(appends: list[Append], now: float) -> list[Append]:
     late: set[int] = set()
     kept = []
     for append in appends:
-        producer_id = append.header.producer_id
+        producer_id = append.producer_id
         if append.deadline <= now or producer_id in late:
             late.add(producer_id)
             late.discard(NO_PRODUCER_ID)  # without one, nothing is behind
@@ -84,11 +56,15 @@ class HeldAppends:
     def __len__(self) -> int:
         return sum(map(len, self._held.values()))
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._held
+
     def holds(self, producer_id: int) -> bool:
         return producer_id in self._held
 
     def hold(self, append: Append) -> None:
-        self._held.setdefault(append.header.producer_id, []).append((self._round, append))
+        self._held.setdefault(append.producer_id, []).append((self._round, append))
         self._task.start()
 
     async def _release(self) -> None:

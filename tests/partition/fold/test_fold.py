@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.log.basis import Basis
-from handler.partition.log.entries import Content, appended
+from handler.partition.log.entries import Content
 from handler.partition.log.native import kafka_batch
 from handler.pulsar.entry import Position
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced, split_batches
+from handler.wire.records import split_batches
 from tests.support.batches import batch
 
 WRITERS = (b"kafka-sidecar-a", b"kafka-sidecar-b")
@@ -72,7 +72,7 @@ def _fold_from(log: Log, begin: int) -> Fold:
 
 def _content(writer: bytes, number: int, producer_id: int, sequence: int, records: int = 1, basis: Basis | None = None) -> Content:
     data = batch(*[b"v"] * records, producer_id=producer_id, epoch=0, sequence=sequence)
-    return appended(data, read_produced(data), writer, number, basis)
+    return Content(data, list(split_batches(data)), records, writer, number, basis)
 
 
 def _native() -> Content:
@@ -109,7 +109,7 @@ class Writer:
         self.read = len(self.log.entries)
 
     def send(self, producer_id: int, sequence: int, records: int) -> None:
-        basis = self.fold.basis(producer_id)
+        basis = Basis.decode(self.fold.basis(producer_id))
         self.under_way.append(_content(self.name, self.number, producer_id, sequence, records, basis))
         self.number += 1
 
@@ -124,7 +124,7 @@ class Writer:
         for content in self.under_way:
             if content.writer_sequence > self.fold.writer_sequence(self.name):
                 header = content.batches[0][0]
-                again.append(content._replace(basis=self.fold.basis(header.producer_id)))
+                again.append(content._replace(basis=Basis.decode(self.fold.basis(header.producer_id))))
         self.under_way.extend(again)
 
 

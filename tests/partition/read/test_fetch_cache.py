@@ -5,10 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.log.entries import appended
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
 from tests.support.batches import batch
 
 DATA = batch(b"a", b"b")
@@ -16,7 +14,7 @@ DATA = batch(b"a", b"b")
 
 def _put(cache: PartitionCache, *bases: int) -> None:
     for base in bases:
-        cache.put(CachedEntry(base, base + 2, appended(DATA, read_produced(DATA), b"w", base, None), ErrorCode.NONE))
+        cache.put(CachedEntry(base, base + 2, DATA, ErrorCode.NONE))
 
 
 def test_a_run_ends_where_an_entry_is_missing() -> None:

@@ -1,0 +1,89 @@
+"""The ordinary Produce request: every batch of it is the next of its producer in an open partition.
+
+    frame ── read_produce_frame ──▶ targets ──▶ every batch: read_ordinary, Partition.is_next ──▶ append_next … ──▶ answer
+                    │                  │                              │
+                    └──────────────────┴── anything else ─────────────┴──▶ a00_produce, which knows every refusal
+
+All batches are looked at before the first is sent. So a request goes this way as a whole, or nothing of it has been done when
+the other begins with it. Both ways make the same appends, and what happens to an append after its SEND knows no two ways.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis.api import Client, Response, Services
+from handler.apis.promise import Promise
+from handler.partition.partition import Partition
+from handler.partition.write.append import Append
+from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
+from handler.wire.produce_frame import ProduceFrame, produce_answer, read_produce_frame
+from handler.wire.records import LZ4, ZSTD, read_ordinary
+
+# message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
+MAX_AHEAD_MS: Final = 3_600_000
+ZSTD_SINCE: Final = 7
+ACKS: Final = frozenset((-1, 0, 1))
+
+
+class OrdinaryProduce(Promise[Response]):
+    """The response to one request, while its batches are on their way."""
+
+    __slots__ = ("_asked", "_client", "_left", "_partitions", "_results")
+
+    def __init__(self, asked: ProduceFrame, client: Client) -> None:
+        super().__init__()
+        self._asked = asked
+        self._client = client
+        self._left = len(asked.batches)
+        self._partitions: list[Partition] = []
+        self._results = [(0, 0, 0)] * self._left  # error, base offset, log start
+
+    def send(self, partitions: list[Partition], appends: list[Append], now: float) -> None:
+        self._partitions = partitions
+        for partition, append in zip(partitions, appends, strict=True):
+            metrics.PRODUCED_BYTES.add(len(append.data))
+            partition.append_next(append, now)
+
+    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
+        failed = error is not ErrorCode.NONE
+        self._results[number] = (error, base_offset, -1 if failed else self._partitions[number].log_start)
+        if failed and not self._asked.acks:
+            self._client.abort()  # the only way to tell a client that wants no answer
+        self._left -= 1
+        if not self._left:
+            self.resolve(produce_answer(self._asked, self._results) if self._asked.acks else None)
+
+
+def begin_ordinary(services: Services, client: Client, frame: memoryview) -> OrdinaryProduce | None:
+    """Send the batches of a request, if each of them is an ordinary one; None if nothing was done."""
+    asked = read_produce_frame(frame)
+    if asked is None or asked.acks not in ACKS or not asked.batches:
+        return None
+    targets = services.produce_targets
+    if targets.forgotten != services.catalog.forgotten:
+        targets.clear(services.catalog.forgotten)
+        return None
+    now = services.clock()
+    deadline = now + max(asked.timeout_ms / 1000, 0.001)
+    latest = services.wall_clock() + MAX_AHEAD_MS
+    highest_codec = ZSTD if asked.version >= ZSTD_SINCE else LZ4
+    request = OrdinaryProduce(asked, client)
+    partitions: list[Partition] = []
+    appends: list[Append] = []
+    for key, index, begin, end in asked.batches:
+        partition = targets.get((key, index))
+        batch = read_ordinary(frame, begin, end, latest, highest_codec)
+        if partition is None or batch is None:
+            return None
+        offsets, max_timestamp, producer_id, epoch, first_sequence = batch
+        if not partition.is_next(end - begin, producer_id, epoch, first_sequence, now):
+            return None
+        data = bytes(frame[begin:end])
+        appends.append(Append(data, offsets, max_timestamp, producer_id, epoch, first_sequence, deadline, request, len(appends)))
+        partitions.append(partition)
+    if len(partitions) > 1 and len(set(partitions)) < len(partitions):
+        return None  # the second batch of a partition has to follow the first
+    request.send(partitions, appends, now)
+    return request

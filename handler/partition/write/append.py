@@ -1,0 +1,126 @@
+"""One batch on its way: from its request to the log, and back with its offset. One object goes all the way."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+from handler.partition.log.basis import Basis, BatchSequence
+from handler.partition.log.entries import Content
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence, split_batches
+
+limited = RateLimitedLog(logging.getLogger(__name__))
+
+AREA: Final = "append"  # of the errors that are counted
+
+
+class AppendRequest(Protocol):
+    """A request that waits for the outcomes of its appends."""
+
+    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
+        """The outcome of the batch that the request has given this number."""
+        ...
+
+
+class Append:
+    __slots__ = (
+        "_others",
+        "_request",
+        "basis",
+        "data",
+        "deadline",
+        "epoch",
+        "first_sequence",
+        "last_sequence",
+        "max_timestamp",
+        "number",
+        "offsets",
+        "producer_id",
+        "sent_at",
+        "was_sent",
+    )
+
+    def __init__(
+        self, data: bytes, offsets: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int, deadline: float,
+        request: AppendRequest, number: int,
+    ) -> None:  # fmt: skip
+        self.data = data
+        self.offsets = offsets
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.first_sequence = first_sequence
+        self.last_sequence = next_sequence(first_sequence, offsets - 1)
+        self.deadline = deadline
+        self.number = number
+        self.basis: bytes | None = None  # as it was sent last
+        self.sent_at = 0.0  # 0 while no answer of the broker is awaited
+        self.was_sent = False
+        self._request: AppendRequest | None = request
+        self._others: list[tuple[AppendRequest, int]] = []  # requests with a second copy of the batch
+
+    @classmethod
+    def of(cls, header: BatchHeader, data: bytes, deadline: float, request: AppendRequest, number: int) -> Append:
+        return cls(
+            data, header.offsets, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
+            request, number,
+        )  # fmt: skip
+
+    @property
+    def has_producer(self) -> bool:
+        return self.producer_id != NO_PRODUCER_ID
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a request still waits for it."""
+        return self._request is not None
+
+    @property
+    def sequence(self) -> BatchSequence:
+        return BatchSequence(self.producer_id, self.epoch, self.first_sequence, self.last_sequence)
+
+    def is_copy_of(self, other: Append) -> bool:
+        """Whether the two are one batch of one producer. It is sent again when its answer does not come."""
+        return (
+            self.first_sequence == other.first_sequence and self.last_sequence == other.last_sequence
+            and self.epoch == other.epoch and self.producer_id == other.producer_id
+        )  # fmt: skip
+
+    def content(self, writer: bytes, number: int) -> Content:
+        """The content of the entry that it was sent as, for a fold that has to judge it."""
+        basis = None if self.basis is None else Basis.decode(self.basis)
+        return Content(self.data, list(split_batches(self.data)), self.offsets, writer, number, basis)
+
+    def share(self, copy: Append) -> None:
+        """The request of a second copy waits for the outcome of the first."""
+        self.deadline = max(self.deadline, copy.deadline)
+        if copy._request is None:
+            return
+        if self._request is None:
+            self._request, self.number = copy._request, copy.number
+        else:
+            self._others.append((copy._request, copy.number))
+
+    def resolve(self, error: ErrorCode, base_offset: int) -> None:
+        """Tell the requests the outcome, once."""
+        request, self._request = self._request, None
+        if request is not None:
+            _tell(request, self.number, error, base_offset)
+        if self._others:
+            others, self._others = self._others, []
+            for request, number in others:
+                _tell(request, number, error, base_offset)
+
+    def refuse(self, error: ErrorCode) -> None:
+        self.resolve(error, -1)
+
+
+def _tell(request: AppendRequest, number: int, error: ErrorCode, base_offset: int) -> None:
+    try:
+        request.on_appended(number, error, base_offset)
+    except Exception:  # the other appends, and the fold, have nothing to do with it
+        metrics.INTERNAL_ERRORS.labels(AREA).inc()
+        limited.exception("the request of an append could not be told its outcome")

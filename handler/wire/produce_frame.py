@@ -1,0 +1,171 @@
+"""Produce requests of the ordinary shape, read and answered without an object for each part of them.
+
+The generated classes of `messages.produce` know every field of every version. Most requests have the same few: no transaction,
+no tagged field. Those are found here by their places in the frame, which is left as it is; anything else is None, and read by
+the generated class.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from handler.errors import ProtocolError
+from handler.wire.varint import read_varint, unsigned_varint
+
+PRODUCE: Final = 0
+LOWEST: Final = 3
+HIGHEST: Final = 13
+RECORD_ERRORS_SINCE: Final = 8
+LOG_START_SINCE: Final = 5
+FLEXIBLE_SINCE: Final = 9
+TOPIC_IDS_SINCE: Final = 13
+
+_HEADER: Final = struct.Struct(">hhih")  # API, version, correlation id, length of the client id
+_ACKS: Final = struct.Struct(">hi")
+_I16: Final = struct.Struct(">h")
+_I32: Final = struct.Struct(">i")
+_HEAD: Final = struct.Struct(">iB")
+_APPENDED: Final = struct.Struct(">ihqqq")  # index, error, base offset, log append time, log start
+_NO_RECORD_ERRORS: Final = _I32.pack(0) + _I16.pack(-1)
+_NO_APPEND_TIME: Final = -1
+# In one request. Kafka's producers send one batch a partition, and a broker leads a few thousand.
+MAX_BATCHES: Final = 10_000
+
+
+class ProduceFrame(NamedTuple):
+    version: int
+    correlation_id: int
+    acks: int
+    timeout_ms: int
+    batches: Sequence[tuple[bytes, int, int, int]]  # the topic as it stands in the frame, the partition; where its records begin and end
+
+
+def topic_key(version: int, name: str, topic_id: UUID | None) -> bytes:
+    """A topic as it stands in a Produce request. No id looks like a name: its ninth byte is none of a name's."""
+    if version >= TOPIC_IDS_SINCE:
+        return bytes(16) if topic_id is None else topic_id.bytes
+    encoded = name.encode()
+    if version < FLEXIBLE_SINCE:
+        return _I16.pack(len(encoded)) + encoded
+    key = bytearray()
+    unsigned_varint(key, len(encoded) + 1)
+    return bytes(key + encoded)
+
+
+def read_produce_frame(frame: memoryview) -> ProduceFrame | None:
+    """Where everything stands, or None if the request is not of the ordinary shape."""
+    try:
+        _, version, correlation_id, length = _HEADER.unpack_from(frame)
+        if not LOWEST <= version <= HIGHEST:
+            return None
+        at = _HEADER.size + max(length, 0)
+        if version >= FLEXIBLE_SINCE:
+            return _flexible(frame, at, version, correlation_id)
+        return _older(frame, at, version, correlation_id)
+    except (struct.error, IndexError, ProtocolError):
+        return None  # the generated class says what is wrong
+
+
+def _flexible(frame: memoryview, at: int, version: int, correlation_id: int) -> ProduceFrame | None:
+    if frame[at] or frame[at + 1]:
+        return None  # tagged fields in the header, or a transactional id
+    acks, timeout_ms = _ACKS.unpack_from(frame, at + 2)
+    topics, at = read_varint(frame, at + 8)
+    batches: list[tuple[bytes, int, int, int]] = []
+    for _ in range(topics - 1):
+        size = 16
+        if version < TOPIC_IDS_SINCE:
+            size, begin = read_varint(frame, at)
+            if size <= 1:
+                return None
+            size += begin - at - 1
+        key = bytes(frame[at : at + size])
+        partitions, at = read_varint(frame, at + size)
+        if not 1 < partitions <= MAX_BATCHES or (batches and batches[-1][0] == key):
+            return None
+        for _ in range(partitions - 1):
+            (index,) = _I32.unpack_from(frame, at)
+            size, begin = read_varint(frame, at + 4)
+            at = begin + size  # behind the byte that says that there is no tagged field
+            if not size or frame[at - 1]:
+                return None
+            batches.append((key, index, begin, at - 1))
+        if frame[at]:
+            return None
+        at += 1
+    if frame[at] or at + 1 != len(frame):
+        return None
+    return ProduceFrame(version, correlation_id, acks, timeout_ms, batches)
+
+
+def _older(frame: memoryview, at: int, version: int, correlation_id: int) -> ProduceFrame | None:
+    (transactional,) = _I16.unpack_from(frame, at)
+    if transactional >= 0:
+        return None
+    acks, timeout_ms = _ACKS.unpack_from(frame, at + 2)
+    (topics,) = _I32.unpack_from(frame, at + 8)
+    at += 12
+    batches: list[tuple[bytes, int, int, int]] = []
+    for _ in range(topics):
+        size = 2 + _I16.unpack_from(frame, at)[0]
+        if size <= 2:
+            return None
+        key = bytes(frame[at : at + size])
+        (partitions,) = _I32.unpack_from(frame, at + size)
+        at += size + 4
+        if not 0 < partitions < MAX_BATCHES or (batches and batches[-1][0] == key):
+            return None
+        for _ in range(partitions):
+            (index,) = _I32.unpack_from(frame, at)
+            (size,) = _I32.unpack_from(frame, at + 4)
+            if size < 0:
+                return None
+            batches.append((key, index, at + 8, at + 8 + size))
+            at += 8 + size
+    return ProduceFrame(version, correlation_id, acks, timeout_ms, batches) if at == len(frame) else None
+
+
+def produce_answer(asked: ProduceFrame, results: Sequence[tuple[int, int, int]]) -> bytes:
+    """The response, header and body. `results` has error, base offset and log start of each batch, in the order of the request."""
+    version = asked.version
+    flexible = version >= FLEXIBLE_SINCE
+    out = bytearray(_HEAD.pack(asked.correlation_id, 0) if flexible else _I32.pack(asked.correlation_id))
+    topics = _by_topic(asked.batches)
+    _count(out, len(topics), flexible)
+    done = 0
+    for key, indexes in topics:
+        out += key
+        _count(out, len(indexes), flexible)
+        for index in indexes:
+            error, base_offset, log_start = results[done]
+            done += 1
+            out += _APPENDED.pack(index, error, base_offset, _NO_APPEND_TIME, log_start)
+            if flexible:
+                out += b"\1\0\0"  # no record errors, no message, no tagged fields
+            elif version >= RECORD_ERRORS_SINCE:
+                out += _NO_RECORD_ERRORS
+            elif version < LOG_START_SINCE:
+                del out[-8:]
+        if flexible:
+            out.append(0)
+    out += b"\0\0\0\0\0" if flexible else b"\0\0\0\0"  # throttle time, no tagged fields
+    return bytes(out)
+
+
+def _by_topic(batches: Sequence[tuple[bytes, int, int, int]]) -> list[tuple[bytes, list[int]]]:
+    topics: list[tuple[bytes, list[int]]] = []
+    for key, index, _, _ in batches:
+        if not topics or topics[-1][0] != key:
+            topics.append((key, []))
+        topics[-1][1].append(index)
+    return topics
+
+
+def _count(out: bytearray, count: int, flexible: bool) -> None:
+    if flexible:
+        unsigned_varint(out, count + 1)
+    else:
+        out += _I32.pack(count)
