@@ -10,9 +10,9 @@ the other begins with it. Both ways make the same appends, and what happens to a
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from handler.apis.api import Client, Response, Services
+from handler.apis.api import Client, Response, Result, Services
 from handler.apis.promise import Promise
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
@@ -25,20 +25,37 @@ from handler.wire.records import LZ4, ZSTD, read_ordinary
 MAX_AHEAD_MS: Final = 3_600_000
 ZSTD_SINCE: Final = 7
 ACKS: Final = frozenset((-1, 0, 1))
+_SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")
 
 
 class OrdinaryProduce(Promise[Response]):
-    """The response to one request, while its batches are on their way."""
+    """One request while its batches are on their way, and the promise of its response."""
 
     __slots__ = ("_asked", "_client", "_left", "_partitions", "_results")
 
+    api: Final = "Produce"
+    ends_with_client: Final = False
+
     def __init__(self, asked: ProduceFrame, client: Client) -> None:
-        super().__init__()
+        self.resolved = False
+        self._callback = None
         self._asked = asked
         self._client = client
         self._left = len(asked.batches)
         self._partitions: list[Partition] = []
         self._results = [(0, 0, 0)] * self._left  # error, base offset, log start
+
+    @property
+    def answer(self) -> Result:
+        return self
+
+    def encode(self, answer: Any) -> bytes:
+        """It was encoded when it was made."""
+        encoded: bytes = answer
+        return encoded
+
+    def took(self, seconds: float) -> None:
+        _SECONDS.observe(seconds)
 
     def send(self, partitions: list[Partition], appends: list[Append], now: float) -> None:
         self._partitions = partitions

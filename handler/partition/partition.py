@@ -161,7 +161,7 @@ class Partition:
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
-        return self.is_open and self._appender.is_next(size, producer_id, epoch, first_sequence, now)
+        return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
     def append_next(self, append: Append, now: float) -> None:
         """Send a batch of which `is_next` is true."""

@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
     def write(self, *parts: bytes) -> None:
         """A frame, in parts. The frames of one turn of the loop leave together."""
         if self._lost is None and self._writer is not None:
-            self._writer.write_parts(parts)
+            self._writer.write(*parts)
 
     def write_command(self, command: BaseCommand) -> None:
         self.write(encode_command(command))

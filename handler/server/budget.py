@@ -43,10 +43,10 @@ class ByteBudget:
 
     def take(self, size: int) -> None:
         """Count bytes that are here already: a small request that came whole in one read."""
-        self._take(size)
+        self.used += size
 
     def release(self, size: int) -> None:
-        self._take(-size)
+        self.used -= size
         while self._queue and self._fits(self._queue[0][0]):
             waiting, granted = self._queue.popleft()
             self._take(waiting)

@@ -11,7 +11,7 @@ from handler.apis import BY_KEY, COORDINATED
 from handler.apis.a18_api_versions import unsupported_version
 from handler.apis.api import AnyApi, Call, Client, Result, ServicesOf
 from handler.apis.late import QUESTION_SECONDS
-from handler.apis.ordinary_produce import begin_ordinary
+from handler.apis.ordinary_produce import OrdinaryProduce, begin_ordinary
 from handler.errors import ProtocolError
 from handler.telemetry import metrics
 from handler.telemetry.latencies import Latency
@@ -76,14 +76,12 @@ class Dispatcher:
         self._services_of = services_of
         self._clock = clock
 
-    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> Handled:
-        header = read_header(frame)
-        if header.api_key == PRODUCE and not forwarded:
+    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> Handled | OrdinaryProduce:
+        if bytes(frame[:2]) == PRODUCE and not forwarded:
             ordinary = begin_ordinary(self._services_of(client.principal), client, frame)
             if ordinary is not None:
-                route = _route(PRODUCE, header.api_version)
-                assert route is not None
-                return Handled(route, header.correlation_id, ordinary)
+                return ordinary
+        header = read_header(frame)
         route = _route(header.api_key, header.api_version)
         if forwarded and header.api_key not in COORDINATED:
             raise ProtocolError(f"API {header.api_key} is not passed on")

@@ -74,7 +74,7 @@ class BatchHeader(NamedTuple):
 
 def next_sequence(sequence: int, by: int) -> int:
     """`sequence` + `by`; after 2^31−1 comes 0 (DefaultRecordBatch.incrementSequence)."""
-    return sequence + by if sequence <= MAX_SEQUENCE - by else by - (MAX_SEQUENCE - sequence) - 1
+    return sequence + by if sequence + by <= MAX_SEQUENCE else sequence + by - MAX_SEQUENCE - 1
 
 
 class BatchMalformed(ProtocolError):

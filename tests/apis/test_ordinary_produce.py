@@ -65,7 +65,7 @@ class Sidecar:
     def abort(self) -> None:
         self.aborted += 1
 
-    def begin(self, *records: bytes, version: int = 13, acks: int = -1) -> Handled:
+    def begin(self, *records: bytes, version: int = 13, acks: int = -1) -> Handled | OrdinaryProduce:
         """One request with a batch for each of the first partitions."""
         partitions = [PartitionProduceData(index=index, records=data) for index, data in enumerate(records)]
         named = {"topic_id": TOPIC_ID} if version >= 13 else {"name": "t"}
@@ -75,13 +75,13 @@ class Sidecar:
         if not self.may_be_ordinary:
             self.services.produce_targets.clear(self.catalog.forgotten)
         handled = self.dispatch(cast(Any, self), memoryview(bytes(frame)))
-        self.ordinary += isinstance(handled.answer, OrdinaryProduce)
+        self.ordinary += isinstance(handled, OrdinaryProduce)
         return handled
 
     async def produce(self, *records: bytes, version: int = 13, acks: int = -1) -> list[tuple[ErrorCode, int, int]]:
         handled = self.begin(*records, version=version, acks=acks)
         async with asyncio.timeout(10):
-            answer = await settled(handled.answer)
+            answer: Any = await settled(handled.answer)
         if answer is None:
             return []
         frame = memoryview(bytes(handled.encode(answer)))
@@ -210,8 +210,8 @@ class Client:
         return data
 
 
-async def _answer(handled: Handled) -> bytes:
-    answer = await settled(handled.answer)
+async def _answer(handled: Handled | OrdinaryProduce) -> bytes:
+    answer: Any = await settled(handled.answer)
     assert answer is not None
     return bytes(handled.encode(answer))
 

@@ -84,7 +84,7 @@ class Fold:
     def basis(self, producer_id: int) -> bytes:
         """The fold's knowledge now, encoded, for an entry that is about to be sent."""
         at = self.last_position or BEFORE_ALL
-        state = self.producers.state(producer_id)
+        state = self.producers.states.get(producer_id)
         return Basis(at).encode() if state is None else encode_basis(at, state.epoch, state.last)
 
     def writer_sequence(self, writer: bytes) -> int:
@@ -110,7 +110,7 @@ class Fold:
             return -1
         state = None
         if producer_id != NO_PRODUCER_ID:
-            state = self.producers.state(producer_id)
+            state = self.producers.states.get(producer_id)
             if state is None or not state.sure or state.epoch != epoch or not follows(state.last, first_sequence):
                 return -1
         base = self.next_offset

@@ -9,14 +9,13 @@ may begin anywhere: its state may have expired.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from handler.partition.log.basis import Basis, BatchSequence
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import next_sequence
+from handler.wire.records import MAX_SEQUENCE
 
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
 REMEMBERED_BATCHES: Final = 5
@@ -57,25 +56,17 @@ class ProducerState:
 
 
 class ProducerTable:
-    __slots__ = ("_states",)
+    __slots__ = ("states",)
 
     def __init__(self) -> None:
-        self._states: OrderedDict[int, ProducerState] = OrderedDict()
+        self.states: OrderedDict[int, ProducerState] = OrderedDict()  # by producer id; the one that wrote last is last
 
     def __len__(self) -> int:
-        return len(self._states)
-
-    @property
-    def states(self) -> Mapping[int, ProducerState]:
-        """By producer id; the one that wrote last is last."""
-        return self._states
-
-    def state(self, producer_id: int) -> ProducerState | None:
-        return self._states.get(producer_id)
+        return len(self.states)
 
     def check(self, batch: BatchSequence) -> AppendResult:
         """The verdict that `batch` would get now. Changes nothing."""
-        state = self._states.get(batch.producer_id)
+        state = self.states.get(batch.producer_id)
         if state is None:
             return APPENDED
         if batch.epoch < state.epoch:
@@ -95,7 +86,7 @@ class ProducerTable:
 
         Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """
-        state = self._states.get(producer_id)
+        state = self.states.get(producer_id)
         if state is None:
             if basis.epoch >= 0:
                 self._put(producer_id, ProducerState(basis.epoch, basis.last_sequence, sure=True, at=basis.folded_to))
@@ -103,7 +94,7 @@ class ProducerTable:
         if state.sure and (state.at > basis.folded_to or (state.epoch == basis.epoch and state.last == basis.last_sequence)):
             return
         later = [written for written in state.batches if written.position > basis.folded_to]
-        del self._states[producer_id]
+        del self.states[producer_id]
         self.recall(producer_id, basis)
         for written in later:
             batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
@@ -111,7 +102,7 @@ class ProducerTable:
                 self.record(batch, written.base_offset, written.position, sure=True)
 
     def record(self, batch: BatchSequence, base_offset: int, position: Position, *, sure: bool) -> None:
-        state = self._states.get(batch.producer_id)
+        state = self.states.get(batch.producer_id)
         if state is None or state.epoch != batch.epoch:
             state = ProducerState(batch.epoch, batch.last, sure, position)
             self._put(batch.producer_id, state)
@@ -119,21 +110,21 @@ class ProducerTable:
         state.sure = sure
         state.at = position
         state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
-        self._states.move_to_end(batch.producer_id)
+        self.states.move_to_end(batch.producer_id)
 
     def append(self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position) -> None:
         """Record the next batch of a producer in its epoch: `state` is its, and all is known of it."""
         state.last = last
         state.at = position
         state.batches.append(WrittenBatch(first, last, base_offset, position))
-        self._states.move_to_end(producer_id)
+        self.states.move_to_end(producer_id)
 
     def _put(self, producer_id: int, state: ProducerState) -> None:
-        self._states[producer_id] = state
-        if len(self._states) > MAX_PRODUCERS:
-            self._states.popitem(last=False)
+        self.states[producer_id] = state
+        if len(self.states) > MAX_PRODUCERS:
+            self.states.popitem(last=False)
 
 
 def follows(last: int, first: int) -> bool:
     """Whether sequence `first` comes right after `last`; 0 comes after 2^31−1."""
-    return first == next_sequence(last, 1)
+    return first == last + 1 if last < MAX_SEQUENCE else first == 0

@@ -111,13 +111,12 @@ class FetchCache:
     def _added(self, partition: PartitionCache, entry: CachedEntry) -> None:
         self.used += entry.size + ENTRY_OVERHEAD
         order = self._order
-        while order and not order[0][0].has(order[0][1]):
-            order.popleft()  # dropped by its own partition
         order.append((partition, entry.base_offset))
-        if len(order) > self._order_limit:  # closed partitions left keys behind one that is still there
+        if len(order) > self._order_limit:  # readers and closed partitions have left keys of what is not there any more
             self._order = order = deque(item for item in order if item[0].has(item[1]))
             self._order_limit = max(MIN_ORDER, 2 * len(order))
-        self._evict(keep=1)
+        if self.used + self.ahead > self.budget:
+            self._evict(keep=1)
 
     def _evict(self, keep: int) -> None:
         while self.used + self.ahead > self.budget and len(self._order) > keep:

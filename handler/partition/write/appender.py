@@ -110,7 +110,7 @@ class Appender:
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether `append` would send such a batch at once, whatever else its records are. Changes nothing."""
-        if self._writer is None or not self._held.is_empty or size > self._max_batch_size or self._fold.last_position is None:
+        if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
             return False
         if not self._pending and now - self.used_at > OLD_NEWS_SECONDS:
             return False
@@ -120,7 +120,7 @@ class Appender:
         if in_flight:
             last = in_flight[-1]
             return last.epoch == epoch and follows(last.last_sequence, first_sequence)
-        state = self._fold.producers.state(producer_id)
+        state = self._fold.producers.states.get(producer_id)
         return state is not None and state.sure and state.epoch == epoch and follows(state.last, first_sequence)
 
     def append_next(self, append: Append, now: float) -> None:

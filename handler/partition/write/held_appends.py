@@ -49,46 +49,42 @@ class HeldAppends:
 
     def __init__(self, name: str, appender: AppenderForHeld) -> None:
         self._appender = appender
-        self._held: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
+        self.appends: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
         self._round = 0
         self._task = KeptAlive("held_appends", name, self._release)
 
     def __len__(self) -> int:
-        return sum(map(len, self._held.values()))
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._held
+        return sum(map(len, self.appends.values()))
 
     def holds(self, producer_id: int) -> bool:
-        return producer_id in self._held
+        return producer_id in self.appends
 
     def hold(self, append: Append) -> None:
-        self._held.setdefault(append.producer_id, []).append((self._round, append))
+        self.appends.setdefault(append.producer_id, []).append((self._round, append))
         self._task.start()
 
     async def _release(self) -> None:
-        while self._held:
+        while self.appends:
             self._round += 1
             try:
                 await self._appender.confirm_end()
             except PulsarError as error:
                 self.fail(error_code(error))
                 return
-            held, self._held = self._held, {}
+            held, self.appends = self.appends, {}
             for appends in held.values():
                 for came_in, append in appends:
                     self._appender.append(append, came_in < self._round)
 
     def expire(self, now: float) -> None:
-        for producer_id, appends in list(self._held.items()):
+        for producer_id, appends in list(self.appends.items()):
             kept = expire([append for _, append in appends], now)
             del appends[len(kept) :]  # with one that is refused go all behind it, so the beginning is left
             if not appends:
-                del self._held[producer_id]
+                del self.appends[producer_id]
 
     def fail(self, error: ErrorCode) -> None:
-        held, self._held = self._held, {}
+        held, self.appends = self.appends, {}
         for appends in held.values():
             for _, append in appends:
                 append.refuse(error)
