@@ -51,5 +51,3 @@ def start(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [_DroppingQueueHandler(lines)]
     root.setLevel(level)
-    for noisy in ("httpx", "httpcore"):
-        logging.getLogger(noisy).setLevel("WARNING")

@@ -18,4 +18,4 @@ class PulsarAdmin:
         self.cluster = ClusterAdmin(self._http)
 
     async def close(self) -> None:
-        await self._http.close()
+        self._http.close()

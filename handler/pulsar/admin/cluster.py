@@ -16,7 +16,7 @@ class ClusterAdmin:
 
     async def keep_for_ever(self, namespace: str) -> None:
         retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-        await self._http.call("POST", f"/admin/v2/namespaces/{namespace}/retention", json=retention)
+        await self._http.call("POST", f"/admin/v2/namespaces/{namespace}/retention", body=retention)
 
     async def clusters(self) -> list[str]:
         return await self._http.get("/admin/v2/clusters", texts)

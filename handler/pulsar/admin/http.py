@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-import httpx
-
+from handler.pulsar.admin.connections import HttpConnections, NoAnswer, NotConnected, Response
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 T = TypeVar("T")
 
-# A Kafka client gives a request up after 30 s (request.timeout.ms), and asks again.
-TIMEOUT_SECONDS: Final = 30.0
 # One leads to the owner of a topic; more come while topics move.
 MAX_REDIRECTS: Final = 5
 
@@ -38,17 +36,17 @@ class AdminHttp:
     def __init__(self, url: str, max_connections: int = 16) -> None:
         self._urls = [one.rstrip("/") for one in url.split(",")]
         self._current = 0  # the one that answered last
-        self._http = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=httpx.Limits(max_connections=max_connections), trust_env=False)
+        self._connections = HttpConnections(max_connections)
 
-    async def close(self) -> None:
-        await self._http.aclose()
+    def close(self) -> None:
+        self._connections.close()
 
-    async def call(self, method: str, path: str, *, json: object = None, params: dict[str, str] | None = None) -> httpx.Response:
+    async def call(self, method: str, path: str, *, body: object = None, params: dict[str, str] | None = None) -> Response:
         """One call to whichever broker answers, redirects followed; raises the exception that fits the status."""
         failure: Unavailable | None = None
         for base in (*self._urls[self._current :], *self._urls[: self._current]):
             try:
-                response = await self._call_at(base, method, path, json, params)
+                response = await self._call_at(base, method, path, body, params)
             except _NotReached as error:
                 failure = error
             else:
@@ -57,21 +55,24 @@ class AdminHttp:
         assert failure is not None
         raise failure
 
-    async def _call_at(self, base: str, method: str, path: str, json: object, params: dict[str, str] | None) -> httpx.Response:
-        url = httpx.URL(base + path, params=params) if params else httpx.URL(base + path)
+    async def _call_at(self, base: str, method: str, path: str, body: object, params: dict[str, str] | None) -> Response:
+        url = f"{base}{path}?{urlencode(params)}" if params else base + path
+        encoded = None if body is None else json.dumps(body).encode()
         for _ in range(MAX_REDIRECTS):
             try:
-                response = await self._http.request(method, url, json=json)
-            except (httpx.RequestError, OSError) as error:
+                response = await self._connections.request(method, url, encoded)
+            except (NotConnected, NoAnswer) as error:
                 # A call that changes something is not repeated once a broker may have heard it.
-                again = method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-                raise (_NotReached if again else Unavailable)(f"{method} {url}: {error or type(error).__name__}") from error
-            if response.status_code not in (302, 307):
+                again = method == "GET" or isinstance(error, NotConnected)
+                raise (_NotReached if again else Unavailable)(f"{method} {url}: {error}") from error
+            except ValueError as error:
+                raise Unavailable(f"{method} {url}: {error}") from error
+            if response.status not in (302, 307):
                 return _checked(method, url, response)
-            try:
-                url = url.join(response.headers["location"])
-            except (KeyError, httpx.InvalidURL) as error:
-                raise Unavailable(f"{method} {url}: redirected to no address") from error
+            location = response.headers.get("location")
+            if not location:
+                raise Unavailable(f"{method} {url}: redirected to no address")
+            url = urljoin(url, location)
         raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
 
     async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
@@ -83,13 +84,13 @@ class AdminHttp:
             raise Unavailable(f"GET {path}: the answer is not that of a broker: {_reason(response) or type(error).__name__}") from error
 
 
-def _checked(method: str, url: httpx.URL, response: httpx.Response) -> httpx.Response:
-    status = response.status_code
+def _checked(method: str, url: str, response: Response) -> Response:
+    status = response.status
     if status < 300 and "html" in response.headers.get("content-type", ""):  # a proxy's page; brokers answer JSON or nothing
-        raise Unavailable(f"{method} {url.path}: the answer is not that of a broker: {_reason(response)}")
+        raise Unavailable(f"{method} {urlsplit(url).path}: the answer is not that of a broker: {_reason(response)}")
     if status < 300:
         return response
-    text = f"{method} {url.path}: {status} {_reason(response)}"
+    text = f"{method} {urlsplit(url).path}: {status} {_reason(response)}"
     if status == 404:
         raise TopicMissing(text)
     if status in (401, 403):
@@ -101,7 +102,7 @@ def _checked(method: str, url: httpx.URL, response: httpx.Response) -> httpx.Res
     raise Refused(text)
 
 
-def _reason(response: httpx.Response) -> str:
+def _reason(response: Response) -> str:
     try:
         return str(response.json()["reason"])
     except (ValueError, KeyError, TypeError):

@@ -27,10 +27,10 @@ class TopicAdmin:
         return count
 
     async def create_topic(self, topic: str, partitions: int) -> None:
-        await self._http.call("PUT", path_of(topic) + "/partitions", json=partitions)
+        await self._http.call("PUT", path_of(topic) + "/partitions", body=partitions)
 
     async def grow_topic(self, topic: str, partitions: int) -> None:
-        await self._http.call("POST", path_of(topic) + "/partitions", json=partitions)
+        await self._http.call("POST", path_of(topic) + "/partitions", body=partitions)
 
     async def delete_topic(self, topic: str) -> None:
         # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
@@ -69,13 +69,13 @@ class TopicAdmin:
     async def index_of(self, partition: str, position: Position) -> int | None:
         """The index of one entry. Its whole payload travels; for searches by halves on old brokers."""
         path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
-        value = (await self._http.call("GET", path)).headers.get("X-Pulsar-Broker-Entry-METADATA-index", "")
+        value = (await self._http.call("GET", path)).headers.get("x-pulsar-broker-entry-metadata-index", "")
         return int(value) if value.isdigit() else None
 
     async def is_marker(self, partition: str, position: Position) -> bool:
         """Whether an entry is a marker of Pulsar's own, which no consumer is given."""
         path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
-        return "X-Pulsar-marker-type" in (await self._http.call("GET", path)).headers
+        return "x-pulsar-marker-type" in (await self._http.call("GET", path)).headers
 
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
         """The stats of every partition that has some, by index."""
