@@ -151,7 +151,7 @@ class _Loop(asyncio.Protocol):
 M = TypeVar("M", bound=Message)
 
 
-class _Asker:
+class Asker:
     """One request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -159,7 +159,7 @@ class _Asker:
         self._writer = writer
 
     @classmethod
-    async def open(cls, address: str) -> _Asker:
+    async def open(cls, address: str) -> Asker:
         host, _, port = address.partition(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
@@ -175,7 +175,7 @@ class _Asker:
         self._writer.close()
 
 
-async def _topic(asker: _Asker, name: str, partitions: int) -> uuid.UUID:
+async def create_topic(asker: Asker, name: str, partitions: int) -> uuid.UUID:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     created = await asker.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7, CreateTopicsResponse)
     topic_id = created.topics[0].topic_id
@@ -186,7 +186,7 @@ async def _topic(asker: _Asker, name: str, partitions: int) -> uuid.UUID:
 
 async def _consume(address: str, topic_id: uuid.UUID, stop: asyncio.Event) -> None:
     """Fetch partition 0 from its start on, as a consumer that keeps up."""
-    asker = await _Asker.open(address)
+    asker = await Asker.open(address)
     offset = 0
     while not stop.is_set():
         part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**20)
@@ -201,8 +201,8 @@ async def _consume(address: str, topic_id: uuid.UUID, stop: asyncio.Event) -> No
 
 
 async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost:
-    asker = await _Asker.open(address)
-    topic = await _topic(asker, f"batches-{uuid.uuid4().hex[:8]}", case.partitions)
+    asker = await Asker.open(address)
+    topic = await create_topic(asker, f"batches-{uuid.uuid4().hex[:8]}", case.partitions)
     host, _, port = address.partition(":")
     loop = asyncio.get_running_loop()
     _, client = await loop.create_connection(lambda: _Loop(case.in_flight), host, int(port))

@@ -85,6 +85,7 @@ class Sidecar:
         self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
+        self._topic_listing = catalog.listing.task()
         topics = PulsarTopics(client=self.client, admin=self.admin, writer_name=writer_name, partitions=self.partitions, catalog=catalog)
         mirror = Mirror(config.groups.mirror, self.admin, topics)
 
@@ -123,6 +124,7 @@ class Sidecar:
         self.client.start()
         self.partitions.start()
         self._lag.start()
+        self._topic_listing.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
@@ -181,6 +183,7 @@ class Sidecar:
 
     async def close(self) -> None:
         await self._lag.stopped()
+        await self._topic_listing.stopped()
         await self.services.groups.close()
         await self.services.catalog.close()
         await self.services.mirror.close()

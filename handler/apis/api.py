@@ -87,7 +87,10 @@ class Services:
         """The partition, or TopicMissing where it is known not to be there."""
         if not self.catalog.may_have(name, index):
             raise TopicMissing(f"{name.pulsar} has no partition {index}")
-        return self.partitions.get(name.partition(index))
+        partition = name.partition(index)
+        if partition not in self.partitions:
+            self.catalog.look_soon(name)  # a listing may have told of it as it was a while ago
+        return self.partitions.get(partition)
 
     def node_address(self, client: Client) -> tuple[str, int]:
         """Where clients find this node: as configured, else where this one has found it."""

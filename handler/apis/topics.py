@@ -79,15 +79,19 @@ async def learn(services: Services, unknown: Sequence[TopicName | uuid.UUID]) ->
 
 
 async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -> list[tuple[TopicName, Topic | ErrorCode]]:
-    """All topics, also those that can't be described now: a list without them would say that they are gone."""
+    """All topics, also those that can't be described now: a list without them would say that they are gone.
+
+    Of one that is in use here it is asked what it is now; of the others the catalogue's picture is told.
+    """
     names = await in_time(call, services.catalog.list_names(), None)
     if names is None:
         raise Unavailable("the topics could not be listed in time")
     found: dict[TopicName, Topic | ErrorCode] = {}
     pace = Pace()
+    in_use = services.partitions.topics()
     for name in names:
-        known = services.catalog.known(name, FRESH_SECONDS)
-        if known is not None:
+        known = services.catalog.remembered(name)
+        if known is not None and (known.name.pulsar not in in_use or services.catalog.known(name, FRESH_SECONDS) is known):
             found[name] = known
         await pace.rest()
     unknown = [name for name in names if name not in found]

@@ -35,6 +35,13 @@ class PartitionTable:
     def start(self) -> None:
         self._ticker.start()
 
+    def __contains__(self, pulsar_topic: str) -> bool:
+        return pulsar_topic in self._partitions
+
+    def topics(self) -> set[str]:
+        """The topics of which a partition is in use."""
+        return {name.rpartition("-partition-")[0] for name in self._partitions}
+
     def get(self, pulsar_topic: str) -> Partition:
         """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""
         partition = self._partitions.get(pulsar_topic)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
+from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ GONE_SECONDS: Final = 60.0
 MAX_GONE: Final = 1_000
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
+# Half of them: who asks for topics does not wait behind a thousand that are being made.
+CONCURRENT_CREATIONS: Final = 8
 # At the end of the process, for topics that are being made.
 CLOSE_SECONDS: Final = 5.0
 # The first log of a new topic is there within a second.
@@ -67,9 +70,13 @@ class Catalog:
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._finding: Shared[TopicName, Topic] = Shared()
-        self._listing: Shared[None, list[TopicName]] = Shared()
+        self._name_listing: Shared[None, list[TopicName]] = Shared()
         self._creating: Shared[TopicName, Topic] = Shared()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
+        self._creations = asyncio.Semaphore(CONCURRENT_CREATIONS)
+        self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
+        self._looking: set[asyncio.Future[Topic]] = set()
+        self.listing = Listing(self, clock)
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
 
@@ -98,6 +105,28 @@ class Catalog:
         """The topic as it was when it was looked at last, however long ago."""
         return self._topics.get(name)
 
+    def age(self, name: TopicName) -> float | None:
+        """Seconds since a topic was looked at, None where it is not remembered."""
+        topic = self._topics.get(name)
+        return None if topic is None else self._clock() - topic.learnt_at
+
+    async def look_at(self, name: TopicName) -> Topic:
+        """The topic as it is now, or TopicMissing; those who look at the same time share the answer."""
+        return await self._finding.call(name, lambda: self._find(name))
+
+    def look_soon(self, name: TopicName) -> None:
+        """Look at a topic that is about to be used, if what is remembered of it is not fresh. Nobody waits for it."""
+        age = self.age(name)
+        if age is not None and age >= FRESH_SECONDS:
+            looking = asyncio.ensure_future(self.look_at(name))
+            self._looking.add(looking)
+            looking.add_done_callback(self._looked)
+
+    def _looked(self, looking: asyncio.Future[Topic]) -> None:
+        self._looking.discard(looking)
+        if not looking.cancelled():
+            looking.exception()  # it is in the log where it means something
+
     def is_missing(self, name: TopicName) -> bool:
         """Whether Pulsar said a moment ago that it is not there."""
         gone = self._gone.get(name)
@@ -112,7 +141,7 @@ class Catalog:
         topic = None if fresh else self.known(name, FRESH_SECONDS)
         if topic is not None:
             return topic
-        return await (self._find(name) if fresh else self._finding.call(name, lambda: self._find(name)))
+        return await (self._find(name) if fresh else self.look_at(name))
 
     async def _find(self, name: TopicName) -> Topic:
         async with self._lookups:
@@ -168,17 +197,23 @@ class Catalog:
 
     async def list_names(self) -> list[TopicName]:
         """Every topic of the default namespace and Kafka's internal ones, in the order of names."""
-        return await self._listing.call(None, self._list_names)
+        names = await self._name_listing.call(None, self._list_names)
+        self.listing.listed(names)
+        return names
 
     async def _list_names(self) -> list[TopicName]:
         listed, internal = await asyncio.gather(self._admin.topics.partitioned_topics(self.names.default_namespace), self._internal())
         names = set(internal)
         pace = Pace()
+        if len(self._parsed) > 2 * MAX_TOPICS:
+            self._parsed.clear()
         for topic in listed:
-            name = self.names.from_pulsar(topic)
+            if topic not in self._parsed:
+                self._parsed[topic] = self.names.from_pulsar(topic)
+                await pace.rest()
+            name = self._parsed[topic]
             if name is not None:
                 names.add(name)
-            await pace.rest()
         return sorted(names, key=lambda name: (name.tenant, name.namespace, name.local))
 
     async def _internal(self) -> set[TopicName]:
@@ -207,7 +242,8 @@ class Catalog:
         return self.names.canonical(name)
 
     async def create(self, name: TopicName, partitions: int) -> Topic:
-        await self._admin.topics.create_topic(name.pulsar, partitions)
+        async with self._creations:
+            await self._admin.topics.create_topic(name.pulsar, partitions)
         # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
         for _ in range(NEW_TOPIC_ATTEMPTS):
             try:
@@ -230,7 +266,7 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self._creating, self._finding, self._listing, self._cluster_lookups):
+        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups):
             await shared.close()
 
     async def delete(self, name: TopicName) -> None:

@@ -1,0 +1,88 @@
+"""The picture of all topics: kept for those who list them, so that a list of ten thousand is not ten thousand questions.
+
+The names are asked for by each listing, in one call. What a topic is, its partitions and its id, is what was found when it was
+looked at last. The picture is looked at again in the background, at a bounded rate, for as long as somebody lists. A topic
+that clients name or use is looked at by those requests, and does not wait for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from handler.errors import SidecarError
+from handler.tasks import KeptAlive, every
+from handler.topics.names import TopicName
+
+# Clients list every five minutes (metadata.max.age.ms), tools more often.
+LISTED_SECONDS: Final = 600.0
+ROUND_SECONDS: Final = 1.0
+# A topic in the picture is looked at again after so long, where there are not too many.
+AGE_SECONDS: Final = 30.0
+# Two admin calls each, together half a millisecond: less than a twentieth of a processor.
+REFRESHED_A_ROUND: Final = 80
+# Names that are stepped over in one round because they were looked at lately.
+SEEN_A_ROUND: Final = 2_000
+# Topics that nobody has looked at yet, side by side; half of the admin client's connections.
+FILLED_AT_ONCE: Final = 8
+
+
+class LooksUpTopics(Protocol):
+    """The catalogue, as far as the picture needs it."""
+
+    def age(self, name: TopicName) -> float | None:
+        """Seconds since a topic was looked at, None where it is not remembered."""
+        ...
+
+    async def look_at(self, name: TopicName) -> object:
+        """Look at it now. May raise PulsarError."""
+        ...
+
+
+class Listing:
+    def __init__(self, topics: LooksUpTopics, clock: Callable[[], float]) -> None:
+        self._topics = topics
+        self._clock = clock
+        self._names: Sequence[TopicName] = ()
+        self._listed_at = -LISTED_SECONDS
+        self._next = 0  # the name at which the next round begins
+
+    def listed(self, names: Sequence[TopicName]) -> None:
+        """Somebody has listed the topics, and these are there."""
+        self._names = names
+        self._listed_at = self._clock()
+
+    def task(self) -> KeptAlive:
+        return every(ROUND_SECONDS, "topic_listing", self.look_around)
+
+    async def look_around(self) -> None:
+        """One round: first what nobody has looked at, then what is oldest."""
+        if self._clock() - self._listed_at > LISTED_SECONDS:
+            self._names = ()
+            return
+        names = self._names
+        unknown: list[TopicName] = []
+        old: list[TopicName] = []
+        begin = self._next if self._next < len(names) else 0
+        end = min(begin + SEEN_A_ROUND, len(names))
+        for at in range(begin, end):
+            age = self._topics.age(names[at])
+            if age is None:
+                unknown.append(names[at])
+            elif age > AGE_SECONDS:
+                old.append(names[at])
+                if len(old) == REFRESHED_A_ROUND:
+                    end = at + 1
+                    break
+        self._next = end
+        for first in range(0, len(unknown), FILLED_AT_ONCE):
+            await self._look_at(unknown[first : first + FILLED_AT_ONCE])
+        for first in range(0, len(old), FILLED_AT_ONCE):
+            await self._look_at(old[first : first + FILLED_AT_ONCE])
+
+    async def _look_at(self, names: Sequence[TopicName]) -> None:
+        results = await asyncio.gather(*map(self._topics.look_at, names), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, SidecarError):
+                raise result
