@@ -200,6 +200,14 @@ async def _consume(address: str, topic_id: uuid.UUID, stop: asyncio.Event) -> No
     asker.close()
 
 
+async def fill(address: str, topic_id: uuid.UUID, case: Case, batches: int) -> None:
+    """Write so many batches to partition 0."""
+    host, _, port = address.partition(":")
+    _, client = await asyncio.get_running_loop().create_connection(lambda: _Loop(case.in_flight), host, int(port))
+    numbered = _numbered(_batch(case), -1, -1)
+    await client.run([_request(1, topic_id, [numbered])] * batches)
+
+
 async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost:
     asker = await Asker.open(address)
     topic = await create_topic(asker, f"batches-{uuid.uuid4().hex[:8]}", case.partitions)
