@@ -163,7 +163,7 @@ class Sidecar:
             handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True)
             answer = await settled(handled.answer)
             assert answer is not None, "requests without an answer are not passed on"
-            return bytes(handled.encode(answer)[4:])
+            return b"".join(handled.encode(answer))[4:]
         finally:
             self._requests.release(len(frame))
 

@@ -116,7 +116,7 @@ async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
 
 def _metadata(entry: RawEntry) -> MessageMetadata:
     try:
-        return MessageMetadata.FromString(entry.metadata)
+        return entry.message_metadata
     except DecodeError as error:
         raise CanNotInspect(f"entry {entry.position} is not a message of Pulsar's: {error}") from error
 
@@ -256,7 +256,7 @@ class GroupReading:
 
     def records(self, entry: RawEntry) -> list[Record]:
         try:
-            messages, _ = read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+            messages, _ = read_messages(entry.message_metadata, entry.payload)
         except Exception:
             self.passed_over += 1
             return []

@@ -37,7 +37,7 @@ async def test_an_entry_by_offset_and_by_position() -> None:
 async def test_an_entry_that_can_not_be_read_says_why() -> None:
     log = MemoryLog()
     log.write(batch(b"a"))
-    log.entries[0] = log.entries[0]._replace(payload=memoryview(b"garbage"))
+    log.entries[0].payload = memoryview(b"garbage")
     assert "unreadable" in await entry(log, position=Position(1, 0))
 
 

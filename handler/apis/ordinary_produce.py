@@ -49,10 +49,9 @@ class OrdinaryProduce(Promise[Response]):
     def answer(self) -> Result:
         return self
 
-    def encode(self, answer: Any) -> bytes:
+    def encode(self, answer: Any) -> tuple[bytes]:
         """It was encoded when it was made."""
-        encoded: bytes = answer
-        return encoded
+        return (answer,)
 
     def took(self, seconds: float) -> None:
         _SECONDS.observe(seconds)
@@ -97,7 +96,7 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
         offsets, max_timestamp, producer_id, epoch, first_sequence = batch
         if not partition.is_next(end - begin, producer_id, epoch, first_sequence, now):
             return None
-        data = bytes(frame[begin:end])
+        data = bytearray(frame[begin:end])  # it gets its offset in place, when it is read
         appends.append(Append(data, offsets, max_timestamp, producer_id, epoch, first_sequence, deadline, request, len(appends)))
         partitions.append(partition)
     if len(partitions) > 1 and len(set(partitions)) < len(partitions):

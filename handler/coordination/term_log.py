@@ -23,7 +23,6 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages, write_batch
 from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE, Producer
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.reader import Reader
 from handler.tasks import Pace
 from handler.telemetry import metrics
@@ -280,7 +279,7 @@ class _Reading(ConsumerEvents, Generic[R]):
     def _messages(self, entry: RawEntry) -> tuple[list[Message], int]:
         """The messages of an entry, and how many permits it cost."""
         try:
-            return read_messages(MessageMetadata.FromString(entry.metadata), entry.payload)
+            return read_messages(entry.message_metadata, entry.payload)
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("entry %s of %s can't be read and is passed over: %s", entry.position, self._topic, error)

@@ -253,7 +253,7 @@ class Connection(asyncio.Protocol):
         self._next_id += 1
         return self._next_id
 
-    def write(self, *parts: bytes) -> None:
+    def write(self, *parts: bytes | bytearray) -> None:
         """A frame, in parts. The frames of one turn of the loop leave together."""
         if self._lost is None and self._writer is not None:
             self._writer.write(*parts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
 
 class Position(NamedTuple):
     """Where an entry stands. Ordered as the log is ordered."""
@@ -19,14 +21,27 @@ class Position(NamedTuple):
         return f"{self.ledger}:{self.entry}"
 
 
-class RawEntry(NamedTuple):
+class RawEntry:
     """One stored entry, as a broker hands it out."""
 
-    position: Position
-    last_index: int | None  # of the LAST message in the entry (PIP-70); None where the broker adds none
-    broker_timestamp: int | None
-    metadata: bytes
-    payload: memoryview
+    __slots__ = ("_message_metadata", "broker_timestamp", "last_index", "metadata", "payload", "position")
+
+    def __init__(
+        self, position: Position, last_index: int | None, broker_timestamp: int | None, metadata: bytes, payload: memoryview
+    ) -> None:
+        self.position = position
+        self.last_index = last_index  # of the LAST message in the entry (PIP-70); None where the broker adds none
+        self.broker_timestamp = broker_timestamp
+        self.metadata = metadata
+        self.payload = payload
+        self._message_metadata: MessageMetadata | None = None
+
+    @property
+    def message_metadata(self) -> MessageMetadata:
+        """The metadata, read once. May raise DecodeError."""
+        if self._message_metadata is None:
+            self._message_metadata = MessageMetadata.FromString(self.metadata)
+        return self._message_metadata
 
 
 class LedgerInfo(NamedTuple):

@@ -32,7 +32,7 @@ def encode_command(command: BaseCommand) -> bytes:
     return _TWO_U32.pack(len(body) + 4, len(body)) + body
 
 
-def encode_send(command: bytes, metadata: bytes, payload: bytes) -> bytes:
+def encode_send(command: bytes, metadata: bytes, payload: bytes | bytearray) -> bytes:
     """The part of a SEND frame before its payload, of an already serialized command and metadata."""
     size = _U32.pack(len(metadata))
     checksum = crc32c(payload, crc32c(metadata, crc32c(size)))

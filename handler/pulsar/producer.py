@@ -82,7 +82,7 @@ class Producer:
     def max_message_size(self) -> int:
         return self._connection.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes, varying: bytes | None = None) -> None:
+    def send(self, sequence: int, count: int, payload: bytes | bytearray, varying: bytes | None = None) -> None:
         """Write one entry that takes `count` indexes, with a value for the property that varies if there is one."""
         if not self._open:
             raise Unavailable(f"the producer on {self.topic} is closed")

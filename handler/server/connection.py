@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, cast
 
 from handler.apis.answer_share import AnswerShare, CountedFetchResponse
@@ -49,7 +49,7 @@ class Handled(Protocol):
     def answer(self) -> Result: ...
     @property
     def ends_with_client(self) -> bool: ...
-    def encode(self, answer: Any) -> bytes | bytearray: ...
+    def encode(self, answer: Any) -> Sequence[bytes | bytearray]: ...
     def took(self, seconds: float) -> None: ...
 
 
@@ -302,13 +302,13 @@ class KafkaConnection(asyncio.Protocol):
         assert self._writer is not None
         assert slot.answer is not None
         try:
-            frame = slot.handled.encode(slot.answer)
+            pieces = slot.handled.encode(slot.answer)
         except Exception:
             metrics.INTERNAL_ERRORS.labels("request").inc()
             log.exception("the answer to a %s request of %s could not be encoded", slot.handled.api, self.peer)
             self.abort()
             return False
-        self._writer.write(frame)
+        self._writer.write(*pieces)
         if slot.answer_size:
             self._writer.flush()  # its bytes count until the transport has them
         return True

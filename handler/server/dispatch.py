@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -57,15 +57,16 @@ class Handled:
     def ends_with_client(self) -> bool:
         return self._route.api.ends_with_client
 
-    def encode(self, answer: Message | bytes) -> bytes | bytearray:
+    def encode(self, answer: Message | bytes) -> Sequence[bytes | bytearray]:
+        """In pieces, so that megabytes of records need not be copied."""
         if isinstance(answer, bytes):
-            return _SIZE.pack(len(answer)) + answer
+            return _SIZE.pack(len(answer)), answer
         route = self._route
         out = bytearray(4)
         out += response_header(route.api.response, route.version, self._correlation_id)
-        answer.write(route.version, out)
-        _SIZE.pack_into(out, 0, len(out) - 4)
-        return out
+        pieces = answer.write_pieces(route.version, out)
+        _SIZE.pack_into(out, 0, sum(map(len, pieces)) - 4)
+        return pieces
 
     def took(self, seconds: float) -> None:
         self._route.seconds.observe(seconds)

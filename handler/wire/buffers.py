@@ -24,6 +24,8 @@ R = TypeVar("R", bound="Reader")
 MAX_ELEMENTS: Final = 50_000
 # As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
 MAX_STRING: Final = 32_767
+# Fewer bytes of records are cheaper copied than written in a piece of their own.
+COPIED_BYTES: Final = 8 * 1024
 # In one struct. Kafka's messages have at most ten.
 MAX_TAGS: Final = 1_000
 
@@ -219,12 +221,13 @@ def _given(value: T | None) -> T:
 
 
 class Writer:
-    """Appends to `out`."""
+    """Appends to `out`. Large records stay as they are: `pieces` then has what comes before them, and them."""
 
-    __slots__ = ("out",)
+    __slots__ = ("out", "pieces")
 
     def __init__(self, out: bytearray) -> None:
         self.out = out
+        self.pieces: list[bytes | bytearray] = []
 
     # --- of fixed size
 
@@ -269,12 +272,18 @@ class Writer:
         else:
             self.bytes_(value)
 
-    def records(self, parts: Sequence[bytes] | None) -> None:
-        """Record batches, which are copied once, into the message."""
+    def records(self, parts: Sequence[bytes | bytearray] | None) -> None:
+        """Record batches. Many of them are not copied."""
         if parts is None:
             self._size(-1)
             return
-        self._size(sum(map(len, parts)))
+        size = sum(map(len, parts))
+        self._size(size)
+        if size > COPIED_BYTES:
+            self.pieces.append(self.out)
+            self.pieces += parts
+            self.out = bytearray()
+            return
         for part in parts:
             self.out += part
 

@@ -69,7 +69,7 @@ class Field:
     def python_type(self) -> str:
         bare = self.kafka_type if self.is_struct else _PYTHON.get(self.kafka_type, "int")
         if self.kafka_type == "records":
-            bare = "Sequence[bytes]" if self.is_parts else "bytes"
+            bare = "Sequence[bytes | bytearray]" if self.is_parts else "bytes"
         if self.is_array:
             bare = f"Sequence[{bare}]"
         return f"{bare} | None" if self.may_be_null or self.kafka_type == "records" else bare

@@ -74,4 +74,11 @@ class Message(Struct):
         return FlexibleWriter(out) if version >= cls.FLEXIBLE_SINCE else Writer(out)
 
     def write(self, version: int, out: bytearray) -> None:
-        self.encode(self.writer(version, out), version)
+        for piece in self.write_pieces(version, out)[1:]:
+            out += piece
+
+    def write_pieces(self, version: int, out: bytearray) -> list[bytes | bytearray]:
+        """Write into `out`, and what can't be copied cheaply behind it: the pieces, of which `out` is the first."""
+        writer = self.writer(version, out)
+        self.encode(writer, version)
+        return [*writer.pieces, writer.out]

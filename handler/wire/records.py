@@ -27,6 +27,7 @@ _LENGTH_AT: Final = 8
 _OVERHEAD: Final = 12  # base offset and length, which the length does not count
 _CHECKED_FROM: Final = 21
 _MAGIC_AT: Final = 16
+_LAST_OFFSET_DELTA_AT: Final = 23
 
 CODEC_MASK: Final = 0x07
 LZ4: Final = 3
@@ -85,7 +86,7 @@ class BatchInvalid(ProtocolError):
     """A whole batch that a client must not send: Kafka's INVALID_RECORD."""
 
 
-def read_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
+def read_header(data: bytes | bytearray | memoryview, at: int = 0) -> BatchHeader:
     if len(data) - at < HEADER_SIZE:
         raise BatchMalformed(f"a record batch of {len(data) - at} bytes is shorter than its header")
     header = BatchHeader._make(HEADER.unpack_from(data, at))
@@ -148,7 +149,7 @@ def read_ordinary(
     return None
 
 
-def split_batches(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, int]]:
+def split_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[BatchHeader, int]]:
     """Headers and starts of the batches that follow each other in `data`, to its very end."""
     at = 0
     while at < len(data):
@@ -165,21 +166,18 @@ _I32: Final = struct.Struct(">i")
 _LEADER_EPOCH: Final = b"\0\0\0\0"
 
 
-def with_base_offset(data: bytes | memoryview, base_offset: int) -> bytes:
-    """One batch, moved to `base_offset`."""
-    return b"".join((_OFFSET.pack(base_offset), data[_LENGTH_AT:12], _LEADER_EPOCH, data[_MAGIC_AT:]))
-
-
-def with_base_offsets(data: bytes, base_offset: int) -> bytes:
-    """The batches of one entry, moved to follow each other from `base_offset` on."""
-    if int.from_bytes(data[_LENGTH_AT:_OVERHEAD], "big") + _OVERHEAD == len(data):
-        return with_base_offset(data, base_offset)
-    view = memoryview(data)
-    placed = []
-    for header, at in split_batches(data):
-        placed.append(with_base_offset(view[at : at + header.size], base_offset))
-        base_offset += header.offsets
-    return b"".join(placed)
+def with_base_offsets(data: bytes | bytearray, base_offset: int) -> bytearray:
+    """The batches of one entry, moved to follow each other from `base_offset` on: in place, where that is possible."""
+    placed = data if isinstance(data, bytearray) else bytearray(data)
+    at = 0
+    while at < len(placed):
+        (length,) = _I32.unpack_from(placed, at + _LENGTH_AT)
+        (last_offset_delta,) = _I32.unpack_from(placed, at + _LAST_OFFSET_DELTA_AT)
+        _OFFSET.pack_into(placed, at, base_offset)
+        placed[at + _OVERHEAD : at + _MAGIC_AT] = _LEADER_EPOCH
+        at += length + _OVERHEAD
+        base_offset += last_offset_delta + 1
+    return placed
 
 
 def empty_batch(base_offset: int, offsets: int, timestamp: int = NO_TIMESTAMP) -> bytes:

@@ -84,7 +84,7 @@ class Sidecar:
             answer: Any = await settled(handled.answer)
         if answer is None:
             return []
-        frame = memoryview(bytes(handled.encode(answer)))
+        frame = memoryview(b"".join(handled.encode(answer)))
         assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 1)
         response = ProduceResponse.read(version, frame[8 + (version >= 9) :])
         return [
@@ -213,7 +213,7 @@ class Client:
 async def _answer(handled: Handled | OrdinaryProduce) -> bytes:
     answer: Any = await settled(handled.answer)
     assert answer is not None
-    return bytes(handled.encode(answer))
+    return b"".join(handled.encode(answer))
 
 
 async def _act(sidecar: Sidecar, client: Client, action: str, producer: int, count: int) -> Any:

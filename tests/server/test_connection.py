@@ -62,10 +62,10 @@ class Work:
     api: str = "Test"
     ends_with_client: bool = True
 
-    def encode(self, answer: bytes | CountedFetchResponse) -> bytes:
+    def encode(self, answer: bytes | CountedFetchResponse) -> tuple[bytes]:
         if answer == b"broken":
             raise ValueError("can't be encoded")
-        return answer if isinstance(answer, bytes) else b"x" * answer.counted_bytes
+        return (answer if isinstance(answer, bytes) else b"x" * answer.counted_bytes,)
 
     def took(self, seconds: float) -> None:
         assert seconds >= 0

@@ -162,7 +162,7 @@ class MemoryWriter:
     def max_message_size(self) -> int:
         return self._log.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes, basis: bytes | None) -> None:
+    def send(self, sequence: int, count: int, payload: bytes | bytearray, basis: bytes | None) -> None:
         if not self._open:
             return
         if self._log.refuse_sends:
@@ -174,9 +174,10 @@ class MemoryWriter:
         if basis is not None:
             metadata.properties.add(key=BASIS_PROPERTY, value=basis)
         if self._log.hold_sends:
-            self._log.held.append(lambda: self._land(metadata, count, payload))
+            stored = bytes(payload)
+            self._log.held.append(lambda: self._land(metadata, count, stored))
         else:
-            self._land(metadata, count, payload)
+            self._land(metadata, count, bytes(payload))  # the sidecar goes on with its own
 
     def _land(self, metadata: MessageMetadata, count: int, payload: bytes) -> None:
         position = self._log.append(metadata, count, payload)

@@ -15,15 +15,14 @@ from handler.wire.records import (
     empty_batch,
     next_sequence,
     read_produced,
-    with_base_offset,
     with_base_offsets,
     with_last_offset,
 )
 from tests.support.batches import batch
 
 
-def _offsets(data: bytes) -> list[int]:
-    records = MemoryRecords(data)
+def _offsets(data: bytes | bytearray) -> list[int]:
+    records = MemoryRecords(bytes(data))
     found = []
     while records.has_next():
         one = records.next_batch()
@@ -38,7 +37,7 @@ def test_a_placed_batch_has_its_offsets_and_a_true_checksum(values: list[bytes],
     data = batch(*values)
     header = read_produced(data)
     assert header.offsets == len(values)
-    assert _offsets(with_base_offset(data, base)) == list(range(base, base + len(values)))
+    assert _offsets(with_base_offsets(data, base)) == list(range(base, base + len(values)))
 
 
 def test_several_batches_of_an_entry_follow_each_other() -> None:

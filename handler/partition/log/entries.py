@@ -18,7 +18,6 @@ from handler.partition.log.basis import Basis, BatchSequence
 from handler.partition.log.native import kafka_batch
 from handler.partition.log.pulsar_log import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, split_batches, with_base_offsets
 
 _OUR_WRITER = WRITER_PREFIX.encode()
@@ -27,7 +26,7 @@ _OUR_WRITER = WRITER_PREFIX.encode()
 class Content(NamedTuple):
     """An entry understood: its batches and who wrote it. `data` has no offsets yet."""
 
-    data: bytes
+    data: bytes | bytearray
     batches: list[tuple[BatchHeader, int]]
     offsets: int
     writer: bytes | None  # a sidecar's writer name, None for everyone else
@@ -49,22 +48,23 @@ class Content(NamedTuple):
             delta += header.offsets
         return found
 
-    def placed(self, base_offset: int) -> bytes:
+    def placed(self, base_offset: int) -> bytes | bytearray:
         return with_base_offsets(self.data, base_offset)
 
 
 def read_entry(entry: RawEntry) -> Content:
     """The content of a stored entry, or EntryUnreadable."""
     try:
-        metadata = MessageMetadata.FromString(entry.metadata)
+        metadata = entry.message_metadata
         properties = {pair.key: pair.value for pair in metadata.properties}
         if metadata.encryption_keys:
             raise EntryUnreadable("the message is encrypted")
         if metadata.num_chunks_from_msg > 1:
             raise EntryUnreadable("the message is chunked")
+        data: bytes | bytearray
         if properties.get(FORMAT_PROPERTY) == KAFKA_FORMAT:
-            # A copy: the view would keep the whole network chunk alive for as long as this is cached.
-            data = bytes(entry.payload)
+            # A copy: the view would keep the whole network chunk alive for as long as this is cached. It gets its offsets in place.
+            data = bytearray(entry.payload)
         else:
             data, _ = kafka_batch(metadata, entry.payload)
         batches = list(split_batches(data))
@@ -85,6 +85,6 @@ def read_entry(entry: RawEntry) -> Content:
 def permits_of(entry: RawEntry) -> int:
     """The flow permits that an entry cost: its messages, as the broker counts them."""
     try:
-        return max(1, MessageMetadata.FromString(entry.metadata).num_messages_in_batch)
+        return max(1, entry.message_metadata.num_messages_in_batch)
     except DecodeError:
         return 1

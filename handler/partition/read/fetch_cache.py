@@ -24,7 +24,7 @@ class CachedEntry:
 
     __slots__ = ("_data", "_is_placed", "base_offset", "error", "next_offset", "size")
 
-    def __init__(self, base_offset: int, next_offset: int, data: bytes | None, error: ErrorCode) -> None:
+    def __init__(self, base_offset: int, next_offset: int, data: bytes | bytearray | None, error: ErrorCode) -> None:
         """`data`: the batches as they were written, without their offsets; None for offsets without records."""
         self.base_offset = base_offset
         self.next_offset = next_offset
@@ -38,7 +38,7 @@ class CachedEntry:
         """Offsets without records for Kafka clients: a gap in the log, or an entry the fold rejected."""
         return cls(base_offset, next_offset, None, ErrorCode.NONE)
 
-    def kafka_bytes(self) -> bytes:
+    def kafka_bytes(self) -> bytes | bytearray:
         if self._data is None:
             return empty_batch(self.base_offset, self.next_offset - self.base_offset)
         if not self._is_placed:
@@ -50,7 +50,7 @@ class CachedEntry:
 class FetchedRun(NamedTuple):
     """Consecutive batches from an offset on."""
 
-    parts: list[bytes]
+    parts: list[bytes | bytearray]
     size: int
     next_offset: int
     error: ErrorCode

@@ -44,7 +44,7 @@ class Append:
     )
 
     def __init__(
-        self, data: bytes, offsets: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int, deadline: float,
+        self, data: bytes | bytearray, offsets: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int, deadline: float,
         request: AppendRequest, number: int,
     ) -> None:  # fmt: skip
         self.data = data

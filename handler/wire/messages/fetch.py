@@ -455,7 +455,7 @@ class PartitionData(Struct):
         log_start_offset: int = -1,  # version >= 5
         aborted_transactions: Sequence[AbortedTransaction] | None = (),
         preferred_read_replica: int = -1,  # version >= 11
-        records: Sequence[bytes] | None = (),
+        records: Sequence[bytes | bytearray] | None = (),
         diverging_epoch: EpochEndOffset | None = None,  # version >= 12
         current_leader: LeaderIdAndEpoch | None = None,  # version >= 12
         snapshot_id: SnapshotId | None = None,  # version >= 12

@@ -80,7 +80,7 @@ class Pair:
         handled = self._dispatch_there(Client(), memoryview(frame), forwarded=True)
         answer = await settled(handled.answer)
         assert isinstance(answer, Message)
-        return bytes(handled.encode(answer)[4:])
+        return b"".join(handled.encode(answer))[4:]
 
     # --- a client
 
@@ -93,7 +93,7 @@ class Pair:
         async with asyncio.timeout(5):
             answer = await settled(handled.answer)
         assert isinstance(answer, Message | bytes)
-        whole = bytes(handled.encode(answer))
+        whole = b"".join(handled.encode(answer))
         head = response_header(response, version, 77)
         assert whole[4 : 4 + len(head)] == head, "the client's own correlation id"
         return response.read(version, memoryview(whole)[4 + len(head) :])

@@ -41,9 +41,9 @@ def _kafka(**fields: object) -> MessageMetadata:
     return metadata
 
 
-def _records(data: bytes) -> list[tuple[int, bytes | None, bytes | None, int]]:
+def _records(data: bytes | bytearray) -> list[tuple[int, bytes | None, bytes | None, int]]:
     found = []
-    batches = MemoryRecords(data)
+    batches = MemoryRecords(bytes(data))
     while (next_one := batches.next_batch()) is not None:
         found += [(record.offset, record.key, record.value, record.timestamp) for record in next_one]
     return found
