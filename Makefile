@@ -11,12 +11,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run check smoke test test-fast coverage lint fmt bench proto messages lock docs clean
+.PHONY: demo run check smoke test test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
-	@echo 'also: test-fast lint fmt bench proto messages lock docs clean'
+	@echo 'also: test-fast lint fmt bench bench-quick proto messages lock docs clean'
 
 $(READY): requirements.lock
 	@echo 'Setting up $(VENV) ...'
@@ -66,6 +66,9 @@ fmt: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m bench
+
+bench-quick: $(READY)
+	@$(BIN)/python -m bench.quick
 
 proto: $(READY)
 	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto grpc/handler/control/v1/control.proto

@@ -208,6 +208,13 @@ async def fill(address: str, topic_id: uuid.UUID, case: Case, batches: int) -> N
     await client.run([_request(1, topic_id, [numbered])] * batches)
 
 
+async def first_to_each(address: str, topic_id: uuid.UUID, case: Case) -> None:
+    """One batch to each partition, in one request."""
+    host, _, port = address.partition(":")
+    _, client = await asyncio.get_running_loop().create_connection(lambda: _Loop(1), host, int(port))
+    await client.run([_request(1, topic_id, [_numbered(_batch(case), 7, 0)] * case.partitions)])
+
+
 async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost:
     asker = await Asker.open(address)
     topic = await create_topic(asker, f"batches-{uuid.uuid4().hex[:8]}", case.partitions)

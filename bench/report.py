@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.batches import BatchCost
 from bench.groups import GroupCost
 from bench.latency import Latency
+from bench.opening import OpeningCost
+from bench.reading import ReadingCost
 from bench.throughput import Throughput
+from bench.waiting import WaitingCost
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -77,3 +81,27 @@ def ratios(rows: Sequence[Throughput]) -> dict[str, dict[str, float]]:
 def ratio_table(found: dict[str, dict[str, float]]) -> str:
     names = list(next(iter(found.values())))
     return _table(("sidecar", *names), [(case, *(f"{values[name]:.2f}" for name in names)) for case, values in found.items()])
+
+
+def batch_table(rows: Sequence[BatchCost]) -> str:
+    head = ("Produce, a closed loop", "least us a batch", "quartile", "cpu s/GiB", "batches/s")
+    return _table(
+        head,
+        [
+            (row.case, f"{row.least_us:.0f}", f"{row.quartile_us:.0f}", f"{row.cpu_s_per_gib:.1f}", f"{row.batches_per_s:.0f}")
+            for row in rows
+        ],
+    )
+
+
+def opening_table(rows: Sequence[OpeningCost]) -> str:
+    return _table(("", "cpu ms each", "seconds for all"), [(row.what, f"{row.cpu_ms:.3f}", f"{row.seconds:.2f}") for row in rows])
+
+
+def waiting_table(rows: Sequence[WaitingCost]) -> str:
+    head = ("ten consumers wait on 200 empty partitions each", "of a core", "us a partition")
+    return _table(head, [(row.how, f"{row.of_a_core:.1%}", f"{row.us_a_partition:.1f}") for row in rows])
+
+
+def reading_table(rows: Sequence[ReadingCost]) -> str:
+    return _table(("reading", "cpu s/GiB", "MiB/s"), [(row.state, f"{row.cpu_s_per_gib:.2f}", f"{row.mib_s:.0f}") for row in rows])

@@ -24,6 +24,10 @@ class WaitingCost:
     of_a_core: float
     us_a_partition: float
 
+    @property
+    def how(self) -> str:
+        return "with sessions" if self.sessions else "without sessions"
+
 
 async def _wait(address: str, topic_id: uuid.UUID, sessions: bool, until: float) -> int:
     asker = await Asker.open(address)

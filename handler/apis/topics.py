@@ -86,6 +86,7 @@ async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -
     names = await in_time(call, services.catalog.list_names(), None)
     if names is None:
         raise Unavailable("the topics could not be listed in time")
+    services.catalog.listing.listed(names)
     found: dict[TopicName, Topic | ErrorCode] = {}
     pace = Pace()
     in_use = services.partitions.topics()

@@ -258,6 +258,11 @@ class Connection(asyncio.Protocol):
         if self._lost is None and self._writer is not None:
             self._writer.write(*parts)
 
+    def flush(self) -> None:
+        """Send what was written, without waiting for the end of this turn."""
+        if self._writer is not None:
+            self._writer.flush()
+
     def write_command(self, command: BaseCommand) -> None:
         self.write(encode_command(command))
 

@@ -99,6 +99,7 @@ class Reader:
             command.flow.consumer_id = self._id
             command.flow.message_permits = permits
             self._connection.write_command(command)
+            self._connection.flush()  # the broker is idle meanwhile, and there may be much to do before this turn is over
 
     async def last_position(self) -> Position | None:
         """The last entry the broker would dispatch; None when there is none."""

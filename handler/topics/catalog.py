@@ -197,9 +197,7 @@ class Catalog:
 
     async def list_names(self) -> list[TopicName]:
         """Every topic of the default namespace and Kafka's internal ones, in the order of names."""
-        names = await self._name_listing.call(None, self._list_names)
-        self.listing.listed(names)
-        return names
+        return await self._name_listing.call(None, self._list_names)
 
     async def _list_names(self) -> list[TopicName]:
         listed, internal = await asyncio.gather(self._admin.topics.partitioned_topics(self.names.default_namespace), self._internal())

@@ -8,12 +8,16 @@ that clients name or use is looked at by those requests, and does not wait for t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.tasks import KeptAlive, every
+from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
+
+log = RateLimitedLog(logging.getLogger(__name__))
 
 # Clients list every five minutes (metadata.max.age.ms), tools more often.
 LISTED_SECONDS: Final = 600.0
@@ -84,5 +88,8 @@ class Listing:
     async def _look_at(self, names: Sequence[TopicName]) -> None:
         results = await asyncio.gather(*map(self._topics.look_at, names), return_exceptions=True)
         for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, SidecarError):
+            if isinstance(result, SidecarError):
+                if result.retriable:  # one that has gone is no news
+                    log.warning("%s", result)
+            elif isinstance(result, BaseException):
                 raise result
