@@ -22,9 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from handler.apis.answer_share import CountedFetchResponse
@@ -73,6 +71,8 @@ class _DelayedFetch:
     __slots__ = (
         "_context",
         "_deadline",
+        "_has_news",
+        "_number_of",
         "_partitions",
         "_reading",
         "_request",
@@ -80,22 +80,26 @@ class _DelayedFetch:
         "_services",
         "_timer",
         "_waiting_since",
-        "_watchers",
     )
 
     def __init__(self, services: Services, request: FetchRequest, context: FetchContext) -> None:
         self._services = services
         self._request = request
         self._context = context
+        services.fetch_targets.are_current(services.catalog)
         self._partitions = [self._partition(wanted) for wanted in context.partitions]
+        self._number_of: dict[Partition, int] = {}  # while it waits
+        self._has_news = True  # something may have come since the last reading
         self._result: asyncio.Future[Response] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._watchers: list[Callable[[], None]] = []
         self._waiting_since = services.clock()
         self._reading = _Reading([], awaits_an_end=False)  # the last
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
 
     def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
+        known = self._services.fetch_targets.get(wanted.topic, wanted.index)
+        if known is not None and known.ended is None and wanted.leader_epoch <= 0:
+            return known
         catalog = self._services.catalog
         name: TopicName | None
         if wanted.topic is None:
@@ -112,9 +116,11 @@ class _DelayedFetch:
         if wanted.leader_epoch > 0:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         try:
-            return self._services.partition(name, wanted.index)
+            partition = self._services.partition(name, wanted.index)
         except TopicMissing:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self._services.fetch_targets.put(wanted.topic, wanted.index, partition)
+        return partition
 
     def begin(self) -> Result:
         answer = self._try_complete()
@@ -123,10 +129,10 @@ class _DelayedFetch:
         loop = asyncio.get_running_loop()
         self._result = loop.create_future()
         self._result.add_done_callback(lambda _: self._stop())
-        self._watchers = [partial(self._on_partition_changed, number) for number in range(len(self._partitions))]
-        for partition, changed in zip(self._partitions, self._watchers, strict=True):
+        for number, partition in enumerate(self._partitions):
             if isinstance(partition, Partition):
-                partition.watch(changed)
+                self._number_of[partition] = number
+                partition.watch(self)
         self._timer = loop.call_at(self._deadline, self._on_expiration)
         return self._result
 
@@ -134,9 +140,8 @@ class _DelayedFetch:
         if self._timer is not None:
             self._timer.cancel()
         self._services.answers.withdraw(self._there_is_room)
-        for partition, changed in zip(self._partitions, self._watchers, strict=True):
-            if isinstance(partition, Partition):
-                partition.unwatch(changed)
+        for partition in self._number_of:
+            partition.unwatch(self)
 
     def _there_is_room(self) -> None:
         if self._result is not None and not self._result.done():
@@ -144,23 +149,24 @@ class _DelayedFetch:
             if answer is not None:
                 self._result.set_result(answer)
 
-    def _on_partition_changed(self, number: int) -> None:
+    def on_partition_changed(self, partition: Partition) -> None:
         """One partition has news. The others are looked at only when it has something to answer with."""
-        partition = self._partitions[number]
-        if self._result is None or self._result.done() or not isinstance(partition, Partition):
+        if self._result is None or self._result.done():
             return
-        run = self._read_one(self._context.partitions[number], partition, self._max_bytes, first=True)
+        self._has_news = True
+        run = self._read_one(self._context.partitions[self._number_of[partition]], partition, self._max_bytes, first=True)
         if run is not None and (run.size or run.error is not ErrorCode.NONE or self._reading.awaits_an_end):
             answer = self._try_complete()
             if answer is not None:
                 self._result.set_result(answer)
                 return
-        partition.watch(self._watchers[number])
+        partition.watch(self)
 
     def _on_expiration(self) -> None:
         if self._result is None or self._result.done():
             return
-        reading = self._reading = self._read()
+        # Mostly nothing has come: then what was read when it began is what there is.
+        reading = self._read() if self._has_news or self._reading.under_way else self._reading
         patience = (HOLD_BACK_SECONDS if reading.awaits_an_end else 0) if reading.size else CATCH_UP_SECONDS
         if reading.under_way and self._services.clock() - self._waiting_since <= patience:
             self._timer = asyncio.get_running_loop().call_later(0.25, self._on_expiration)
@@ -172,7 +178,7 @@ class _DelayedFetch:
         if not self._services.answers.room and self._services.clock() < self._deadline:
             self._services.answers.wait(self._there_is_room)
             return None
-        reading = self._reading = self._read()
+        reading = self._read()
         if reading.awaits_an_end and not reading.has_failed:
             return None
         # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
@@ -187,6 +193,7 @@ class _DelayedFetch:
 
     def _read(self) -> _Reading:
         """The records that every partition has now."""
+        self._has_news = False
         limit = self._max_bytes
         may_give = limit > 0  # one batch is given however large it is, if there is room for anything
         size = 0
@@ -200,7 +207,8 @@ class _DelayedFetch:
                 )
             size += 0 if run is None else run.size
             runs.append(run)
-        return _Reading(runs, awaits_an_end)
+        self._reading = _Reading(runs, awaits_an_end)
+        return self._reading
 
     def _read_one(self, wanted: CachedPartition, partition: Partition | ErrorCode, left: int, first: bool) -> FetchedRun | None:
         if isinstance(partition, ErrorCode):

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.produce_targets import ProduceTargets
+from handler.apis.partition_targets import PartitionTargets
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
@@ -81,7 +81,8 @@ class Services:
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
-    produce_targets: ProduceTargets = field(default_factory=ProduceTargets)
+    produce_targets: PartitionTargets = field(default_factory=PartitionTargets)
+    fetch_targets: PartitionTargets = field(default_factory=PartitionTargets)
 
     def partition(self, name: TopicName, index: int) -> Partition:
         """The partition, or TopicMissing where it is known not to be there."""

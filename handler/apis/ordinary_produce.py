@@ -78,8 +78,7 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     if asked is None or asked.acks not in ACKS or not asked.batches:
         return None
     targets = services.produce_targets
-    if targets.forgotten != services.catalog.forgotten:
-        targets.clear(services.catalog.forgotten)
+    if not targets.are_current(services.catalog):
         return None
     now = services.clock()
     deadline = now + max(asked.timeout_ms / 1000, 0.001)
@@ -89,7 +88,7 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     partitions: list[Partition] = []
     appends: list[Append] = []
     for key, index, begin, end in asked.batches:
-        partition = targets.get((key, index))
+        partition = targets.get(key, index)
         batch = read_ordinary(frame, begin, end, latest, highest_codec)
         if partition is None or batch is None:
             return None

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
@@ -56,6 +55,10 @@ class PartitionLimits:
     catch_up_idle_seconds: float = 15.0
 
 
+class Watcher(Protocol):
+    def on_partition_changed(self, partition: Partition) -> None: ...
+
+
 class Partition:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, cache: FetchCache, limits: PartitionLimits, failures: EntryFailures
@@ -70,7 +73,7 @@ class Partition:
         self._cache = cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
-        self._watchers: set[Callable[[], None]] = set()
+        self._watchers: set[Watcher] = set()
         self._start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, self)
         self._foreign_at = -1.0
@@ -270,19 +273,19 @@ class Partition:
     def end_offset(self) -> int:
         return self._fold.next_offset
 
-    def watch(self, changed: Callable[[], None]) -> None:
-        """Call `changed` once, when there is something new to read or the partition ended."""
-        self._watchers.add(changed)
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` once, when there is something new to read or the partition ended."""
+        self._watchers.add(watcher)
 
-    def unwatch(self, changed: Callable[[], None]) -> None:
-        self._watchers.discard(changed)
+    def unwatch(self, watcher: Watcher) -> None:
+        self._watchers.discard(watcher)
 
     def changed(self) -> None:
         if self._watchers:
             watchers, self._watchers = self._watchers, set()
-            for changed in watchers:
+            for watcher in watchers:
                 try:
-                    changed()
+                    watcher.on_partition_changed(self)
                 except Exception:  # a consumer's trouble is not the partition's
                     metrics.INTERNAL_ERRORS.labels("watcher").inc()
                     limited.exception("partition %s: a waiting consumer could not be told", self.name)

@@ -226,6 +226,8 @@ class KafkaConnection(asyncio.Protocol):
     def _refuse(self, cause: str, error: ProtocolError) -> None:
         metrics.REFUSED.labels(cause).inc()
         limited.warning("closing the connection of %s: %s", self.peer, error)
+        if self._writer is not None:
+            self._writer.flush()  # the answers to what came before it
         self.abort()
 
     # --- answering

@@ -73,7 +73,7 @@ class Sidecar:
         frame = bytearray(struct.pack(">hhih", 0, version, 1, -1) + b"\0" * (version >= 9))
         ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic]).write(version, frame)
         if not self.may_be_ordinary:
-            self.services.produce_targets.clear(self.catalog.forgotten)
+            self.services.produce_targets.clear()
         handled = self.dispatch(cast(Any, self), memoryview(bytes(frame)))
         self.ordinary += isinstance(handled, OrdinaryProduce)
         return handled

@@ -9,13 +9,13 @@ import pytest
 
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.producers import AppendResult
-from handler.partition.partition import PartitionLimits
+from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, MemoryWriter
-from tests.support.partitions import append, fetch, open_partition, read_all
+from tests.support.partitions import Told, append, fetch, open_partition, read_all
 
 
 @pytest.fixture
@@ -121,12 +121,13 @@ async def test_a_consumer_that_fails_to_be_told_takes_nobody_with_it() -> None:
     partition = open_partition(MemoryLog())
     told = asyncio.Event()
 
-    def fails() -> None:
-        raise ZeroDivisionError
+    class Fails:
+        def on_partition_changed(self, partition: Partition) -> None:
+            raise ZeroDivisionError
 
     assert await partition.opened() is ErrorCode.NONE
-    partition.watch(fails)
-    partition.watch(told.set)
+    partition.watch(Fails())
+    partition.watch(Told(told))
     assert (await append(partition, batch(b"a"))).base_offset == 0
     await asyncio.wait_for(told.wait(), 1)
     assert partition.ended is None

@@ -9,6 +9,7 @@ from handler.partition.table import PartitionTable
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
+from tests.support.partitions import Told
 
 PARTITIONS = 60
 BATCHES = 80
@@ -23,7 +24,7 @@ async def consume(partition: Partition, seen: list[int], pause: float) -> None:
         run = partition.read(offset, 3 * SIZE, at_least_one=True, since=asyncio.get_running_loop().time())
         if run is None:
             changed = asyncio.Event()
-            partition.watch(changed.set)
+            partition.watch(Told(changed))
             await changed.wait()
             continue
         assert run.error is ErrorCode.NONE

@@ -20,6 +20,16 @@ def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int 
     return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits), EntryFailures())
 
 
+class Told:
+    """Who waits for news of a partition."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def on_partition_changed(self, partition: Partition) -> None:
+        self._event.set()
+
+
 class Outcome:
     """A request of one batch that waits for what becomes of it."""
 
@@ -54,7 +64,7 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
             if run is None or not run.parts:
                 assert run is None or run.error is ErrorCode.NONE, run.error
                 changed = asyncio.Event()
-                partition.watch(changed.set)
+                partition.watch(Told(changed))
                 await changed.wait()
                 continue
             records = MemoryRecords(b"".join(run.parts))
@@ -73,5 +83,5 @@ async def fetch(partition: Partition, offset: int, seconds: float = 5) -> Fetche
             if run is not None and (run.parts or run.error is not ErrorCode.NONE):
                 return run
             changed = asyncio.Event()
-            partition.watch(changed.set)
+            partition.watch(Told(changed))
             await changed.wait()

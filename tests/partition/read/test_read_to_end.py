@@ -9,7 +9,7 @@ import pytest
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.partitions import append, fetch, open_partition, read_all
+from tests.support.partitions import Told, append, fetch, open_partition, read_all
 
 
 async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> None:
@@ -24,13 +24,13 @@ async def test_an_offset_that_another_sidecar_has_told_is_not_out_of_range() -> 
     assert theirs.end_offset < 4
     assert theirs.read(4, 1000, at_least_one=True, since=came) is None
     while (run := theirs.read(4, 1000, at_least_one=True, since=came)) is None:
-        theirs.watch(changed.set)
+        theirs.watch(Told(changed))
         await asyncio.wait_for(changed.wait(), 5)
         changed.clear()
     assert run.error is ErrorCode.NONE
     assert run.size > 0
     while (beyond := theirs.read(99, 1000, at_least_one=True, since=came)) is None:
-        theirs.watch(changed.set)
+        theirs.watch(Told(changed))
         await asyncio.wait_for(changed.wait(), 5)
         changed.clear()
     assert beyond.error is ErrorCode.OFFSET_OUT_OF_RANGE
