@@ -16,6 +16,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Pace
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.catalog import FRESH_SECONDS, Topic
+from handler.topics.listing import LISTED_SECONDS
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 
@@ -91,8 +92,8 @@ async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -
     pace = Pace()
     in_use = services.partitions.topics()
     for name in names:
-        known = services.catalog.remembered(name)
-        if known is not None and (known.name.pulsar not in in_use or services.catalog.known(name, FRESH_SECONDS) is known):
+        known = services.catalog.known(name, FRESH_SECONDS if name.pulsar in in_use else LISTED_SECONDS)
+        if known is not None:
             found[name] = known
         await pace.rest()
     unknown = [name for name in names if name not in found]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from handler.topics.catalog import FRESH_SECONDS
+from handler.topics.listing import LISTED_SECONDS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -126,3 +127,28 @@ async def test_a_listing_of_many_topics_does_not_hold_the_loop(sidecar: Sidecar)
         stop.clear()
         assert longest < 0.02, "of processor time; 5 ms and less where nothing else runs"
     gc.unfreeze()
+
+
+async def test_a_listing_asks_only_for_the_names_and_for_topics_that_are_in_use(sidecar: Sidecar) -> None:
+    for name in ("used", "unused"):
+        sidecar.admin.make(name)
+    await described(sidecar)
+    topic = TopicProduceData(name="used", partition_data=[PartitionProduceData(index=0, records=batch(b"x"))])
+    await sidecar.ask(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[topic]), 12)
+    sidecar.skew = FRESH_SECONDS + 1
+    for name in ("used", "unused"):  # somebody else lets them grow
+        sidecar.admin.there[f"{NAMESPACE}{name}"] = (3, sidecar.admin.there[f"{NAMESPACE}{name}"][1])
+    sizes = {topic.name: len(topic.partitions) for topic in await described(sidecar)}
+    assert sizes == {"unused": 1, "used": 3}, "the picture of what nobody uses is looked at later"
+    assert [len(topic.partitions) for topic in await described(sidecar, "unused")] == [3], "who names it is told what it is now"
+    sidecar.skew += LISTED_SECONDS + 1
+    sidecar.admin.there[f"{NAMESPACE}unused"] = (4, sidecar.admin.there[f"{NAMESPACE}unused"][1])
+    assert {len(topic.partitions) for topic in await described(sidecar)} == {3, 4}, "an old picture is none"
+
+
+async def test_a_listing_shows_at_once_what_was_grown_here(sidecar: Sidecar) -> None:
+    sidecar.admin.make("t")
+    await described(sidecar)
+    grown = CreatePartitionsTopic(name="t", count=5)
+    await sidecar.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=5_000), 3)
+    assert [len(topic.partitions) for topic in await described(sidecar)] == [5]
