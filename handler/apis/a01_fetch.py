@@ -165,8 +165,9 @@ class _DelayedFetch:
     def _on_expiration(self) -> None:
         if self._result is None or self._result.done():
             return
-        # Mostly nothing has come: then what was read when it began is what there is.
-        reading = self._read() if self._has_news or self._reading.under_way else self._reading
+        # Mostly nothing has come, and there was nothing when it began. Records are read again: there may be less room by now.
+        is_quiet = not (self._has_news or self._reading.under_way or self._reading.size)
+        reading = self._reading if is_quiet else self._read()
         patience = (HOLD_BACK_SECONDS if reading.awaits_an_end else 0) if reading.size else CATCH_UP_SECONDS
         if reading.under_way and self._services.clock() - self._waiting_since <= patience:
             self._timer = asyncio.get_running_loop().call_later(0.25, self._on_expiration)

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from weakref import WeakValueDictionary
 
 from handler.partition.partition import Partition
 from handler.topics.catalog import Catalog
-
-# Each is a few hundred bytes beside a partition that is open anyway.
-MAX_TARGETS: Final = 20_000
 
 
 class PartitionTargets:
     """The partitions that requests of one API and one principal have found.
 
     They are good for as long as the catalogue has forgotten no topic since. A topic that was deleted, or made again under its
-    name, is one that the catalogue forgets; a partition that has ended says so itself.
+    name, is one that the catalogue forgets; a partition that has ended says so itself. They keep none alive: there are as many
+    as there are partitions in use, by as many names as clients give them.
     """
 
     __slots__ = ("_forgotten", "_partitions")
 
     def __init__(self) -> None:
         self._forgotten = 0  # as the catalogue counts them
-        self._partitions: dict[tuple[Hashable, int], Partition] = {}
+        self._partitions: WeakValueDictionary[tuple[Hashable, int], Partition] = WeakValueDictionary()
 
     def get(self, topic: Hashable, index: int) -> Partition | None:
         """The partition that these words have meant; ask `are_current` before."""
         return self._partitions.get((topic, index))
 
     def put(self, topic: Hashable, index: int, partition: Partition) -> None:
-        if len(self._partitions) >= MAX_TARGETS:
-            self._partitions.clear()
         self._partitions[topic, index] = partition
 
     def are_current(self, catalog: Catalog) -> bool:
@@ -41,6 +37,3 @@ class PartitionTargets:
             self._forgotten = catalog.forgotten
             return False
         return True
-
-    def clear(self) -> None:
-        self._partitions.clear()

@@ -226,8 +226,6 @@ class KafkaConnection(asyncio.Protocol):
     def _refuse(self, cause: str, error: ProtocolError) -> None:
         metrics.REFUSED.labels(cause).inc()
         limited.warning("closing the connection of %s: %s", self.peer, error)
-        if self._writer is not None:
-            self._writer.flush()  # the answers to what came before it
         self.abort()
 
     # --- answering
@@ -372,4 +370,6 @@ class KafkaConnection(asyncio.Protocol):
     def abort(self) -> None:
         self._backlog.clear()
         if self._transport is not None:
+            if self._writer is not None:
+                self._writer.flush()  # the answers to what came before
             self._transport.abort()

@@ -9,6 +9,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 # Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
 FRESH_SECONDS: Final = 5.0
 # More are served as well, and looked up more often.
-MAX_TOPICS: Final = 20_000
+MAX_TOPICS: Final = 50_000
 # For so long Pulsar is not asked for a topic that was deleted, unless a client lists the topics.
 GONE_SECONDS: Final = 60.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
@@ -75,7 +76,7 @@ class Catalog:
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._creations = asyncio.Semaphore(CONCURRENT_CREATIONS)
         self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
-        self._looking: set[asyncio.Future[Topic]] = set()
+        self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
@@ -117,13 +118,12 @@ class Catalog:
     def look_soon(self, name: TopicName) -> None:
         """Look at a topic that is about to be used, if what is remembered of it is not fresh. Nobody waits for it."""
         age = self.age(name)
-        if age is not None and age >= FRESH_SECONDS:
-            looking = asyncio.ensure_future(self.look_at(name))
-            self._looking.add(looking)
-            looking.add_done_callback(self._looked)
+        if age is not None and age >= FRESH_SECONDS and name not in self._looking:
+            self._looking[name] = looking = asyncio.ensure_future(self.look_at(name))
+            looking.add_done_callback(partial(self._looked, name))
 
-    def _looked(self, looking: asyncio.Future[Topic]) -> None:
-        self._looking.discard(looking)
+    def _looked(self, name: TopicName, looking: asyncio.Future[Topic]) -> None:
+        del self._looking[name]
         if not looking.cancelled():
             looking.exception()  # it is in the log where it means something
 
@@ -289,7 +289,7 @@ class Catalog:
         await self._admin.topics.grow_topic(name.pulsar, partitions)
         topic = self._topics.get(name)
         if topic is not None:  # the next request for it asks Pulsar again; its id stays known meanwhile
-            self._topics[name] = replace(topic, learnt_at=-FRESH_SECONDS)
+            self._topics[name] = replace(topic, learnt_at=-math.inf)
 
     def forget(self, name: TopicName) -> None:
         topic = self._topics.pop(name, None)

@@ -358,6 +358,7 @@ class FlexibleWriter(Writer):
             return
         unsigned_varint(self.out, len(fields))
         for tag, content in fields.items():
+            assert not content.pieces, "no tagged field has records"
             unsigned_varint(self.out, tag)
             unsigned_varint(self.out, len(content.out))
             self.out += content.out

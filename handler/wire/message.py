@@ -44,7 +44,9 @@ class Encoded(Struct):
 
     def __init__(self, struct_: Struct, message: type[Message], version: int) -> None:
         self._written = bytearray()
-        struct_.encode(message.writer(version, self._written), version)
+        writer = message.writer(version, self._written)
+        struct_.encode(writer, version)
+        assert not writer.pieces, "records are written with their message"
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += self._written

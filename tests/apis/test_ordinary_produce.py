@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
 import time
 import uuid
@@ -73,7 +74,7 @@ class Sidecar:
         frame = bytearray(struct.pack(">hhih", 0, version, 1, -1) + b"\0" * (version >= 9))
         ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic]).write(version, frame)
         if not self.may_be_ordinary:
-            self.services.produce_targets.clear()
+            self.services.produce_targets._partitions.clear()
         handled = self.dispatch(cast(Any, self), memoryview(bytes(frame)))
         self.ordinary += isinstance(handled, OrdinaryProduce)
         return handled
@@ -132,6 +133,22 @@ async def test_a_client_of_acks_0_loses_its_connection_when_its_batch_is_lost() 
     sidecar.begin(batch(b"b"), acks=0)
     sidecar.partition(0).close()
     assert (sidecar.ordinary, sidecar.aborted) == (1, 1)
+    await sidecar.table.close()
+
+
+async def test_targets_keep_no_partition_alive() -> None:
+    sidecar = Sidecar()
+    for _ in range(2):
+        await sidecar.produce(batch(b"a"))
+    assert len(sidecar.services.produce_targets._partitions) == 1
+    sidecar.table.forget(NAME.partition(0))
+    sidecar.log(0).writers.clear()  # the twin keeps them for its faults
+    sidecar.log(0).readers.clear()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert len(sidecar.services.produce_targets._partitions) == 0
+    assert await sidecar.produce(batch(b"b")) == [(ErrorCode.NONE, 2, 0)], "it is opened again"
     await sidecar.table.close()
 
 

@@ -105,11 +105,11 @@ async def test_answers_of_every_length_are_read(answer: bytes, body: bytes) -> N
 async def test_a_question_is_asked_again_where_the_kept_connection_was_closed_and_a_change_is_not() -> None:
     async with serving(answering(OK, then_close=True)) as (server, client):
         await client.request("GET", server.url)
-        (kept,) = next(iter(client._idle.values()))
+        ((_, kept),) = client._idle
         kept.is_open = True  # as if the end of it had not been seen yet
         assert (await client.request("GET", server.url)).status == 200
         await asyncio.sleep(0.05)
-        (kept,) = next(iter(client._idle.values()))
+        ((_, kept),) = client._idle
         assert not kept.is_open, "it was seen to be closed"
         assert (await client.request("PUT", server.url, b"1")).status == 200, "over a new one"
     assert server.connected == 3
@@ -150,3 +150,49 @@ async def test_nobody_there_is_not_connected() -> None:
         await client.request("GET", server.url)
     with pytest.raises(ValueError, match="no address"):
         await client.request("GET", "ftp://x/y")
+
+
+async def test_what_nobody_has_asked_for_is_not_the_next_answer() -> None:
+    async with serving(answering(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nst", OK)) as (server, client):
+        assert (await client.request("GET", server.url)).body == b"{}"
+        assert (await client.request("GET", server.url)).body == b"{}"
+    assert server.connected == 2
+
+
+async def test_a_request_that_waits_for_others_gives_up_in_time_and_nobody_has_heard_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TIMEOUT_SECONDS", 0.3)
+    async with serving(answering(b"")) as (server, client):
+        begun = asyncio.get_running_loop().time()
+        results = await asyncio.gather(*(client.request("PUT", server.url, b"1") for _ in range(6)), return_exceptions=True)
+        assert asyncio.get_running_loop().time() - begun < 0.8
+    assert sorted(type(result).__name__ for result in results) == ["NoAnswer"] * 2 + ["NotConnected"] * 4
+    assert len(server.requests) == 2
+
+
+async def test_an_exchange_that_is_given_up_leaves_no_answer_behind() -> None:
+    async def serve(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _request(server, reader)
+        await asyncio.sleep(0.05)
+        writer.write(OK)
+        await reader.read()
+
+    async with serving(serve) as (server, client):
+        given_up = asyncio.create_task(client.request("GET", server.url))
+        await asyncio.sleep(0.02)
+        given_up.cancel()
+        assert (await client.request("GET", server.url)).status == 200
+        assert server.connected == 2
+
+
+async def test_user_and_password_of_the_address_are_sent() -> None:
+    heads: list[str] = []
+
+    async def serve(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await _request(server, reader))
+        writer.write(OK)
+        await reader.read()
+
+    async with serving(serve) as (server, client):
+        await client.request("GET", server.url.replace("127.0.0.1", "me:p%40ss@127.0.0.1"))
+    assert "Authorization: Basic bWU6cEBzcw==" in heads[0]
+    assert f"Host: 127.0.0.1:{server.port}" in heads[0]

@@ -151,6 +151,10 @@ class _View:
         return await self.log.find_time(timestamp)
 
 
+def _check_unchanged(payload: bytes | bytearray, stored: bytes) -> None:
+    assert bytes(payload) == stored, "what is written to the broker was changed before it had left"
+
+
 class MemoryWriter:
     def __init__(self, log: MemoryLog, events: ProducerEvents, name: str) -> None:
         self._log = log
@@ -177,7 +181,10 @@ class MemoryWriter:
             stored = bytes(payload)
             self._log.held.append(lambda: self._land(metadata, count, stored))
         else:
-            self._land(metadata, count, bytes(payload))  # the sidecar goes on with its own
+            stored = bytes(payload)
+            # The socket holds the sidecar's bytes until the turn is over: nobody may have changed them by then.
+            asyncio.get_running_loop().call_soon(_check_unchanged, payload, stored)
+            self._land(metadata, count, stored)
 
     def _land(self, metadata: MessageMetadata, count: int, payload: bytes) -> None:
         position = self._log.append(metadata, count, payload)

@@ -56,10 +56,10 @@ async def test_nobody_is_asked_before_somebody_lists_and_a_while_after() -> None
 async def test_what_nobody_has_looked_at_is_looked_at_in_the_first_rounds() -> None:
     topics = Topics()
     topics.listing.listed(names(5_000))
-    for _ in range(3):
+    for done in range(1, 6):
         await topics.listing.look_around()
-    assert len(topics.looked) == 5_000
-    assert topics.most == listing.FILLED_AT_ONCE
+        assert len(topics.looked) == done * listing.FILLED_A_ROUND
+    assert topics.most == listing.AT_ONCE
     await topics.listing.look_around()
     assert topics.questions == 5_000, "all of them are fresh"
 
@@ -84,6 +84,18 @@ async def test_a_topic_that_has_gone_does_not_hold_up_the_others() -> None:
     topics.listing.listed(all_names)
     await topics.listing.look_around()
     assert len(topics.looked) == 10
+    for _ in range(5):
+        await topics.listing.look_around()
+    assert topics.questions == 20, "those are not asked for again in each round"
+    topics.now = AGE_SECONDS
+    await topics.listing.look_around()
+    assert topics.questions == 30
+
+
+async def test_the_picture_has_an_end() -> None:
+    topics = Topics()
+    topics.listing.listed(names(listing.MOST + 10))
+    assert len(topics.listing._names) == listing.MOST
 
 
 async def test_an_error_of_the_sidecar_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

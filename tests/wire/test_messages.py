@@ -19,7 +19,7 @@ from kio.static.primitive import i32Timedelta
 
 from handler.apis import APIS
 from handler.errors import ProtocolError
-from handler.wire.buffers import MAX_ELEMENTS, MAX_TAGS
+from handler.wire.buffers import COPIED_BYTES, MAX_ELEMENTS, MAX_TAGS
 from handler.wire.error_code import ErrorCode
 from handler.wire.generate import KEYS, made, our_name, split_type
 from handler.wire.message import Message
@@ -175,6 +175,19 @@ def test_records_in_parts_are_written_as_one(version: int, parts: list[bytes]) -
         return bytes(out)
 
     assert encoded(parts) == encoded([b"".join(parts)])
+
+
+@given(sizes=st.lists(st.sampled_from([0, 10, COPIED_BYTES, COPIED_BYTES + 1, 3 * COPIED_BYTES]), min_size=1, max_size=4))
+@pytest.mark.parametrize("version", [11, 12])
+def test_large_records_leave_as_they_are_and_the_pieces_are_the_message(version: int, sizes: list[int]) -> None:
+    records = [bytes([number]) * size for number, size in enumerate(sizes)]
+    topics = [FetchableTopicResponse(topic="t", partitions=[PartitionData(records=[data], partition_index=1)]) for data in records]
+    pieces = FetchResponse(responses=topics).write_pieces(version, bytearray(b"head"))
+    assert bytes(pieces[0][:4]) == b"head"
+    large = [data for data in records if len(data) > COPIED_BYTES]
+    assert [piece for piece in pieces if any(piece is data for data in large)] == large, "they are not copied"
+    read = FetchResponse.read(version, memoryview(b"".join(pieces))[4:])
+    assert [b"".join(topic.partitions[0].records or ()) for topic in read.responses] == records
 
 
 UNKNOWN_TAG = b"\x01\xa0\x07\x03new"  # one tagged field, number 928, three bytes

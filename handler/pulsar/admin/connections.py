@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import httptools
 
@@ -16,6 +17,8 @@ from handler import __version__
 
 # A Kafka client gives a request up after 30 s (request.timeout.ms), and asks again.
 TIMEOUT_SECONDS: Final = 30.0
+# Then another broker is tried.
+CONNECT_SECONDS: Final = 5.0
 # The names of a million topics. A broker's answer is mostly a few kilobytes.
 MAX_BODY: Final = 64 * 1024 * 1024
 MAX_HEADERS: Final = 256
@@ -65,6 +68,7 @@ class _Channel(asyncio.Protocol):
         self._headers: dict[str, str] = {}
         self._body = bytearray()
         self._is_begun = False
+        self._has_headers = False
         self.is_open = True
 
     async def exchange(self, request: bytes) -> Response:
@@ -80,6 +84,11 @@ class _Channel(asyncio.Protocol):
         finally:
             self._answer = None
 
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether another exchange may follow: nothing has come behind the answer."""
+        return self.is_open and not self._is_begun
+
     def close(self) -> None:
         self.is_open = False
         if self._transport is not None:
@@ -91,14 +100,17 @@ class _Channel(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.close()  # nobody has asked: it must not be taken for the next answer
+            return
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, _TooLarge) as error:
+        except httptools.HttpParserError as error:
             self._fail(NoAnswer(f"an answer that can't be read: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
-        if self._is_begun and "content-length" not in self._headers and "transfer-encoding" not in self._headers:
+        if exc is None and self._has_headers and "content-length" not in self._headers and "transfer-encoding" not in self._headers:
             self.on_message_complete()  # its end is that of the connection
             return
         kind = NoAnswer if self._is_begun else _Closed
@@ -111,40 +123,43 @@ class _Channel(asyncio.Protocol):
 
     # --- from the parser
 
+    def on_message_begin(self) -> None:
+        self._is_begun = True
+
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self._headers) >= MAX_HEADERS:
-            raise _TooLarge(f"more than {MAX_HEADERS} headers")
+            self._fail(NoAnswer(f"an answer of more than {MAX_HEADERS} headers"))
+            return
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        self._is_begun = True
+        self._has_headers = True
 
     def on_body(self, part: bytes) -> None:
+        if len(self._body) + len(part) > MAX_BODY:
+            self._fail(NoAnswer(f"an answer of more than {MAX_BODY} bytes"))
+            return
         self._body += part
-        if len(self._body) > MAX_BODY:
-            raise _TooLarge(f"more than {MAX_BODY} bytes")
 
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
         if not self._parser.should_keep_alive():
             self.is_open = False
         response = Response(status, self._headers, bytes(self._body) if self._body else _NO_BODY)
-        self._headers, self._body, self._is_begun = {}, bytearray(), False
+        self._headers, self._body, self._is_begun, self._has_headers = {}, bytearray(), False, False
         if status >= 200 and self._answer is not None and not self._answer.done():
             self._answer.set_result(response)
 
 
-class _TooLarge(Exception):
-    """More than anybody would send who means it."""
-
-
 class HttpConnections:
-    """As many exchanges at a time as there may be connections; more wait."""
+    """So many exchanges at a time, others wait; and no more connections than that are kept between them."""
 
     def __init__(self, most: int) -> None:
+        self._most = most
         self._slots = asyncio.Semaphore(most)
-        self._idle: dict[_Origin, list[_Channel]] = {}
+        self._idle: list[tuple[_Origin, _Channel]] = []  # the one that was used last is last
         self._is_closed = False
+        self._tls: ssl.SSLContext | None = None
 
     async def request(self, method: str, url: str, body: bytes | None = None) -> Response:
         """Raises NotConnected, NoAnswer, or ValueError where the URL is none."""
@@ -152,55 +167,67 @@ class HttpConnections:
         if parts.scheme not in ("http", "https") or parts.hostname is None:
             raise ValueError(f"{url} is no address of a broker")
         origin = _Origin(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        request = _encoded(method, path, parts.netloc.rpartition("@")[2], body)
-        async with self._slots:
-            try:
-                async with asyncio.timeout(TIMEOUT_SECONDS):
-                    return await self._exchange(origin, request, is_question=method == "GET")
-            except TimeoutError as error:
-                raise NoAnswer(f"no answer within {TIMEOUT_SECONDS:.0f} s") from error
+        request = _encoded(method, parts, body)
+        is_sent = False
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS), self._slots:
+                channel = self._kept(origin)
+                if channel is not None:
+                    is_sent = True
+                    try:
+                        return await self._over(channel, origin, request)
+                    except _Closed:  # a server closes what is idle, maybe just now; a change may have been heard
+                        if method != "GET":
+                            raise
+                channel = await self._connected(origin)
+                is_sent = True
+                return await self._over(channel, origin, request)
+        except TimeoutError as error:
+            failure = NoAnswer if is_sent else NotConnected
+            raise failure(f"no answer within {TIMEOUT_SECONDS:.0f} s") from error
 
-    async def _exchange(self, origin: _Origin, request: bytes, is_question: bool) -> Response:
-        idle = self._idle.setdefault(origin, [])
-        while idle:
-            kept = idle.pop()
-            if not kept.is_open:
-                continue
-            try:
-                return await self._over(kept, origin, request)
-            except _Closed:  # a server closes what is idle, maybe just now; a change may have been heard
-                if not is_question:
-                    raise
-        return await self._over(await _connected(origin), origin, request)
+    def _kept(self, origin: _Origin) -> _Channel | None:
+        self._idle = [(known, channel) for known, channel in self._idle if channel.is_open]
+        for at in range(len(self._idle) - 1, -1, -1):
+            if self._idle[at][0] == origin:
+                return self._idle.pop(at)[1]
+        return None
 
     async def _over(self, channel: _Channel, origin: _Origin, request: bytes) -> Response:
         response = await channel.exchange(request)
-        if channel.is_open and not self._is_closed:
-            self._idle.setdefault(origin, []).append(channel)
-        else:
+        if not channel.may_be_kept or self._is_closed:
             channel.close()
+            return response
+        self._idle.append((origin, channel))
+        if len(self._idle) > self._most:
+            self._idle.pop(0)[1].close()
         return response
+
+    async def _connected(self, origin: _Origin) -> _Channel:
+        if origin.scheme == "https" and self._tls is None:
+            self._tls = ssl.create_default_context()  # 20 ms of reading certificates, once
+        tls = self._tls if origin.scheme == "https" else None
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                _, channel = await asyncio.get_running_loop().create_connection(_Channel, origin.host, origin.port, ssl=tls)
+        except (OSError, TimeoutError) as error:
+            raise NotConnected(str(error) or "no connection in time") from error
+        return channel
 
     def close(self) -> None:
         self._is_closed = True
-        for channels in self._idle.values():
-            for channel in channels:
-                channel.close()
+        for _, channel in self._idle:
+            channel.close()
         self._idle.clear()
 
 
-async def _connected(origin: _Origin) -> _Channel:
-    tls = ssl.create_default_context() if origin.scheme == "https" else None
-    try:
-        _, channel = await asyncio.get_running_loop().create_connection(_Channel, origin.host, origin.port, ssl=tls)
-    except OSError as error:
-        raise NotConnected(str(error) or type(error).__name__) from error
-    return channel
-
-
-def _encoded(method: str, path: str, host: str, body: bytes | None) -> bytes:
+def _encoded(method: str, parts: SplitResult, body: bytes | None) -> bytes:
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host = parts.netloc.rpartition("@")[2]
     head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nUser-Agent: kafka-sidecar/{__version__}\r\n"
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        head += f"Authorization: Basic {b64encode(user.encode()).decode()}\r\n"
     if body is None:
         length = "" if method == "GET" else "Content-Length: 0\r\n"
         return (head + length + "\r\n").encode("ascii")
