@@ -31,17 +31,17 @@ _SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")
 class OrdinaryProduce(Promise[Response]):
     """One request while its batches are on their way, and the promise of its response."""
 
-    __slots__ = ("_asked", "_client", "_left", "_partitions", "_results")
+    __slots__ = ("_client", "_left", "_partitions", "_requested", "_results")
 
     api: Final = "Produce"
     ends_with_client: Final = False
 
-    def __init__(self, asked: ProduceFrame, client: Client) -> None:
+    def __init__(self, requested: ProduceFrame, client: Client) -> None:
         self.resolved = False
         self._callback = None
-        self._asked = asked
+        self._requested = requested
         self._client = client
-        self._left = len(asked.batches)
+        self._left = len(requested.batches)
         self._partitions: list[Partition] = []
         self._results = [(0, 0, 0)] * self._left  # error, base offset, log start
 
@@ -65,29 +65,29 @@ class OrdinaryProduce(Promise[Response]):
     def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
         failed = error is not ErrorCode.NONE
         self._results[number] = (error, base_offset, -1 if failed else self._partitions[number].log_start)
-        if failed and not self._asked.acks:
+        if failed and not self._requested.acks:
             self._client.abort()  # the only way to tell a client that wants no answer
         self._left -= 1
         if not self._left:
-            self.resolve(produce_answer(self._asked, self._results) if self._asked.acks else None)
+            self.resolve(produce_answer(self._requested, self._results) if self._requested.acks else None)
 
 
 def begin_ordinary(services: Services, client: Client, frame: memoryview) -> OrdinaryProduce | None:
     """Send the batches of a request, if each of them is an ordinary one; None if nothing was done."""
-    asked = read_produce_frame(frame)
-    if asked is None or asked.acks not in ACKS or not asked.batches:
+    requested = read_produce_frame(frame)
+    if requested is None or requested.acks not in ACKS or not requested.batches:
         return None
     targets = services.produce_targets
     if not targets.are_current(services.catalog):
         return None
     now = services.clock()
-    deadline = now + max(asked.timeout_ms / 1000, 0.001)
+    deadline = now + max(requested.timeout_ms / 1000, 0.001)
     latest = services.wall_clock() + MAX_AHEAD_MS
-    highest_codec = ZSTD if asked.version >= ZSTD_SINCE else LZ4
-    request = OrdinaryProduce(asked, client)
+    highest_codec = ZSTD if requested.version >= ZSTD_SINCE else LZ4
+    request = OrdinaryProduce(requested, client)
     partitions: list[Partition] = []
     appends: list[Append] = []
-    for key, index, begin, end in asked.batches:
+    for key, index, begin, end in requested.batches:
         partition = targets.get(key, index)
         batch = read_ordinary(frame, begin, end, latest, highest_codec)
         if partition is None or batch is None:

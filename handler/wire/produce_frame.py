@@ -140,20 +140,20 @@ def _older(frame: memoryview, at: int, version: int, correlation_id: int) -> Pro
     return ProduceFrame(version, correlation_id, acks, timeout_ms, batches) if at == len(frame) else None
 
 
-def produce_answer(asked: ProduceFrame, results: Sequence[tuple[int, int, int]]) -> bytes:
+def produce_answer(requested: ProduceFrame, results: Sequence[tuple[int, int, int]]) -> bytes:
     """The response: its size, header and body. `results` has error, base offset and log start of each batch in turn."""
-    version = asked.version
+    version = requested.version
     flexible = version >= FLEXIBLE_SINCE
     if flexible and len(results) == 1:
-        key, index, _, _ = asked.batches[0]
+        key, index, _, _ = requested.batches[0]
         error, base_offset, log_start = results[0]
         return b"".join((
-            _ONE_HEAD.pack(_ONE_HEAD.size - 4 + len(key) + _ONE_BATCH.size, asked.correlation_id, 0, 2), key,
+            _ONE_HEAD.pack(_ONE_HEAD.size - 4 + len(key) + _ONE_BATCH.size, requested.correlation_id, 0, 2), key,
             _ONE_BATCH.pack(2, index, error, base_offset, _NO_APPEND_TIME, log_start, 1, 0, 0, 0, 0, 0),
         ))  # fmt: skip
     out = bytearray(4)
-    out += _HEAD.pack(asked.correlation_id, 0) if flexible else _I32.pack(asked.correlation_id)
-    topics = _by_topic(asked.batches)
+    out += _HEAD.pack(requested.correlation_id, 0) if flexible else _I32.pack(requested.correlation_id)
+    topics = _by_topic(requested.batches)
     _count(out, len(topics), flexible)
     done = 0
     for key, indexes in topics:
