@@ -21,6 +21,7 @@ from integration.support import unload
 
 SMALL_LEDGERS = {"managedLedgerMaxEntriesPerLedger": "150", "managedLedgerMinLedgerRolloverTimeMinutes": "0"}
 SECONDS = 12.0
+DISTURBANCES = 4  # three unloads and a killed broker
 
 
 @dataclass
@@ -141,7 +142,8 @@ def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
 
     counted = _as_pulsar_counts(stack, topic)
     low, high = bounds(stack.sidecar.address, topic)
-    # A broker that is killed may have counted adds that never came about: its index then has one gap, and so have the offsets.
+    # A broker that is killed, or that gives a topic away, may have counted adds that never came about: its index then has a gap
+    # at the ledger's end, and so have the offsets (seen after unloads too: entry 14:149 ends with 2856, 16:0 begins with 2865).
     gap = high - len(counted)
     assert low == 0
     assert gap >= 0
@@ -151,7 +153,9 @@ def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
     served = [(offset, value) for offset, value in enumerate(counted) if offset not in hidden]
     assert [record.value for record in records] == [value for _, value in served]
     behind = {record.offset - offset for record, (offset, _) in zip(records, served, strict=True)}
-    assert behind <= {0, gap}, "one gap, and nothing else that Pulsar does not count"
+    assert min(behind) == 0
+    assert max(behind) <= gap
+    assert len(behind) <= 1 + DISTURBANCES, "a gap for each disturbance at most, and nothing else that Pulsar does not count"
     told = {ack.offset: ack.value for ack in writers.acks.acked}
     assert len(told) == sum(map(len, writers.kafka_values))
     assert told.items() <= {record.offset: record.value for record in records}.items()
