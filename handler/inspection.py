@@ -168,7 +168,7 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
     yield f"greatest time     {_time(fold.max_timestamp)}, in the batch at offset {fold.max_timestamp_base}"
     yield f"producers         {len(fold.producers)}"
     for producer_id, state in list(fold.producers.states.items())[-LINES:]:
-        doubt = "" if state.sure else ", not sure"
+        doubt = "" if state.conclusive else ", not sure"
         yield f"  {producer_id}: epoch {state.epoch}, last sequence {state.last}, at entry {state.at}{doubt}"
 
 

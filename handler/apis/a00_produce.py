@@ -81,8 +81,8 @@ class _ResponseInWork:
         metrics.PRODUCED_BYTES.add(header.size)
         partition.append(Append.of(header, records, deadline, self, len(self._appends) - 1))
 
-    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
-        partition, response = self._appends[number]
+    def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
+        partition, response = self._appends[batch_index]
         response.error_code = error
         response.base_offset = base_offset
         if error is ErrorCode.NONE:
@@ -142,9 +142,9 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
             except TopicMissing:
                 response.refuse(responses, requested.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                services.produce_targets.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
+                services.produce_partitions.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
                 response.append(responses, requested.index, partition, header, records, deadline)
-    response.partition_done()
+    response.partition_done()  # every partition is begun: what was held until then goes
     return result
 
 

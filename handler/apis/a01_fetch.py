@@ -86,7 +86,7 @@ class _DelayedFetch:
         self._services = services
         self._request = request
         self._context = context
-        services.fetch_targets.are_current(services.catalog)
+        services.fetch_partitions.are_current(services.catalog)
         self._partitions = [self._partition(wanted) for wanted in context.partitions]
         self._number_of: dict[Partition, int] = {}  # while it waits
         self._has_news = True  # something may have come since the last reading
@@ -97,7 +97,7 @@ class _DelayedFetch:
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
 
     def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
-        known = self._services.fetch_targets.get(wanted.topic, wanted.index)
+        known = self._services.fetch_partitions.get(wanted.topic, wanted.index)
         if known is not None and known.ended is None and wanted.leader_epoch <= 0:
             return known
         catalog = self._services.catalog
@@ -119,7 +119,7 @@ class _DelayedFetch:
             partition = self._services.partition(name, wanted.index)
         except TopicMissing:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self._services.fetch_targets.put(wanted.topic, wanted.index, partition)
+        self._services.fetch_partitions.put(wanted.topic, wanted.index, partition)
         return partition
 
     def begin(self) -> Result:

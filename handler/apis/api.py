@@ -13,8 +13,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.partition_targets import PartitionTargets
 from handler.apis.promise import Promise
+from handler.apis.resolved_partitions import ResolvedPartitions
 from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
 from handler.groups.service import GroupRuntime
@@ -81,8 +81,8 @@ class Services:
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
-    produce_targets: PartitionTargets = field(default_factory=PartitionTargets)
-    fetch_targets: PartitionTargets = field(default_factory=PartitionTargets)
+    produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
+    fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
 
     def partition(self, name: TopicName, index: int) -> Partition:
         """The partition, or TopicMissing where it is known not to be there."""

@@ -1,6 +1,6 @@
 """The ordinary Produce request: every batch of it is the next of its producer in an open partition.
 
-    frame ── read_produce_frame ──▶ targets ──▶ every batch: read_ordinary, Partition.is_next ──▶ append_next … ──▶ answer
+    frame ── read_produce_frame ──▶ known ──▶ every batch: read_ordinary, Partition.is_next ──▶ append_next … ──▶ answer
                     │                  │                              │
                     └──────────────────┴── anything else ─────────────┴──▶ a00_produce, which knows every refusal
 
@@ -62,9 +62,9 @@ class OrdinaryProduce(Promise[Response]):
             metrics.PRODUCED_BYTES.add(len(append.data))
             partition.append_next(append, now)
 
-    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
+    def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
         failed = error is not ErrorCode.NONE
-        self._results[number] = (error, base_offset, -1 if failed else self._partitions[number].log_start)
+        self._results[batch_index] = (error, base_offset, -1 if failed else self._partitions[batch_index].log_start)
         if failed and not self._requested.acks:
             self._client.abort()  # the only way to tell a client that wants no answer
         self._left -= 1
@@ -77,8 +77,8 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     requested = read_produce_frame(frame)
     if requested is None or requested.acks not in ACKS or not requested.batches:
         return None
-    targets = services.produce_targets
-    if not targets.are_current(services.catalog):
+    known = services.produce_partitions
+    if not known.are_current(services.catalog):
         return None
     now = services.clock()
     deadline = now + max(requested.timeout_ms / 1000, 0.001)
@@ -88,7 +88,7 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     partitions: list[Partition] = []
     appends: list[Append] = []
     for key, index, begin, end in requested.batches:
-        partition = targets.get(key, index)
+        partition = known.get(key, index)
         batch = read_ordinary(frame, begin, end, latest, highest_codec)
         if partition is None or batch is None:
             return None

@@ -127,6 +127,8 @@ class Term(Generic[R]):
         await taken.take(partial(self._lost, taken))
         await taken.read(self._replay)
         await self._state.on_loaded()
+        if self._log is not taken:
+            return  # what was written there has ended the term, and the next has begun
         if taken.lost is not None:
             raise taken.lost
         self.phase = Phase.LEADING

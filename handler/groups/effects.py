@@ -37,7 +37,7 @@ class ShardForEffects(Protocol):
     term: Term[Record]
     now: Callable[[], Now]
 
-    def assignment_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None: ...
+    def group_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None: ...
     def replace(self, group: Group, records: Sequence[Record]) -> None: ...
     def new_group(self, group_id: str) -> ClassicGroup: ...
     def allows(self, direction: str) -> bool: ...
@@ -73,7 +73,7 @@ def _store(shard: ShardForEffects, group: ClassicGroup, effect: StoreGroup) -> G
         log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
         group.too_large(shard.now(), effect.then)
         return group
-    shard.term.store([record], partial(shard.assignment_stored, group, effect.then))
+    shard.term.store([record], partial(shard.group_stored, group, effect.then))
     return None
 
 
@@ -95,7 +95,7 @@ def _write(shard: ShardForEffects, group: Group, effect: StoreRecords) -> None:
 
 
 def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) -> Group | None:
-    """The last member that used the consumer protocol has left: make the group classic (KIP-848).
+    """No member uses the consumer protocol any more: make the group classic (KIP-848).
 
     It stays a consumer group while its topics are unknown: the classic assignment needs their names.
     """

@@ -1,8 +1,8 @@
 """A shard: the groups of one partition of `__consumer_offsets`, while this process leads it (see `coordination.term`).
 
 The shard applies a committed offset when its receipt comes, in the order of the log. A group changes at once, and an answer
-that depends on a record waits for its receipt (SyncGroup, LeaveGroup, ConsumerGroupHeartbeat). A classic JoinGroup or Heartbeat
-does not wait, as in Kafka.
+that depends on a record waits for its receipt (SyncGroup, LeaveGroup, ConsumerGroupHeartbeat, and JoinGroup of a static member
+that gets a new id). Another classic JoinGroup or a Heartbeat does not wait, as in Kafka.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class Shard(TermState[Record]):
                 if group.wake_at is not None:
                     self._timers.set(group.group_id, group.wake_at)
 
-    def assignment_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None:
+    def group_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None:
         """From the term: what a classic group had stored is in the log, or the term is over."""
         if error is ErrorCode.NONE and group.state is not State.DEAD:
             group.stored(self.now(), then)

@@ -260,8 +260,8 @@ class Partition:
 
     def keep(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
-        # them. So is an entry of which this fold is not sure: that reader goes back as far as it takes.
-        if folded.sure:
+        # them. So is an entry of which this fold is not conclusive: that reader goes back as far as it takes.
+        if folded.conclusive:
             served = content.data if folded.verdict.accepted else None
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.NONE))
         self._to_end.reached(folded.position)

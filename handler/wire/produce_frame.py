@@ -35,7 +35,7 @@ _LONG_VARINT: Final = 0x80
 # The whole answer to one batch, but for its topic, from version 9 on. What stands between the numbers is described below.
 _ONE_HEAD: Final = struct.Struct(">iiBB")
 _ONE_BATCH: Final = struct.Struct(">BihqqqBBBBiB")
-# In one request. Kafka's producers send one batch a partition, and a broker leads a few thousand.
+# Of one topic. Kafka's producers send one batch a partition, and a broker leads a few thousand.
 MAX_BATCHES: Final = 10_000
 
 

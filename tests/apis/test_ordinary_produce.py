@@ -74,7 +74,7 @@ class Sidecar:
         frame = bytearray(struct.pack(">hhih", 0, version, 1, -1) + b"\0" * (version >= 9))
         ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic]).write(version, frame)
         if not self.may_be_ordinary:
-            self.services.produce_targets._partitions.clear()
+            self.services.produce_partitions._partitions.clear()
         handled = self.dispatch(cast(Any, self), memoryview(bytes(frame)))
         self.ordinary += isinstance(handled, OrdinaryProduce)
         return handled
@@ -140,14 +140,14 @@ async def test_targets_keep_no_partition_alive() -> None:
     sidecar = Sidecar()
     for _ in range(2):
         await sidecar.produce(batch(b"a"))
-    assert len(sidecar.services.produce_targets._partitions) == 1
+    assert len(sidecar.services.produce_partitions._partitions) == 1
     sidecar.table.forget(NAME.partition(0))
     sidecar.log(0).writers.clear()  # the twin keeps them for its faults
     sidecar.log(0).readers.clear()
     for _ in range(3):
         await asyncio.sleep(0)
     gc.collect()
-    assert len(sidecar.services.produce_targets._partitions) == 0
+    assert len(sidecar.services.produce_partitions._partitions) == 0
     assert await sidecar.produce(batch(b"b")) == [(ErrorCode.NONE, 2, 0)], "it is opened again"
     await sidecar.table.close()
 
@@ -290,7 +290,7 @@ async def _run(actions: list[tuple[str, int, int]], *, may_be_ordinary: bool) ->
         seen.append(await read_all(partition))
         states = partition._fold.producers.states
         seen.append(
-            {key: (state.epoch, state.last, state.sure, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()}
+            {key: (state.epoch, state.last, state.conclusive, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()}
         )
         entries = sidecar.log(index).entries
         seen.append([(entry.position, entry.last_index, read_produced(bytes(entry.payload)).crc) for entry in entries])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.partition.fold.fold import Fold
-from handler.partition.fold.producers import AppendResult
+from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import Position
@@ -24,7 +24,7 @@ def broken_fold(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
     broken: list[Position] = []
     judge = Fold._check_and_record
 
-    def judged(self: Fold, position: Position, *rest: Any) -> AppendResult:
+    def judged(self: Fold, position: Position, *rest: Any) -> Verdict:
         if position in broken:
             raise ZeroDivisionError(position)
         return judge(self, position, *rest)

@@ -7,7 +7,7 @@ import asyncio
 from aiokafka.record.memory_records import MemoryRecords
 
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.producers import AppendResult
+from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
 from handler.partition.write.append import Append
@@ -34,21 +34,21 @@ class Outcome:
     """A request of one batch that waits for what becomes of it."""
 
     def __init__(self) -> None:
-        self.result: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
 
     def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
         assert number == 0
         if not self.result.done():
-            self.result.set_result(AppendResult(error, base_offset))
+            self.result.set_result(Verdict(error, base_offset))
 
 
-def begin_append(partition: Partition, data: bytes, seconds: float = 5) -> asyncio.Future[AppendResult]:
+def begin_append(partition: Partition, data: bytes, seconds: float = 5) -> asyncio.Future[Verdict]:
     outcome = Outcome()
     partition.append(Append.of(read_produced(data), data, asyncio.get_running_loop().time() + seconds, outcome, 0))
     return outcome.result
 
 
-async def append(partition: Partition, data: bytes, seconds: float = 5) -> AppendResult:
+async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:
     return await asyncio.wait_for(begin_append(partition, data, seconds), seconds + 2)
 
 

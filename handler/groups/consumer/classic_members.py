@@ -51,7 +51,7 @@ def _join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
     group.check(before, member_id, metadata)
     member = group.enter(before, member_id, metadata)
     changed = group.subscribe(now, before, member)
-    member = group.step(now, member, changed, _ids(group, subscription))
+    member = group.step(now, member, changed, _owned_partitions(group, subscription))
     if group.only_classic and before is not None and not before.is_classic:  # it was the last that spoke the new protocol
         settled = all(map(group.is_reconciled, group.members.values()))
         group.downgrade = Downgrade(rebalance=changed or not settled)
@@ -90,7 +90,7 @@ def _member_metadata(before: ConsumerMember | None, request: MemberJoin, subscri
     )  # fmt: skip
 
 
-def _ids(group: ConsumerGroup, subscription: Subscription) -> Assignment:
+def _owned_partitions(group: ConsumerGroup, subscription: Subscription) -> Assignment:
     owned: dict[uuid.UUID, frozenset[int]] = {}
     for name, indexes in subscription.owned.items():
         topic = group.topics.get(name)

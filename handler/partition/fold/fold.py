@@ -8,7 +8,7 @@ index the broker gave them. Offsets grow and may have gaps; an index that comes 
 
 A fold may begin in the middle of a log. Each batch that has a producer says what its writer knew of
 that producer, and up to where it had folded the log: a fold that began at or before that position comes to
-the writer's own verdict, however little it has seen of the producer. All others are not sure.
+the writer's own verdict, however little it has seen of the producer. All others are not conclusive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
-from handler.partition.fold.producers import APPENDED, AppendResult, ProducerTable, follows
+from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, follows
 from handler.partition.log.basis import Basis, encode_basis
 from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
@@ -39,8 +39,8 @@ class Folded(NamedTuple):
     position: Position
     base_offset: int
     next_offset: int
-    verdict: AppendResult
-    sure: bool = True  # False: who began to fold earlier may have come to another verdict
+    verdict: Verdict
+    conclusive: bool = True  # False: who began to fold earlier may have come to another verdict
 
 
 class Fold:
@@ -98,7 +98,7 @@ class Fold:
             raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {index + 1}")
 
     def append_own(
-        self, writer: bytes, number: int, ledger: int, entry: int, offsets: int, max_timestamp: int, producer_id: int, epoch: int,
+        self, writer: bytes, writer_sequence: int, ledger: int, entry: int, offsets: int, max_timestamp: int, producer_id: int, epoch: int,
         first_sequence: int, last_sequence: int,
     ) -> int:  # fmt: skip
         """Fold an entry of one batch by its receipt, in few steps, and return its base offset.
@@ -106,17 +106,17 @@ class Fold:
         It was written by the one who folds here, `follows` is true of its place, and it is its producer's next, of whom all is
         known: then `by_receipt` would accept it. If it is not, −1, and nothing has changed.
         """
-        if number <= self._writers.get(writer, -1):
+        if writer_sequence <= self._writers.get(writer, -1):
             return -1
         state = None
         if producer_id != NO_PRODUCER_ID:
             state = self.producers.states.get(producer_id)
-            if state is None or not state.sure or state.epoch != epoch or not follows(state.last, first_sequence):
+            if state is None or not state.conclusive or state.epoch != epoch or not follows(state.last, first_sequence):
                 return -1
         base = self.next_offset
         position = Position(ledger, entry)
         self._advance(position, base, base + offsets - 1)
-        self._note_writer(writer, number)
+        self._note_writer(writer, writer_sequence)
         if state is not None:
             self.producers.append(producer_id, state, first_sequence, last_sequence, base, position)
         if max_timestamp > self.max_timestamp:
@@ -134,19 +134,19 @@ class Fold:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
         base = min(self.next_offset, index) if self.knows_next_offset else index
         self._advance(position, base, index)
-        return Folded(position, base, index + 1, AppendResult(ErrorCode.CORRUPT_MESSAGE, -1))
+        return Folded(position, base, index + 1, Verdict(ErrorCode.CORRUPT_MESSAGE, -1))
 
     def _apply(self, position: Position, index: int, content: Content) -> Folded:
         base = index - content.offsets + 1
         self._advance(position, base, index)
-        sure = self.start_position is None or content.basis is None or content.basis.folded_to >= self.start_position
-        verdict = self._check_and_record(position, base, content, sure)
+        conclusive = self.start_position is None or content.basis is None or content.basis.folded_to >= self.start_position
+        verdict = self._check_and_record(position, base, content, conclusive)
         if verdict.accepted:
             if content.max_timestamp > self.max_timestamp:
                 self.max_timestamp = content.max_timestamp
                 self.max_timestamp_base = base
-            verdict = AppendResult(ErrorCode.NONE, base)
-        return Folded(position, base, index + 1, verdict, sure)
+            verdict = Verdict(ErrorCode.NONE, base)
+        return Folded(position, base, index + 1, verdict, conclusive)
 
     def _advance(self, position: Position, base: int, index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
@@ -163,7 +163,7 @@ class Fold:
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
 
-    def _check_and_record(self, position: Position, base: int, content: Content, sure: bool) -> AppendResult:
+    def _check_and_record(self, position: Position, base: int, content: Content, conclusive: bool) -> Verdict:
         if content.writer is not None:
             # A writer numbers its entries and never goes back, but for sending one again.
             seen = self._writers.get(content.writer, -1)
@@ -172,24 +172,24 @@ class Fold:
             self._note_writer(content.writer, content.writer_sequence)
         for sequence, delta in content.sequences():
             # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
-            if content.writer is not None and sure:
+            if content.writer is not None and conclusive:
                 if content.basis is not None:
                     self.producers.recall(sequence.producer_id, content.basis)
                 verdict = self.producers.check(sequence)
                 if not verdict.accepted:
                     return verdict
-            self.producers.record(sequence, base + delta, position, sure=sure)
-        return APPENDED
+            self.producers.record(sequence, base + delta, position, conclusive=conclusive)
+        return ACCEPTED
 
-    def _note_writer(self, writer: bytes, number: int) -> None:
-        self._writers[writer] = number
+    def _note_writer(self, writer: bytes, writer_sequence: int) -> None:
+        self._writers[writer] = writer_sequence
         self._writers.move_to_end(writer)
         if len(self._writers) > MAX_WRITERS:
             self._writers.popitem(last=False)
 
-    def _second_copy(self, content: Content) -> AppendResult:
+    def _second_copy(self, content: Content) -> Verdict:
         for sequence, _ in content.sequences():
             verdict = self.producers.check(sequence)
             if verdict.duplicate:
                 return verdict
-        return AppendResult(ErrorCode.NONE, -1, duplicate=True)
+        return Verdict(ErrorCode.NONE, -1, duplicate=True)

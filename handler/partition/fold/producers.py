@@ -24,7 +24,7 @@ REMEMBERED_BATCHES: Final = 5
 MAX_PRODUCERS: Final = 10_000
 
 
-class AppendResult(NamedTuple):
+class Verdict(NamedTuple):
     """The outcome of an append: its base offset, or why it is refused."""
 
     error: ErrorCode
@@ -43,14 +43,14 @@ class WrittenBatch(NamedTuple):
     position: Position
 
 
-APPENDED: Final = AppendResult(ErrorCode.NONE, -1)
+ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
 
 
 @dataclass(slots=True)
 class ProducerState:
     epoch: int
     last: int
-    sure: bool  # whether every verdict that led here was certain (see `Fold.begins`)
+    conclusive: bool  # whether every fold would have come to it, wherever it began
     at: Position  # where the last batch stands, at the latest
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
@@ -64,34 +64,35 @@ class ProducerTable:
     def __len__(self) -> int:
         return len(self.states)
 
-    def check(self, batch: BatchSequence) -> AppendResult:
+    def check(self, batch: BatchSequence) -> Verdict:
         """The verdict that `batch` would get now. Changes nothing."""
         state = self.states.get(batch.producer_id)
         if state is None:
-            return APPENDED
+            return ACCEPTED
         if batch.epoch < state.epoch:
-            return AppendResult(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if batch.epoch > state.epoch:
             # "A new epoch must begin at sequence 0" (ProducerAppendInfo.checkSequence).
-            return APPENDED if batch.first == 0 else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+            return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         for written in state.batches:
             if written.first == batch.first and written.last == batch.last:
-                return AppendResult(ErrorCode.NONE, written.base_offset, duplicate=True)
+                return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
         if not follows(state.last, batch.first):
-            return AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        return APPENDED
+            return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        return ACCEPTED
 
     def recall(self, producer_id: int, basis: Basis) -> None:
-        """Replace this fold's state of a producer by the writer's, where the two differ and the writer's is not older.
+        """Replace this fold's state of a producer by the writer's, where the two differ and the writer's is not older, or this one
+        is not conclusive. Batches that came after what the writer knew are checked and recorded again.
 
         Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """
         state = self.states.get(producer_id)
         if state is None:
             if basis.epoch >= 0:
-                self._put(producer_id, ProducerState(basis.epoch, basis.last_sequence, sure=True, at=basis.folded_to))
+                self._put(producer_id, ProducerState(basis.epoch, basis.last_sequence, conclusive=True, at=basis.folded_to))
             return
-        if state.sure and (state.at > basis.folded_to or (state.epoch == basis.epoch and state.last == basis.last_sequence)):
+        if state.conclusive and (state.at > basis.folded_to or (state.epoch == basis.epoch and state.last == basis.last_sequence)):
             return
         later = [written for written in state.batches if written.position > basis.folded_to]
         del self.states[producer_id]
@@ -99,15 +100,15 @@ class ProducerTable:
         for written in later:
             batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
             if self.check(batch).accepted:
-                self.record(batch, written.base_offset, written.position, sure=True)
+                self.record(batch, written.base_offset, written.position, conclusive=True)
 
-    def record(self, batch: BatchSequence, base_offset: int, position: Position, *, sure: bool) -> None:
+    def record(self, batch: BatchSequence, base_offset: int, position: Position, *, conclusive: bool) -> None:
         state = self.states.get(batch.producer_id)
         if state is None or state.epoch != batch.epoch:
-            state = ProducerState(batch.epoch, batch.last, sure, position)
+            state = ProducerState(batch.epoch, batch.last, conclusive, position)
             self._put(batch.producer_id, state)
         state.last = batch.last
-        state.sure = sure
+        state.conclusive = conclusive
         state.at = position
         state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
         self.states.move_to_end(batch.producer_id)

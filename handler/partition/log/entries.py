@@ -48,7 +48,7 @@ class Content(NamedTuple):
             delta += header.offsets
         return found
 
-    def placed(self, base_offset: int) -> bytes | bytearray:
+    def with_offsets(self, base_offset: int) -> bytes | bytearray:
         return with_base_offsets(self.data, base_offset)
 
 

@@ -289,7 +289,7 @@ class CatchUpReader(ConsumerEvents):
             return _Gap(position, base_offset)
         folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
-            if not folded.sure:
+            if not folded.conclusive:
                 assert content.basis is not None
                 return _ReadFrom(content.basis.folded_to)
             if folded.base_offset > self.next_offset:

@@ -22,7 +22,7 @@ MIN_ORDER: Final = 1_000
 class CachedEntry:
     """The Kafka bytes of one entry. They get their offsets when first read: most are never read here."""
 
-    __slots__ = ("_data", "_is_placed", "base_offset", "error", "next_offset", "size")
+    __slots__ = ("_data", "_has_offsets", "base_offset", "error", "next_offset", "size")
 
     def __init__(self, base_offset: int, next_offset: int, data: bytes | bytearray | None, error: ErrorCode) -> None:
         """`data`: the batches as they were written, without their offsets; None for offsets without records."""
@@ -30,7 +30,7 @@ class CachedEntry:
         self.next_offset = next_offset
         self.error = error
         self._data = data
-        self._is_placed = False
+        self._has_offsets = False
         self.size = HEADER_SIZE if data is None else len(data)
 
     @classmethod
@@ -41,9 +41,9 @@ class CachedEntry:
     def kafka_bytes(self) -> bytes | bytearray:
         if self._data is None:
             return empty_batch(self.base_offset, self.next_offset - self.base_offset)
-        if not self._is_placed:
+        if not self._has_offsets:
             self._data = with_base_offsets(self._data, self.base_offset)
-            self._is_placed = True
+            self._has_offsets = True
         return self._data
 
 

@@ -58,7 +58,7 @@ def _records(entry: ReadEntry) -> list[TimestampAndOffset]:
         return []
     found = []
     try:
-        batches = MemoryRecords(bytes(entry.content.placed(entry.base_offset)))
+        batches = MemoryRecords(bytes(entry.content.with_offsets(entry.base_offset)))
         while batches.has_next():
             batch = batches.next_batch()
             assert batch is not None

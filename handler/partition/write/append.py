@@ -20,8 +20,8 @@ AREA: Final = "append"  # of the errors that are counted
 class AppendRequest(Protocol):
     """A request that waits for the outcomes of its appends."""
 
-    def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
-        """The outcome of the batch that the request has given this number."""
+    def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
+        """The outcome of the batch that the request has given this index."""
         ...
 
 
@@ -30,13 +30,13 @@ class Append:
         "_others",
         "_request",
         "basis",
+        "batch_index",
         "data",
         "deadline",
         "epoch",
         "first_sequence",
         "last_sequence",
         "max_timestamp",
-        "number",
         "offsets",
         "producer_id",
         "sent_at",
@@ -45,7 +45,7 @@ class Append:
 
     def __init__(
         self, data: bytes | bytearray, offsets: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int, deadline: float,
-        request: AppendRequest, number: int,
+        request: AppendRequest, batch_index: int,
     ) -> None:  # fmt: skip
         self.data = data
         self.offsets = offsets
@@ -55,7 +55,7 @@ class Append:
         self.first_sequence = first_sequence
         self.last_sequence = next_sequence(first_sequence, offsets - 1)
         self.deadline = deadline
-        self.number = number
+        self.batch_index = batch_index
         self.basis: bytes | None = None  # as it was sent last
         self.sent_at = 0.0  # 0 while no answer of the broker is awaited
         self.was_sent = False
@@ -63,10 +63,10 @@ class Append:
         self._others: list[tuple[AppendRequest, int]] = []  # requests with a second copy of the batch
 
     @classmethod
-    def of(cls, header: BatchHeader, data: bytes, deadline: float, request: AppendRequest, number: int) -> Append:
+    def of(cls, header: BatchHeader, data: bytes, deadline: float, request: AppendRequest, batch_index: int) -> Append:
         return cls(
             data, header.offsets, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
-            request, number,
+            request, batch_index,
         )  # fmt: skip
 
     @property
@@ -89,10 +89,10 @@ class Append:
             and self.epoch == other.epoch and self.producer_id == other.producer_id
         )  # fmt: skip
 
-    def content(self, writer: bytes, number: int) -> Content:
+    def content(self, writer: bytes, writer_sequence: int) -> Content:
         """The content of the entry that it was sent as, for a fold that has to judge it."""
         basis = None if self.basis is None else Basis.decode(self.basis)
-        return Content(self.data, list(split_batches(self.data)), self.offsets, writer, number, basis)
+        return Content(self.data, list(split_batches(self.data)), self.offsets, writer, writer_sequence, basis)
 
     def share(self, copy: Append) -> None:
         """The request of a second copy waits for the outcome of the first."""
@@ -100,27 +100,27 @@ class Append:
         if copy._request is None:
             return
         if self._request is None:
-            self._request, self.number = copy._request, copy.number
+            self._request, self.batch_index = copy._request, copy.batch_index
         else:
-            self._others.append((copy._request, copy.number))
+            self._others.append((copy._request, copy.batch_index))
 
     def resolve(self, error: ErrorCode, base_offset: int) -> None:
         """Tell the requests the outcome, once."""
         request, self._request = self._request, None
         if request is not None:
-            _tell(request, self.number, error, base_offset)
+            _tell(request, self.batch_index, error, base_offset)
         if self._others:
             others, self._others = self._others, []
-            for request, number in others:
-                _tell(request, number, error, base_offset)
+            for request, batch_index in others:
+                _tell(request, batch_index, error, base_offset)
 
     def refuse(self, error: ErrorCode) -> None:
         self.resolve(error, -1)
 
 
-def _tell(request: AppendRequest, number: int, error: ErrorCode, base_offset: int) -> None:
+def _tell(request: AppendRequest, batch_index: int, error: ErrorCode, base_offset: int) -> None:
     try:
-        request.on_appended(number, error, base_offset)
+        request.on_appended(batch_index, error, base_offset)
     except Exception:  # the other appends, and the fold, have nothing to do with it
         metrics.INTERNAL_ERRORS.labels(AREA).inc()
         limited.exception("the request of an append could not be told its outcome")

@@ -1,6 +1,6 @@
 """Appends: pipelined SENDs, verdicts from the fold, and what happens when a broker goes away.
 
-    append ── precheck ──▶ pending ── SEND ──▶ receipt ──▶ placed ── follows the fold? ──▶ verdict
+    append ── precheck ──▶ pending ── SEND ──▶ receipt ──▶ awaits the fold ── follows the fold? ──▶ verdict
                  │             ▲                              │ no
                  ▼             │ after a reconnect            ▼
          refused or known      └── whatever reading to the    the tail reader brings it
@@ -24,7 +24,7 @@ from typing import Final, Protocol
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import APPENDED, AppendResult, follows
+from handler.partition.fold.producers import ACCEPTED, Verdict, follows
 from handler.partition.log.basis import BatchSequence
 from handler.partition.log.entries import Content
 from handler.partition.log.port import EntryLog, LogWriter
@@ -88,10 +88,10 @@ class Appender:
         self._partition = partition
         self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
-        self._next_sequence = 0
+        self._next_writer_sequence = 0
         self._pending: dict[int, Append] = {}  # by writer sequence, in order
         self._by_producer: dict[int, deque[Append]] = {}
-        self._placed: deque[tuple[Position, int]] = deque()
+        self._awaiting_fold: deque[tuple[Position, int]] = deque()
         self._writer: LogWriter | None = None
         self._task = KeptAlive("appender", name, self._write, on_final=self._fail_for, backoff=Backoff(longest=MAX_DELAY))
         self._ended: asyncio.Future[PulsarError] | None = None
@@ -109,7 +109,10 @@ class Appender:
     # --- an ordinary batch
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
-        """Whether `append` would send such a batch at once, whatever else its records are. Changes nothing."""
+        """Whether `append` would send such a batch at once, whatever else its records are. Changes nothing.
+
+        Without a last position its basis would lie before where the fold began, and the verdict would not be conclusive.
+        """
         if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
             return False
         if not self._pending and now - self.used_at > OLD_NEWS_SECONDS:
@@ -121,13 +124,13 @@ class Appender:
             last = in_flight[-1]
             return last.epoch == epoch and follows(last.last_sequence, first_sequence)
         state = self._fold.producers.states.get(producer_id)
-        return state is not None and state.sure and state.epoch == epoch and follows(state.last, first_sequence)
+        return state is not None and state.conclusive and state.epoch == epoch and follows(state.last, first_sequence)
 
     def append_next(self, append: Append, now: float) -> None:
         """Send a batch of which `is_next` is true."""
-        number = self._next_sequence
-        self._next_sequence = number + 1
-        self._pending[number] = append
+        writer_sequence = self._next_writer_sequence
+        self._next_writer_sequence = writer_sequence + 1
+        self._pending[writer_sequence] = append
         producer_id = append.producer_id
         if producer_id != NO_PRODUCER_ID:
             in_flight = self._by_producer.get(producer_id)
@@ -136,7 +139,7 @@ class Appender:
             in_flight.append(append)
         self.used_at = now
         try:
-            self._send(number, append, now)
+            self._send(writer_sequence, append, now)
         except Exception:
             self._failed_at(append)
 
@@ -179,14 +182,14 @@ class Appender:
             if not known.accepted:
                 append.resolve(known.error, known.base_offset)
                 return
-        number = self._next_sequence
-        self._next_sequence += 1
-        self._pending[number] = append
+        writer_sequence = self._next_writer_sequence
+        self._next_writer_sequence += 1
+        self._pending[writer_sequence] = append
         if append.has_producer:
             self._by_producer.setdefault(append.producer_id, deque()).append(append)
         self.used_at = self._loop.time()
         if self._writer is not None:
-            self._send(number, append, self.used_at)
+            self._send(writer_sequence, append, self.used_at)
         else:
             self._task.start()
 
@@ -203,29 +206,29 @@ class Appender:
         in_flight = self._by_producer.get(append.producer_id, ())
         return next((pending for pending in in_flight if pending.is_copy_of(append)), None)
 
-    def _precheck(self, sequence: BatchSequence) -> AppendResult:
+    def _precheck(self, sequence: BatchSequence) -> Verdict:
         """The verdict as far as it is known already: by the fold, and by what is in flight."""
         in_flight = self._by_producer.get(sequence.producer_id)
         if not in_flight:
             return self._fold.producers.check(sequence)
         last = in_flight[-1]
         if sequence.epoch < last.epoch:
-            return AppendResult(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if sequence.epoch > last.epoch:
-            return APPENDED if sequence.first == 0 else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+            return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         if follows(last.last_sequence, sequence.first):
-            return APPENDED
+            return ACCEPTED
         # Not the next one: a batch the fold knows, or a sequence with a hole before it.
         known = self._fold.producers.check(sequence)
-        return known if known.duplicate else AppendResult(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
-    def _send(self, number: int, append: Append, now: float) -> None:
+    def _send(self, writer_sequence: int, append: Append, now: float) -> None:
         assert self._writer is not None
         # Without a producer only a second try depends on what came before it: its first may have landed.
         append.basis = self._fold.basis(append.producer_id) if append.has_producer or append.was_sent else None
         append.sent_at = now
         append.was_sent = True
-        self._writer.send(number, append.offsets, append.data, append.basis)
+        self._writer.send(writer_sequence, append.offsets, append.data, append.basis)
 
     # --- the writer's life
 
@@ -250,7 +253,7 @@ class Appender:
         writer = await self._log.writer(self)
         self._max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
         try:
-            self._placed.clear()
+            self._awaiting_fold.clear()
             await self.confirm_end()
         except BaseException:
             writer.close()
@@ -260,11 +263,11 @@ class Appender:
             raise Unavailable("the producer ended while the log was read to its end")
         self._writer = writer
         self._renumber_overtaken()
-        for number, pending in list(self._pending.items()):
+        for writer_sequence, pending in list(self._pending.items()):
             if pending.was_sent and not pending.is_awaited and not pending.has_producer:
-                self._forget(number, pending)  # its client was told that time ran out, and nobody waits
+                self._forget(writer_sequence, pending)  # its client was told that time ran out, and nobody waits
             else:  # with a sequence it may be what a later one follows
-                self._send(number, pending, self._loop.time())
+                self._send(writer_sequence, pending, self._loop.time())
 
     def _renumber_overtaken(self) -> None:
         """Give new sequences to appends that a later one of ours has overtaken in the log.
@@ -275,12 +278,12 @@ class Appender:
         """
         reached = self._fold.writer_sequence(self.writer_name)
         overtaken = False
-        for number, pending in list(self._pending.items()):
-            overtaken = overtaken or (pending.was_sent and number <= reached)
+        for writer_sequence, pending in list(self._pending.items()):
+            overtaken = overtaken or (pending.was_sent and writer_sequence <= reached)
             if overtaken:  # and all behind it, so that their order stays
-                del self._pending[number]
-                self._pending[self._next_sequence] = pending
-                self._next_sequence += 1
+                del self._pending[writer_sequence]
+                self._pending[self._next_writer_sequence] = pending
+                self._next_writer_sequence += 1
 
     def _let_go(self) -> None:
         if self._writer is not None:
@@ -292,26 +295,26 @@ class Appender:
         self._held.expire(now)
         silent = False
         heard_lately = now - self._heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
-        for number, pending in list(self._pending.items()):
-            if number not in self._pending:
+        for writer_sequence, pending in list(self._pending.items()):
+            if writer_sequence not in self._pending:
                 continue
             if pending.is_awaited and pending.deadline <= now:
                 pending.refuse(ErrorCode.REQUEST_TIMED_OUT)
                 if not pending.was_sent:
-                    self._give_up(number, pending)
+                    self._give_up(writer_sequence, pending)
             silent = silent or (pending.sent_at > 0 and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
         if silent and self._writer is not None:
             self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
         if not self._pending and self._writer is not None and now - self.used_at > idle_seconds:
             self.close()
 
-    def _give_up(self, number: int, pending: Append) -> None:
+    def _give_up(self, writer_sequence: int, pending: Append) -> None:
         """Forget what was never sent, and what its producer wrote behind it: the log must not have a hole."""
-        self._forget(number, pending)
+        self._forget(writer_sequence, pending)
         if not pending.has_producer:
             return
         for later, other in list(self._pending.items()):
-            if other.producer_id == pending.producer_id and later > number and not other.was_sent:
+            if other.producer_id == pending.producer_id and later > writer_sequence and not other.was_sent:
                 self._resolve(later, ErrorCode.REQUEST_TIMED_OUT, -1)
 
     def close(self) -> None:
@@ -320,28 +323,28 @@ class Appender:
 
     # --- from the producer
 
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
-        pending = self._pending.get(sequence)
+    def on_receipt(self, writer_sequence: int, ledger: int, entry: int) -> None:
+        pending = self._pending.get(writer_sequence)
         self._heard_at = self._loop.time()
         if pending is None:
             return
         pending.sent_at = 0.0
-        if not self._placed and self._fold.follows(ledger, entry) and self._fold_own(sequence, pending, ledger, entry):
+        if not self._awaiting_fold and self._fold.follows(ledger, entry) and self._fold_own(writer_sequence, pending, ledger, entry):
             return
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it and does not say where it stands: reading finds it.
             self._partition.read_on()
             return
-        self._placed.append((Position(ledger, entry), sequence))
+        self._awaiting_fold.append((Position(ledger, entry), writer_sequence))
         self.advance()
 
-    def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        pending = self._pending.get(sequence)
+    def on_send_error(self, writer_sequence: int, code: int, message: str) -> None:
+        pending = self._pending.get(writer_sequence)
         if pending is None:
             return
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
-            self._resolve(sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1)
+            self._resolve(writer_sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1)
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
@@ -354,11 +357,11 @@ class Appender:
 
     # --- verdicts
 
-    def _fold_own(self, number: int, append: Append, ledger: int, entry: int) -> bool:
+    def _fold_own(self, writer_sequence: int, append: Append, ledger: int, entry: int) -> bool:
         """Fold an append that comes next in the log and in its producer's sequence; False where it has to be judged."""
         try:
             base_offset = self._fold.append_own(
-                self.writer_name, number, ledger, entry, append.offsets, append.max_timestamp, append.producer_id, append.epoch,
+                self.writer_name, writer_sequence, ledger, entry, append.offsets, append.max_timestamp, append.producer_id, append.epoch,
                 append.first_sequence, append.last_sequence,
             )  # fmt: skip
             if base_offset < 0:
@@ -367,7 +370,7 @@ class Appender:
         except Exception:
             self._partition.fail_at(Position(ledger, entry))
             return True
-        del self._pending[number]
+        del self._pending[writer_sequence]
         if append.producer_id != NO_PRODUCER_ID:
             in_flight = self._by_producer[append.producer_id]
             if in_flight[0] is append:
@@ -381,20 +384,20 @@ class Appender:
 
     def advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""
-        placed = self._placed
+        awaiting = self._awaiting_fold
         fold = self._fold
-        while placed:
-            position, sequence = placed[0]
+        while awaiting:
+            position, writer_sequence = awaiting[0]
             if fold.last_position is not None and position <= fold.last_position:
-                placed.popleft()  # it was read before its receipt came
+                awaiting.popleft()  # it was read before its receipt came
                 continue
-            pending = self._pending.get(sequence)
+            pending = self._pending.get(writer_sequence)
             if pending is None or not fold.follows(position.ledger, position.entry):
                 self._partition.read_on()
                 return
-            placed.popleft()
+            awaiting.popleft()
             try:
-                content = pending.content(self.writer_name, sequence)
+                content = pending.content(self.writer_name, writer_sequence)
                 folded = fold.by_receipt(position, content)
                 self._partition.keep(folded, content)
             except IndexAlarm as alarm:
@@ -403,23 +406,23 @@ class Appender:
             except Exception:
                 self._partition.fail_at(position)
                 return
-            self._resolve(sequence, folded.verdict.error, folded.verdict.base_offset)
+            self._resolve(writer_sequence, folded.verdict.error, folded.verdict.base_offset)
 
-    def on_read(self, content: Content, verdict: AppendResult) -> None:
+    def on_read(self, content: Content, verdict: Verdict) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""
         if content.writer == self.writer_name and content.writer_sequence in self._pending:
             self._resolve(content.writer_sequence, verdict.error, verdict.base_offset)
 
-    def _resolve(self, number: int, error: ErrorCode, base_offset: int) -> None:
+    def _resolve(self, writer_sequence: int, error: ErrorCode, base_offset: int) -> None:
         if error is ErrorCode.NONE and base_offset < 0:
             # A second copy of something whose place nobody knows: no success without an offset.
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        pending = self._pending[number]
-        self._forget(number, pending)
+        pending = self._pending[writer_sequence]
+        self._forget(writer_sequence, pending)
         pending.resolve(error, base_offset)
 
-    def _forget(self, number: int, pending: Append) -> None:
-        del self._pending[number]
+    def _forget(self, writer_sequence: int, pending: Append) -> None:
+        del self._pending[writer_sequence]
         if pending.has_producer:
             in_flight = self._by_producer[pending.producer_id]
             in_flight.remove(pending)
@@ -427,8 +430,8 @@ class Appender:
                 del self._by_producer[pending.producer_id]
 
     def _fail_all(self, code: ErrorCode) -> None:
-        for number in list(self._pending):
-            self._resolve(number, code, -1)
+        for writer_sequence in list(self._pending):
+            self._resolve(writer_sequence, code, -1)
 
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""

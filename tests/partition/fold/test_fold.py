@@ -218,8 +218,8 @@ def test_a_fold_that_begins_in_the_middle_comes_to_the_same_wherever_it_is_sure(
         for known, learnt, entry in zip(whole[begin:], log.folded(begin), log.entries[begin:], strict=True):
             assert (learnt.base_offset, learnt.next_offset) == (known.base_offset, known.next_offset)
             basis = entry.content.basis
-            assert learnt.sure == (basis is None or basis.folded_to >= log.entries[begin].position)
-            if learnt.sure:
+            assert learnt.conclusive == (basis is None or basis.folded_to >= log.entries[begin].position)
+            if learnt.conclusive:
                 assert learnt.verdict.accepted == known.verdict.accepted, entry
 
 

@@ -62,7 +62,7 @@ def test_an_entry_of_ours_is_its_batch_untouched() -> None:
     data = batch(b"a", b"b")
     content = read_entry(_entry(_kafka(producer_name=b"kafka-sidecar-x-1", sequence_id=7), data))
     assert (content.data, content.offsets, content.writer, content.writer_sequence) == (data, 2, b"kafka-sidecar-x-1", 7)
-    assert [record[:3] for record in _records(content.placed(40))] == [(40, None, b"a"), (41, None, b"b")]
+    assert [record[:3] for record in _records(content.with_offsets(40))] == [(40, None, b"a"), (41, None, b"b")]
 
 
 def test_an_entry_of_kop_may_hold_several_batches() -> None:
@@ -71,7 +71,7 @@ def test_an_entry_of_kop_may_hold_several_batches() -> None:
     content = read_entry(entry)
     assert content.offsets == 3
     assert content.writer is None, "its sequence is not a sidecar's"
-    assert [record[:3:2] for record in _records(content.placed(10))] == [(10, b"a"), (11, b"b"), (12, b"c")]
+    assert [record[:3:2] for record in _records(content.with_offsets(10))] == [(10, b"a"), (11, b"b"), (12, b"c")]
     assert permits_of(entry) == 3, "the broker counts messages, not entries"
 
 
@@ -80,7 +80,7 @@ def test_a_native_message_is_one_record(codec: int) -> None:
     payload = PLAIN[codec](b"value" * 50)
     metadata = _metadata(compression=codec, uncompressed_size=250, partition_key=b"key", event_time=77)
     content = read_entry(_entry(metadata, bytes(payload)))
-    assert _records(content.placed(5)) == [(5, b"key", b"value" * 50, 77)]
+    assert _records(content.with_offsets(5)) == [(5, b"key", b"value" * 50, 77)]
 
 
 @pytest.mark.parametrize("codec", PLAIN)
@@ -89,7 +89,7 @@ def test_a_native_batch_is_as_many_records(codec: int) -> None:
     metadata = _metadata(compression=codec, uncompressed_size=len(plain), num_messages_in_batch=3)
     content = read_entry(_entry(metadata, bytes(PLAIN[codec](plain))))
     assert content.offsets == 3
-    assert _records(content.placed(5)) == [(5, b"k0", b"one", 1_234), (6, b"k1", None, 1_234), (7, b"k2", b"three", 1_234)]
+    assert _records(content.with_offsets(5)) == [(5, b"k0", b"one", 1_234), (6, b"k1", None, 1_234), (7, b"k2", b"three", 1_234)]
 
 
 def test_a_batch_that_compaction_has_thinned_keeps_its_offsets() -> None:
@@ -99,7 +99,7 @@ def test_a_batch_that_compaction_has_thinned_keeps_its_offsets() -> None:
         out += struct.pack(">I", len(encoded)) + encoded + b"%d" % number
     content = read_entry(_entry(_metadata(num_messages_in_batch=3), bytes(out)))
     assert content.offsets == 3
-    assert [record[0] for record in _records(content.placed(20))] == [20, 21]
+    assert [record[0] for record in _records(content.with_offsets(20))] == [20, 21]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from handler.partition.partition import Partition
 from handler.topics.catalog import Catalog
 
 
-class PartitionTargets:
+class ResolvedPartitions:
     """The partitions that requests of one API and one principal have found.
 
     They are good for as long as the catalogue has forgotten no topic since. A topic that was deleted, or made again under its

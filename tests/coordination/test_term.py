@@ -1,0 +1,63 @@
+"""A term: it serves when all is read, and never with a state that was given up."""
+
+from __future__ import annotations
+
+import asyncio
+
+from handler.coordination.term import Phase, Term, TermState
+from handler.groups.records import Record
+from tests.support.memory_term_log import MemoryOffsets
+
+
+class State(TermState[Record]):
+    """Counts what happens to it. `end_while_loading`: so many loadings end the term, as a write does that is too large."""
+
+    def __init__(self, offsets: MemoryOffsets, end_while_loading: int = 0) -> None:
+        self.term: Term[Record] = Term("t-0", offsets.open, self)
+        self.events: list[str] = []
+        self._end_while_loading = end_while_loading
+
+    def replay(self, record: Record, legacy: bool) -> None:
+        self.events.append("replay")
+
+    async def on_loaded(self) -> None:
+        self.events.append("loaded")
+        if self._end_while_loading:
+            self._end_while_loading -= 1
+            self.term.restart("too large")
+
+    async def on_leading(self, seconds: float) -> None:
+        self.events.append("leading")
+
+    def on_stored(self, record: Record) -> None:
+        self.events.append("stored")
+
+    @property
+    def live_record_count(self) -> int:
+        return 0
+
+    def on_unloaded(self) -> None:
+        self.events.append("unloaded")
+
+
+async def settled(state: State) -> None:
+    async with asyncio.timeout(5):
+        while state.term.phase is not Phase.LEADING:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+async def test_an_elected_term_loads_and_leads() -> None:
+    state = State(MemoryOffsets())
+    state.term.elect()
+    await settled(state)
+    assert state.events == ["loaded", "leading"]
+
+
+async def test_a_term_that_ends_while_it_loads_does_not_lead_with_what_it_has_forgotten() -> None:
+    offsets = MemoryOffsets()
+    state = State(offsets, end_while_loading=1)
+    state.term.elect()
+    await settled(state)
+    assert state.events == ["loaded", "unloaded", "loaded", "leading"]
+    assert offsets.terms == 2
+    state.term.depose("the test is over")
