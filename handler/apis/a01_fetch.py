@@ -86,7 +86,7 @@ class _DelayedFetch:
         self._services = services
         self._request = request
         self._context = context
-        services.fetch_partitions.are_current(services.catalog)
+        services.fetch_partitions.drop_stale(services.catalog)
         self._partitions = [self._partition(wanted) for wanted in context.partitions]
         self._number_of: dict[Partition, int] = {}  # while it waits
         self._has_news = True  # something may have come since the last reading

@@ -25,7 +25,7 @@ from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.apis.routing.to_coordinator import to_coordinator_in_turn
 from handler.apis.topics import find, requested_topic
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups.records import OffsetCommitValue
 from handler.groups.shard import Offsets
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -62,7 +62,7 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup)
     group_id = group.group_id
     try:
         committed = await services.groups.coordinator.offsets(group_id, group.member_id, group.member_epoch)
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return _refused(group, refused.error)
     if isinstance(committed, ErrorCode):
         return _refused(group, committed)

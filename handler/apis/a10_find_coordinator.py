@@ -16,7 +16,7 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_COORDINATOR, in_time
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -45,7 +45,7 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> Coor
             if node is not None:
                 return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
             error = LATE_COORDINATOR
-        except NotLeading as refused:
+        except CoordinatorError as refused:
             error = refused.error
     return Coordinator(key=key, node_id=-1, port=-1, error_code=error, error_message=_WHY.get(error))
 

@@ -14,7 +14,7 @@ from typing import Final
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import State
 from handler.wire.error_code import ErrorCode
@@ -43,7 +43,7 @@ async def _handle(services: Services, call: Call, request: DescribeGroupsRequest
 def _describe(services: Services, call: Call, group_id: str) -> DescribedGroup:
     try:
         group = services.groups.coordinator.describe(group_id)
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return _refused(group_id, refused.error)
     if isinstance(group, ClassicGroup):  # the others are asked for by ConsumerGroupDescribe
         return _described(group)

@@ -16,7 +16,7 @@ from typing import Final
 from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.routing.fan_out import ask_peer
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.effects import Group
 from handler.wire.error_code import ErrorCode
@@ -29,7 +29,7 @@ CONSUMER: Final = "Consumer"
 async def _handle(services: Services, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
     try:
         return await in_time(call, _list(services, call, request), ListGroupsResponse(error_code=LATE_GROUP))
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return ListGroupsResponse(error_code=refused.error)
 
 
@@ -48,7 +48,7 @@ async def _list(services: Services, call: Call, request: ListGroupsRequest) -> L
     unreachable = [leader for leader in others if not services.groups.leaders.is_advertised(leader)]
     for answer in await asyncio.gather(*(ask_peer(services, call, leader, request, ListGroupsResponse) for leader in unreachable)):
         if answer.error_code is not ErrorCode.NONE:
-            raise NotLeading(answer.error_code)
+            raise CoordinatorError(answer.error_code)
         listed += answer.groups
     return ListGroupsResponse(groups=listed)
 

@@ -13,7 +13,7 @@ from handler.apis.api import Api, Call, Services
 from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.apis.topics import pulsar_partitions
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -23,7 +23,7 @@ async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
     try:
         committed = coordinator.committed_partitions(group_id)
         error = await coordinator.delete_group(group_id)
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return _refused(group_id, refused.error)
     if error is ErrorCode.NONE:
         services.mirror.deleted(group_id, pulsar_partitions(services, committed))

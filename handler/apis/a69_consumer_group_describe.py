@@ -12,7 +12,7 @@ from typing import Final
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember
 from handler.groups.records import consumer as records
@@ -51,7 +51,7 @@ async def _describe(services: Services, group_id: str) -> DescribedGroup:
             return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         described = _described(group)
         await coordinator.all_stored(group_id)
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return _refused(group_id, refused.error)
     return described
 

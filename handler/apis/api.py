@@ -7,7 +7,7 @@ ordered too.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -122,3 +122,16 @@ class Api(Generic[Req]):
 
 
 AnyApi = Api[Any]
+
+
+class BegunRequest(Protocol):
+    """A request whose handler is at work: its answer, or a promise of it, and how that is encoded."""
+
+    @property
+    def api(self) -> str: ...
+    @property
+    def answer(self) -> Result: ...
+    @property
+    def ends_with_client(self) -> bool: ...
+    def encode(self, answer: Any) -> Sequence[bytes | bytearray]: ...
+    def took(self, seconds: float) -> None: ...

@@ -27,7 +27,7 @@ T = TypeVar("T")
 L = TypeVar("L")
 
 # Shorter than the shortest session of a group member (6 s), whose heartbeat may stand behind the question.
-QUESTION_SECONDS: Final = 5.0
+LATE_AFTER_SECONDS: Final = 5.0
 
 LATE_TOPIC: Final = ErrorCode.LEADER_NOT_AVAILABLE
 LATE_COORDINATOR: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,8 +1,8 @@
 """The ordinary Produce request: every batch of it is the next of its producer in an open partition.
 
-    frame ── read_produce_frame ──▶ known ──▶ every batch: read_ordinary, Partition.is_next ──▶ append_next … ──▶ answer
-                    │                  │                              │
-                    └──────────────────┴── anything else ─────────────┴──▶ a00_produce, which knows every refusal
+    frame ── read_produce_frame ──▶ every batch: ResolvedPartitions, read_ordinary, Partition.is_next ──▶ append_next … ──▶ answer
+                    │                                          │
+                    └────────────── anything else ─────────────┴──▶ a00_produce, which knows every refusal
 
 All batches are looked at before the first is sent. So a request goes this way as a whole, or nothing of it has been done when
 the other begins with it. Both ways make the same appends, and what happens to an append after its SEND knows no two ways.
@@ -29,7 +29,7 @@ _SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")
 
 
 class OrdinaryProduce(Promise[Response]):
-    """One request while its batches are on their way, and the promise of its response."""
+    """A BegunRequest while its batches are on their way, and the promise of its response."""
 
     __slots__ = ("_client", "_left", "_partitions", "_requested", "_results")
 
@@ -37,8 +37,7 @@ class OrdinaryProduce(Promise[Response]):
     ends_with_client: Final = False
 
     def __init__(self, requested: ProduceFrame, client: Client) -> None:
-        self.resolved = False
-        self._callback = None
+        super().__init__()
         self._requested = requested
         self._client = client
         self._left = len(requested.batches)
@@ -78,8 +77,7 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     if requested is None or requested.acks not in ACKS or not requested.batches:
         return None
     known = services.produce_partitions
-    if not known.are_current(services.catalog):
-        return None
+    known.drop_stale(services.catalog)
     now = services.clock()
     deadline = now + max(requested.timeout_ms / 1000, 0.001)
     latest = services.wall_clock() + MAX_AHEAD_MS

@@ -24,16 +24,14 @@ class ResolvedPartitions:
         self._partitions: WeakValueDictionary[tuple[Hashable, int], Partition] = WeakValueDictionary()
 
     def get(self, topic: Hashable, index: int) -> Partition | None:
-        """The partition that these words have meant; ask `are_current` before."""
+        """The partition that these words mean; call `drop_stale` before."""
         return self._partitions.get((topic, index))
 
     def put(self, topic: Hashable, index: int, partition: Partition) -> None:
         self._partitions[topic, index] = partition
 
-    def are_current(self, catalog: Catalog) -> bool:
-        """Whether all that is here is still so. What is not is forgotten."""
+    def drop_stale(self, catalog: Catalog) -> None:
+        """Once for each request: drop all if any of it may not be so any more."""
         if self._forgotten != catalog.forgotten:
             self._partitions.clear()
             self._forgotten = catalog.forgotten
-            return False
-        return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from handler.wire.error_code import ErrorCode
 
 
-class NotLeading(Exception):
-    """This process does not lead the shard that the request is about, or not yet."""
+class CoordinatorError(Exception):
+    """The request can't be served here, or not yet; `error` is what its client is told."""
 
     def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)

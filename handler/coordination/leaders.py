@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from handler.coordination.directory import Directory, Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import Shards, shard_of
 from handler.coordination.term import Phase
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -57,7 +57,7 @@ class Leaders:
         self._loop = asyncio.get_running_loop()
 
     async def find(self, key: str, own: tuple[str, int]) -> Node:
-        """Where clients find the coordinator of a key; NotLeading while there is none."""
+        """Where clients find the coordinator of a key; CoordinatorError while there is none."""
         leader = await self.leader(key)
         if leader is not None and self.is_advertised(leader):
             return _node(leader)
@@ -84,7 +84,7 @@ class Leaders:
         return bool(self._shards) and self._shards.of(key).term.phase is not Phase.WAITING
 
     async def leader(self, key: str) -> Leader | None:
-        """The other sidecar that coordinates a key, None when it is this one; NotLeading while there is none."""
+        """The other sidecar that coordinates a key, None when it is this one; CoordinatorError while there is none."""
         await self._candidate()
         return await self._decided(shard_of(key, len(self._shards)))
 
@@ -104,7 +104,7 @@ class Leaders:
             return None
         decided = await self._deciding.call(number, lambda: self._decide(number))
         if isinstance(decided, ErrorCode):
-            raise NotLeading(decided)
+            raise CoordinatorError(decided)
         return decided
 
     async def _decide(self, number: int) -> Leader | ErrorCode | None:

@@ -21,7 +21,7 @@ from handler.coordination.balance import Balance
 from handler.coordination.codec import Codec
 from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory
 from handler.coordination.election import Election
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.leaders import Identity, Leaders
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase, Term
@@ -124,13 +124,13 @@ class CoordinatorRuntime(Generic[C]):
             self._standing.start()
 
     async def candidate(self) -> None:
-        """Return when this sidecar stands for election; NotLeading while it can't."""
+        """Return when this sidecar stands for election; CoordinatorError while it can't."""
         self.stand_for_election()
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._is_candidate.wait()
         except TimeoutError as error:
-            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
+            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
 
     async def _stand(self) -> None:
         try:

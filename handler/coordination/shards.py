@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Phase, Term
 from handler.wire.error_code import ErrorCode
 
@@ -65,11 +65,11 @@ class Shards(Generic[S]):
     def of(self, key: str) -> S:
         """The shard that a key belongs to."""
         if not self._shards:
-            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._shards[shard_of(key, len(self._shards))]
 
     def led(self, key: str) -> S:
-        """The same, if this process leads it; else NotLeading."""
+        """The same, if this process leads it; else CoordinatorError."""
         self.end_terms_if_suspended()
         shard = self.of(key)
         shard.term.check_leading()

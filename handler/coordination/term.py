@@ -16,7 +16,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.term_log import TermLog
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive, Pending
@@ -80,7 +80,7 @@ class Term(Generic[R]):
         self._open_log = open_log
         self._state = state
         self._loop = asyncio.get_running_loop()
-        self._log: TermLog[R] | None = None
+        self._term_log: TermLog[R] | None = None
         self._elected = False
         self._task = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._writes: dict[int, tuple[Sequence[R], Callable[[ErrorCode], None]]] = {}
@@ -123,14 +123,14 @@ class Term(Generic[R]):
     async def _begin(self) -> None:
         self.phase = Phase.LOADING
         begun = self._loop.time()
-        self._log = taken = self._open_log()
-        await taken.take(partial(self._lost, taken))
-        await taken.read(self._replay)
+        self._term_log = term_log = self._open_log()
+        await term_log.take(partial(self._on_log_lost, term_log))
+        await term_log.read(self._replay)
         await self._state.on_loaded()
-        if self._log is not taken:
+        if self._term_log is not term_log:
             return  # what was written there has ended the term, and the next has begun
-        if taken.lost is not None:
-            raise taken.lost
+        if term_log.lost_reason is not None:
+            raise term_log.lost_reason
         self.phase = Phase.LEADING
         await self._state.on_leading(self._loop.time() - begun)
 
@@ -138,9 +138,9 @@ class Term(Generic[R]):
         self.record_count += 1
         self._state.replay(record, legacy)
 
-    def _lost(self, lost: TermLog[R], reason: PulsarError) -> None:
+    def _on_log_lost(self, lost_log: TermLog[R], reason: PulsarError) -> None:
         """The producer is gone: another has taken the log, or the broker is away. Writes under way may have landed."""
-        if self._log is not lost:
+        if self._term_log is not lost_log:
             return
         if self.phase is not Phase.LEADING:
             self._fail_writes()  # `_begin` sees that the log is lost, and is tried again
@@ -158,9 +158,9 @@ class Term(Generic[R]):
     def _end(self) -> None:
         self.phase = Phase.WAITING
         self._number += 1
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        if self._term_log is not None:
+            self._term_log.close()
+            self._term_log = None
         self.record_count = 0
         self._fail_writes()
         self._state.on_unloaded()
@@ -172,17 +172,17 @@ class Term(Generic[R]):
 
     def give_up_on_silence(self, now: float) -> None:
         """A write that has had no receipt for so long will not get one."""
-        since = self._log.oldest_write() if self._log is not None else None
-        if self._log is not None and since is not None and now - since > RECEIPT_SECONDS:
-            self._log.fail(Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
+        since = self._term_log.oldest_write() if self._term_log is not None else None
+        if self._term_log is not None and since is not None and now - since > RECEIPT_SECONDS:
+            self._term_log.fail(Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
 
     # --- for who serves requests
 
     def check_leading(self) -> None:
         if self.phase is Phase.LOADING:
-            raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if self.phase is Phase.WAITING:
-            raise NotLeading(ErrorCode.NOT_COORDINATOR)
+            raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
 
     @property
     def live_record_count(self) -> int:
@@ -196,22 +196,22 @@ class Term(Generic[R]):
 
     def fits(self, record: R) -> bool:
         """Whether one Pulsar entry can hold the record. Once the term is over this is True: `store` then refuses the write."""
-        return self._log is None or self._log.fits(record)
+        return self._term_log is None or self._term_log.fits(record)
 
     def store(self, records: Sequence[R], done: Callable[[ErrorCode], None] = lambda _: None) -> None:
         """Write records, apply them when they are stored, then tell; or tell that the term is over."""
-        taken = self._log
-        if taken is None:  # the term has ended while its caller was at work
+        term_log = self._term_log
+        if term_log is None:  # the term has ended while its caller was at work
             done(ErrorCode.NOT_COORDINATOR)
             return
         number = self._write_number
         self._write_number += 1
         self._writes[number] = records, done
         try:
-            taken.append(records, partial(self._stored, number))
+            term_log.append(records, partial(self._stored, number))
         except PulsarError as error:
-            taken.fail(error)
-            self._lost(taken, error)
+            term_log.fail(error)
+            self._on_log_lost(term_log, error)
         except BaseException:
             self._writes.pop(number, None)
             raise
@@ -227,26 +227,26 @@ class Term(Generic[R]):
         done(ErrorCode.NONE)
 
     async def all_stored(self) -> None:
-        """Wait until all that is under way is stored. NotLeading if the term ends before."""
+        """Wait until all that is under way is stored. CoordinatorError if the term ends before."""
         await self.store_and_wait(())
 
     async def store_and_wait(self, records: Sequence[R]) -> None:
-        """Write records, and wait until they and all before them are stored. NotLeading if the term ends before."""
+        """Write records, and wait until they and all before them are stored. CoordinatorError if the term ends before."""
         number = self._number
         stored = Pending[ErrorCode]()
         self.store(records, stored.complete)
         error = await stored
         if error is not ErrorCode.NONE:
-            raise NotLeading(error)
+            raise CoordinatorError(error)
         if number != self._number:  # the records are stored, but the state they belong to is gone
-            raise NotLeading(ErrorCode.NOT_COORDINATOR)
+            raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
 
     async def write_legacy_again(self, records: Sequence[R]) -> None:
         """While loading: write again what another program has left, in the form that compaction keeps, then delete that."""
         for begin in range(0, len(records), RECORDS_AT_ONCE):
             try:
                 await self.store_and_wait(records[begin : begin + RECORDS_AT_ONCE])
-            except NotLeading as error:
+            except CoordinatorError as error:
                 raise Unavailable("the producer was lost") from error
-        if self._log is not None:
-            self._log.delete_legacy()
+        if self._term_log is not None:
+            self._term_log.delete_legacy()

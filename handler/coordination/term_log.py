@@ -47,9 +47,9 @@ OnRecord = Callable[[R, bool], None]
 
 
 class TermLog(Protocol[R]):
-    """A log for one term. Every call may raise PulsarError; once it is `lost` nothing is written any more."""
+    """A log for one term. Every call may raise PulsarError; once it has a `lost_reason` nothing is written any more."""
 
-    lost: PulsarError | None
+    lost_reason: PulsarError | None
 
     def fail(self, reason: PulsarError) -> None: ...
 
@@ -76,7 +76,7 @@ class PulsarTermLog(TermLog[R]):
         self._stored = -1  # the last sequence that has its receipt
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # by the sequence they wait for
         self._sent_at: deque[float] = deque()
-        self.lost: PulsarError | None = None
+        self.lost_reason: PulsarError | None = None
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
         self._legacy_keys: set[bytes] = set()
 
@@ -193,8 +193,8 @@ class PulsarTermLog(TermLog[R]):
 
     def fail(self, reason: PulsarError) -> None:
         """Nothing is written any more. The term is told, whether it still reads or serves already."""
-        if self.lost is None:
-            self.lost = reason
+        if self.lost_reason is None:
+            self.lost_reason = reason
             if not self._marker_at.done():
                 self._marker_at.set_exception(reason)
                 self._marker_at.exception()  # looked at: nobody may be waiting for it yet

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups.consumer.members import RequiredTopics
 from handler.groups.topics_image import TopicsImage
 from handler.pulsar.errors import PulsarError
@@ -34,17 +34,17 @@ class RequestsAwaitingTopics:
         return not len(self._in_turn)
 
     async def known(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
-        """Until all is known; without a pause if it is. `required` may raise NotLeading, and so does this where it takes too long."""
+        """Until all is known; without a pause if it is. `required` may raise CoordinatorError, and so does this where it takes too long."""
         waiting = self._in_turn.waiting(member)
         if not waiting and self._image.knows(required()):
             return
         if waiting >= QUEUE_LENGTH:
-            raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         try:
             await within(LEARN_SECONDS, self._learn(member, required))
         except (PulsarError, TimeoutError) as error:
             log.warning("member %s of group %s has to wait: its topics can't be looked up: %s", member[1], member[0], error or "no answer")
-            raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
+            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
 
     async def _learn(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
         async with self._in_turn.turn(member):

@@ -25,7 +25,7 @@ from handler.groups.consumer.members import (
     RequiredTopics,
 )
 from handler.groups.consumer.migration import CannotMigrate, topics_of
-from handler.groups.conversion import consumer_group
+from handler.groups.conversion import get_or_create_consumer_group
 from handler.groups.records import subscribed_topics
 from handler.groups.shard import Shard
 from handler.groups.vocabulary import Now
@@ -85,7 +85,7 @@ class ConsumerGroupRequests:
     def _group(self, shard: Shard, group_id: str, request: MemberHeartbeat) -> ConsumerGroup:
         try:
             joins = request.epoch == JOIN_GROUP_MEMBER_EPOCH
-            group = consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
+            group = get_or_create_consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
         except CannotMigrate as reason:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group: {reason}.") from reason
         return group

@@ -15,7 +15,7 @@ from handler.groups.shard import Shard
 log = logging.getLogger(__name__)
 
 
-def consumer_group(shard: Shard, group_id: str, newcomer: MemberHeartbeat) -> ConsumerGroup:
+def get_or_create_consumer_group(shard: Shard, group_id: str, newcomer: MemberHeartbeat) -> ConsumerGroup:
     """The group for a member that joins by the consumer protocol. Raises Refusal or CannotMigrate, and nothing has changed then."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -37,7 +37,7 @@ def consumer_group(shard: Shard, group_id: str, newcomer: MemberHeartbeat) -> Co
     return fresh
 
 
-def classic_group(shard: Shard, group_id: str) -> ClassicGroup:
+def get_or_create_classic_group(shard: Shard, group_id: str) -> ClassicGroup:
     """The group for a member that joins by the classic protocol. If it is a consumer group, nobody is in it."""
     group = shard.groups.get(group_id)
     if isinstance(group, ClassicGroup):

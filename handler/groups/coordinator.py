@@ -1,6 +1,6 @@
 """The group coordinator: clients' requests, in terms of groups and shards.
 
-A request about a group is answered by the group's shard, or raises NotLeading. Handlers pass canonical topic names with offsets,
+A request about a group is answered by the group's shard, or raises CoordinatorError. Handlers pass canonical topic names with offsets,
 so that a topic has one committed offset. `topic_name` makes the names in members' subscriptions canonical.
 """
 
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from handler.config import GroupsConfig
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
@@ -25,7 +25,7 @@ from handler.groups.consumer import classic_members
 from handler.groups.consumer.checks import KEY_BYTES
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer_group_requests import ConsumerGroupRequests
-from handler.groups.conversion import classic_group
+from handler.groups.conversion import get_or_create_classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
@@ -107,7 +107,7 @@ class Coordinator:
     def led_shard(self, group_id: str, *, may_be_empty: bool = False) -> Shard:
         """The shard of a group, if it is led here."""
         if (not group_id and not may_be_empty) or len(group_id.encode()) > KEY_BYTES:
-            raise NotLeading(ErrorCode.INVALID_GROUP_ID)
+            raise CoordinatorError(ErrorCode.INVALID_GROUP_ID)
         return self.shards.led(group_id)
 
     def beat(self) -> None:
@@ -151,7 +151,7 @@ class Coordinator:
             return await self.consumer_groups.join(request, group_id)
         if group is None and request.member_id:
             return JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
-        classic = classic_group(shard, group_id)
+        classic = get_or_create_classic_group(shard, group_id)
         return await shard.answer(classic, lambda response_future: joining.join(classic, self._now(), request, response_future))
 
     async def sync(self, request: MemberSync, group_id: str) -> SyncResult:
@@ -209,7 +209,7 @@ class Coordinator:
         except TimeoutError:
             # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        except NotLeading as refused:
+        except CoordinatorError as refused:
             return refused.error
         return ErrorCode.NONE
 
@@ -277,7 +277,7 @@ class Coordinator:
     def all_groups(self) -> list[Group]:
         """The groups that are coordinated here. Raises where one of the shards is still loading."""
         if any(shard.term.phase is Phase.LOADING for shard in self.shards):
-            raise NotLeading(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [group for shard in self.shards for group in shard.groups.values()]
 
     async def delete_group(self, group_id: str) -> ErrorCode:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Term
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import AnswerStaticMember, FinishSync, StoreGroup
@@ -113,7 +113,7 @@ def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) ->
         classic.rebalance(shard.now())
     try:
         shard.replace(classic, [record, *group.deletion()])  # the classic one first: it counts from then on
-    except NotLeading:
+    except CoordinatorError:
         return None
     return classic
 

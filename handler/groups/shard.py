@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from handler.config import GroupsConfig
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
 from handler.coordination.timers import Timers
@@ -208,7 +208,7 @@ class Shard(TermState[Record]):
         answer = self.handle(group, event)
         try:
             await self.term.all_stored()
-        except NotLeading as refused:
+        except CoordinatorError as refused:
             if group.group_id in self.oversized:
                 raise GroupTooLarge(group.group_id) from refused
             raise
@@ -234,11 +234,11 @@ class Shard(TermState[Record]):
                 further = carry_out(self, group, effect)
                 if further is not None:
                     todo.append(further)
-            if not todo and self.groups.get(group.group_id) is group:
-                if group.unused:
-                    self._forget_unused(group)
-                if group.wake_at is not None:
-                    self._timers.set(group.group_id, group.wake_at)
+        if self.groups.get(group.group_id) is group:
+            if group.unused:
+                self._forget_unused(group)
+            if group.wake_at is not None:
+                self._timers.set(group.group_id, group.wake_at)
 
     def group_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None:
         """From the term: what a classic group had stored is in the log, or the term is over."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from handler.apis.answer_share import AnswerShare, CountedFetchResponse
-from handler.apis.api import ANONYMOUS, Response, Result
+from handler.apis.api import ANONYMOUS, BegunRequest, Response
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.budget import ByteBudget
@@ -40,20 +40,7 @@ LEAST_RATE: Final = 64 * 1024
 LATE_SECONDS: Final = 3.0
 
 
-class Handled(Protocol):
-    """A request that dispatch has begun: its answer, or a promise of it, and how that is encoded."""
-
-    @property
-    def api(self) -> str: ...
-    @property
-    def answer(self) -> Result: ...
-    @property
-    def ends_with_client(self) -> bool: ...
-    def encode(self, answer: Any) -> Sequence[bytes | bytearray]: ...
-    def took(self, seconds: float) -> None: ...
-
-
-Dispatch = Callable[["KafkaConnection", memoryview], Handled]
+Dispatch = Callable[["KafkaConnection", memoryview], BegunRequest]
 
 
 class _Slot:
@@ -61,7 +48,7 @@ class _Slot:
 
     __slots__ = ("abandoned", "answer", "answer_size", "begun", "handled", "orphaned", "ready", "ready_at", "size", "task")
 
-    def __init__(self, handled: Handled, size: int, begun: float) -> None:
+    def __init__(self, handled: BegunRequest, size: int, begun: float) -> None:
         self.handled = handled
         self.size = size
         self.begun = begun

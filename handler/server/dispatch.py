@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from handler.apis import BY_KEY, COORDINATED
 from handler.apis.a18_api_versions import unsupported_version
-from handler.apis.api import AnyApi, Call, Client, Result, ServicesOf
-from handler.apis.late import QUESTION_SECONDS
-from handler.apis.ordinary_produce import OrdinaryProduce, begin_ordinary
+from handler.apis.api import AnyApi, BegunRequest, Call, Client, Result, ServicesOf
+from handler.apis.late import LATE_AFTER_SECONDS
+from handler.apis.ordinary_produce import begin_ordinary
 from handler.errors import ProtocolError
 from handler.telemetry import metrics
 from handler.telemetry.latencies import Latency
@@ -39,8 +39,8 @@ def _route(key: int, version: int) -> Route | None:
     return Route(api, version, metrics.REQUEST_SECONDS.of(api.name))
 
 
-class Handled:
-    """A request that was begun. The first four bytes of its answer are the size, filled in last."""
+class RoutedRequest:
+    """A BegunRequest, answered by the handler of its API. The first four bytes of its answer are the size, filled in last."""
 
     __slots__ = ("_correlation_id", "_route", "answer")
 
@@ -77,7 +77,7 @@ class Dispatcher:
         self._services_of = services_of
         self._clock = clock
 
-    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> Handled | OrdinaryProduce:
+    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> BegunRequest:
         if bytes(frame[:2]) == PRODUCE and not forwarded:
             ordinary = begin_ordinary(self._services_of(client.principal), client, frame)
             if ordinary is not None:
@@ -91,15 +91,15 @@ class Dispatcher:
         api, version = route.api, route.version
         at = body_at(frame, header, api.request)
         request = api.request.read(version, frame[at:])
-        late_at = self._clock() + QUESTION_SECONDS
+        late_at = self._clock() + LATE_AFTER_SECONDS
         call = Call(version, header.client_id, client, frame, at, forwarded, late_at)
-        return Handled(route, header.correlation_id, api.handle(self._services_of(client.principal), call, request))
+        return RoutedRequest(route, header.correlation_id, api.handle(self._services_of(client.principal), call, request))
 
-    def _refused(self, header: RequestHeader) -> Handled:
+    def _refused(self, header: RequestHeader) -> RoutedRequest:
         if header.api_key == API_VERSIONS:
             lowest = _route(API_VERSIONS, 0)
             assert lowest is not None
-            return Handled(lowest, header.correlation_id, unsupported_version())
+            return RoutedRequest(lowest, header.correlation_id, unsupported_version())
         api = BY_KEY.get(header.api_key)
         if api is None:
             raise ProtocolError(f"API {header.api_key} is not supported (client {header.client_id!r})")

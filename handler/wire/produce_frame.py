@@ -35,7 +35,8 @@ _LONG_VARINT: Final = 0x80
 # The whole answer to one batch, but for its topic, from version 9 on. What stands between the numbers is described below.
 _ONE_HEAD: Final = struct.Struct(">iiBB")
 _ONE_BATCH: Final = struct.Struct(">BihqqqBBBBiB")
-# Of one topic. Kafka's producers send one batch a partition, and a broker leads a few thousand.
+# In one request: each is found before the first is looked at. Kafka's producers send one batch a partition, and a broker leads a
+# few thousand.
 MAX_BATCHES: Final = 10_000
 
 
@@ -96,7 +97,7 @@ def _flexible(frame: memoryview, at: int, version: int, correlation_id: int) -> 
             at += 1
         else:
             partitions, at = read_varint(frame, at)
-        if not 1 < partitions <= MAX_BATCHES or (batches and batches[-1][0] == key):
+        if not 1 < partitions <= MAX_BATCHES - len(batches) or (batches and batches[-1][0] == key):
             return None
         for _ in range(partitions - 1):
             (index,) = _I32.unpack_from(frame, at)
@@ -128,7 +129,7 @@ def _older(frame: memoryview, at: int, version: int, correlation_id: int) -> Pro
         key = bytes(frame[at : at + size])
         (partitions,) = _I32.unpack_from(frame, at + size)
         at += size + 4
-        if not 0 < partitions < MAX_BATCHES or (batches and batches[-1][0] == key):
+        if not 0 < partitions < MAX_BATCHES - len(batches) or (batches and batches[-1][0] == key):
             return None
         for _ in range(partitions):
             (index,) = _I32.unpack_from(frame, at)

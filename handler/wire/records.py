@@ -128,9 +128,9 @@ def read_produced(data: bytes) -> BatchHeader:
 def read_ordinary(
     frame: memoryview, begin: int, end: int, latest_timestamp: int, highest_codec: int
 ) -> tuple[int, int, int, int, int] | None:
-    """What an append needs to know of a batch that `read_produced` would take and that no record has to be looked at for:
+    """Offsets, greatest timestamp, producer id, its epoch and base sequence of a batch that `read_produced` would take.
 
-    offsets, greatest timestamp, producer id, its epoch, base sequence. None for every other: the long way says what is wrong.
+    None for any other: `read_produced` says what is wrong.
     """
     if end - begin < HEADER_SIZE:
         return None

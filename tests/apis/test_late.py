@@ -24,7 +24,7 @@ LATE = ErrorCode.LEADER_NOT_AVAILABLE
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.apis.late.QUESTION_SECONDS", 0.05)
+    monkeypatch.setattr("handler.apis.late.LATE_AFTER_SECONDS", 0.05)
 
 
 async def test_a_topic_that_is_described_late_has_no_leader_yet_and_who_asks_again_joins(sidecar: Sidecar) -> None:
@@ -82,7 +82,7 @@ async def test_offsets_that_are_found_late(sidecar: Sidecar, timestamp: int, mon
     monkeypatch.setattr(MemoryLog, "stats", slow)
     assert await list_offsets(sidecar, timestamp) is LATE
     go.set()
-    monkeypatch.setattr("handler.apis.late.QUESTION_SECONDS", 5.0)
+    monkeypatch.setattr("handler.apis.late.LATE_AFTER_SECONDS", 5.0)
     assert await list_offsets(sidecar, timestamp) is ErrorCode.NONE
 
 

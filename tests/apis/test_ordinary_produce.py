@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handler.apis.answer_share import AnswerShare
-from handler.apis.api import ANONYMOUS, Principal, Services
+from handler.apis.api import ANONYMOUS, BegunRequest, Principal, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.ordinary_produce import MAX_AHEAD_MS, OrdinaryProduce
 from handler.apis.promise import settled
@@ -23,7 +23,7 @@ from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.partition.write.appender import OLD_NEWS_SECONDS
-from handler.server.dispatch import Dispatcher, Handled
+from handler.server.dispatch import Dispatcher
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicName, TopicNames
@@ -66,7 +66,7 @@ class Sidecar:
     def abort(self) -> None:
         self.aborted += 1
 
-    def begin(self, *records: bytes, version: int = 13, acks: int = -1) -> Handled | OrdinaryProduce:
+    def begin(self, *records: bytes, version: int = 13, acks: int = -1) -> BegunRequest:
         """One request with a batch for each of the first partitions."""
         partitions = [PartitionProduceData(index=index, records=data) for index, data in enumerate(records)]
         named = {"topic_id": TOPIC_ID} if version >= 13 else {"name": "t"}
@@ -227,7 +227,7 @@ class Client:
         return data
 
 
-async def _answer(handled: Handled | OrdinaryProduce) -> bytes:
+async def _answer(handled: BegunRequest) -> bytes:
     answer: Any = await settled(handled.answer)
     assert answer is not None
     return b"".join(handled.encode(answer))

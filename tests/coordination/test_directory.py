@@ -9,7 +9,7 @@ import pytest
 
 from handler.config import GroupsConfig, KafkaConfig
 from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.groups.vocabulary import Now
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -102,7 +102,7 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
         cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None, lambda: Now(0.0, 0)
     )
     async with asyncio.timeout(2):
-        with pytest.raises(NotLeading) as refused:
+        with pytest.raises(CoordinatorError) as refused:
             await runtime.leaders.leader("g")
     assert refused.value.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     await runtime.close()

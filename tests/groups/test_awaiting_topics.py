@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.groups import awaiting_topics as module
 from handler.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
 from handler.groups.consumer.members import RequiredTopics
@@ -32,7 +32,7 @@ class Members:
         try:
             await self.awaiting.known(("g", member), lambda: RequiredTopics(frozenset(names)))
             self.done.append(what)
-        except NotLeading as refused:
+        except CoordinatorError as refused:
             self.done.append(refused.error.name)
 
     async def end(self) -> None:
@@ -88,8 +88,8 @@ async def test_no_more_wait_than_a_client_asks_at_once() -> None:
 
 async def test_who_waits_while_the_coordinator_goes_is_told_so() -> None:
     def gone() -> RequiredTopics:
-        raise NotLeading(ErrorCode.NOT_COORDINATOR)
+        raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
 
     awaiting = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
-    with pytest.raises(NotLeading):
+    with pytest.raises(CoordinatorError):
         await awaiting.known(("g", "m"), gone)

@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from handler.config import GroupsConfig
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Phase
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
@@ -57,7 +57,7 @@ class Sidecar:
         """What is answered, or the refusal as a handler makes it."""
         try:
             return await asyncio.wait_for(question, 5)
-        except NotLeading as error:
+        except CoordinatorError as error:
             return refused(error.error)
 
     def commit(self, offset: int, *, group: str = "g", member: str = "", generation: int = -1, metadata: str = "") -> asyncio.Task[Any]:
@@ -149,7 +149,7 @@ def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
 async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
     other = await successor(sidecar)
-    with pytest.raises(NotLeading):
+    with pytest.raises(CoordinatorError):
         await sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(8, -1, "")}))
     assert other.kept() == 7
     other.shard.term.depose("end")
@@ -175,7 +175,7 @@ async def test_all_that_wait_are_told_when_the_term_ends(sidecar: Sidecar) -> No
     assert (await sync).error is ErrorCode.NOT_COORDINATOR
     assert (await joins).error is ErrorCode.NOT_COORDINATOR
     assert await commit == {T0: ErrorCode.NOT_COORDINATOR}
-    with pytest.raises(NotLeading) as refused:
+    with pytest.raises(CoordinatorError) as refused:
         sidecar.coordinator.describe("g")
     assert refused.value.error is ErrorCode.NOT_COORDINATOR
 
@@ -183,7 +183,7 @@ async def test_all_that_wait_are_told_when_the_term_ends(sidecar: Sidecar) -> No
 async def test_a_process_that_stood_still_loads_its_groups_again_before_it_answers(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
     sidecar.skew = 30.0
-    with pytest.raises(NotLeading):
+    with pytest.raises(CoordinatorError):
         sidecar.coordinator.committed_partitions("g")
     await sidecar.lead()
     assert sidecar.offsets.terms == 2
@@ -230,7 +230,7 @@ async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not
 async def test_bad_requests_are_refused(sidecar: Sidecar) -> None:
     assert await sidecar.commit(1, metadata="x" * 5_000) == {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
     assert await sidecar.commit(1, member="m", generation=3) == {T0: ErrorCode.GROUP_ID_NOT_FOUND}
-    with pytest.raises(NotLeading) as refused:
+    with pytest.raises(CoordinatorError) as refused:
         sidecar.coordinator.committed_partitions("")
     assert refused.value.error is ErrorCode.INVALID_GROUP_ID
     short = MemberJoin("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")

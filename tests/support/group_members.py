@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from handler.config import GroupsConfig
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Phase
 from handler.groups.classic.members import (
     JoinResult,
@@ -81,7 +81,7 @@ class Bench:
         async def asked() -> None:
             try:
                 hear(await question)
-            except NotLeading as error:
+            except CoordinatorError as error:
                 refused(error.error)
 
         async def ask() -> None:

@@ -45,7 +45,7 @@ class MemoryTermLog(TermLog[Record]):
         self._offsets = offsets
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
         self._held: list[Callable[[], None]] = []
-        self.lost: PulsarError | None = None
+        self.lost_reason: PulsarError | None = None
 
     async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
         self._on_lost = on_lost
@@ -103,7 +103,7 @@ class MemoryTermLog(TermLog[Record]):
         self.fail(reason)
 
     def fail(self, reason: PulsarError) -> None:
-        self.lost = self.lost or reason
+        self.lost_reason = self.lost_reason or reason
         on_lost, self._on_lost = self._on_lost, lambda _: None
         on_lost(reason)
 

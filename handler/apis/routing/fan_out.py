@@ -12,7 +12,7 @@ from handler.apis.api import Call, Services
 from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.routing.to_coordinator import forward
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.errors import ProtocolError
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import response_header
@@ -61,7 +61,7 @@ async def _leader(services: Services, group_id: str) -> Leader | ErrorCode | Non
         return None
     try:
         return await services.groups.leaders.leader(group_id)
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return refused.error
 
 
@@ -80,7 +80,7 @@ async def _ask(parts: Parts[Part, Item], leader: Leader | ErrorCode | None, want
         return [parts.refuse(part, leader) for part in wanted]
     try:
         items = await parts.elsewhere(leader, wanted)
-    except NotLeading as refused:
+    except CoordinatorError as refused:
         return [parts.refuse(part, refused.error) for part in wanted]
     if len(items) != len(wanted):
         log.warning("sidecar %s answered %d of %d that it was asked for", leader.name, len(items), len(wanted))
@@ -98,4 +98,4 @@ async def ask_peer(services: Services, call: Call, leader: Leader, request: Mess
         return response.read(call.version, memoryview(raw)[skip:], max_elements=len(raw))
     except ProtocolError as error:
         log.warning("the answer of sidecar %s can't be read: %s", leader.name, error)
-        raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
+        raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error

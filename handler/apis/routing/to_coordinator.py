@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from handler.apis.api import Call, Response, Services
 from handler.apis.topics import learn
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.fleet.peers import PeerUnavailable
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -37,7 +37,7 @@ UnknownTopics = Callable[[Services, G], Sequence[TopicName | uuid.UUID]]
 
 
 def to_coordinator(handle: Handler[G], refuse: Refuse[G]) -> Handler[G]:
-    """A handler of requests about one group, wherever that group is coordinated. It may raise NotLeading."""
+    """A handler of requests about one group, wherever that group is coordinated. It may raise CoordinatorError."""
 
     async def routed(services: Services, call: Call, request: G) -> Response:
         if _is_led_here(services, call, request.group_id):
@@ -76,14 +76,14 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
 
 
 def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Handler[G]:
-    """Turn NotLeading, and any exception of the sidecar, into an error response. The client's connection stays open."""
+    """Turn CoordinatorError, and any exception of the sidecar, into an error response. The client's connection stays open."""
 
     @wraps(handle)
     async def with_error_response(services: Services, call: Call, request: G) -> Response:
         services.groups.stand_for_election()
         try:
             return await routed(services, call, request)
-        except NotLeading as refused:
+        except CoordinatorError as refused:
             return refuse(call, request, refused.error)
         except Exception:
             metrics.INTERNAL_ERRORS.labels("groups").inc()
@@ -106,10 +106,10 @@ async def _find_and_forward(services: Services, call: Call, request: G, handle: 
 
 
 async def forward(services: Services, call: Call, leader: Leader, frame: bytes) -> bytes:
-    """The answer of another sidecar; NotLeading where it can't be asked."""
+    """The answer of another sidecar; CoordinatorError where it can't be asked."""
     if not leader.control:
         log.warning("a group is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
-        raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
         answer = await services.peers.forward(leader.control, leader.name, frame, call.client.peer)
         metrics.FORWARDED.labels("answered").inc()
@@ -117,7 +117,7 @@ async def forward(services: Services, call: Call, leader: Leader, frame: bytes) 
     except PeerUnavailable as error:
         metrics.FORWARDED.labels("failed").inc()
         log.info("a request could not be passed on: %s", error)
-        raise NotLeading(ErrorCode.NOT_COORDINATOR) from error
+        raise CoordinatorError(ErrorCode.NOT_COORDINATOR) from error
 
 
 def client_host(call: Call) -> str:

@@ -103,7 +103,8 @@ def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future:
         or (group.state is State.COMPLETING and changed)
         or (group.state is State.STABLE and (changed or group.leader == member.member_id))
     ):
-        group.update(member, request, response_future)
+        group.update(member, request)
+        group.await_join(member, response_future)
         group.rebalance_or_complete(now)
     elif group.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
         group.reply(response_future, group.joined(member))
@@ -125,18 +126,19 @@ def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: 
     if group.leader == old_id:
         group.leader = request.new_member_id
     group.reset_session_timeout(member, now)
-    group.update(member, request, response_future)
+    group.update(member, request)
+    if group.state is State.STABLE and group.roster.select_protocol() == group.protocol:
+        # Nothing changes for the others, but its new id must be stored before it is told.
+        if request.may_skip_assignment:
+            answer = group.joined(member)._replace(skip_assignment=group.leader == member.member_id)
+        else:
+            # It must not take itself for the leader and assign anew (KIP-814).
+            answer = group.joined(member)._replace(leader=old_leader, members=())
+        assignments = {other.member_id: other.assignment for other in group.members.values()}
+        group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer)))
+        return
+    group.await_join(member, response_future)
     match group.state:
-        case State.STABLE if group.roster.select_protocol() == group.protocol:
-            # Nothing changes for the others, but its new id must be stored before it is told.
-            member.awaiting_join = None
-            if request.may_skip_assignment:
-                answer = group.joined(member)._replace(skip_assignment=group.leader == member.member_id)
-            else:
-                # It must not take itself for the leader and assign anew (KIP-814).
-                answer = group.joined(member)._replace(leader=old_leader, members=())
-            assignments = {other.member_id: other.assignment for other in group.members.values()}
-            group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer)))
         case State.STABLE:
             group.rebalance_or_complete(now)
         case State.COMPLETING:

@@ -333,7 +333,7 @@ class ClassicGroup:
         said: list[str] = []
         if self._session_at is not None and self._session_at <= now.clock:
             said += self._end_sessions(now)
-        if self.window.ends_at is not None and self.window.ends_at <= now.clock and self.window.is_over(now.clock):
+        if self.window.is_due(now.clock) and not self.window.extend(now.clock):
             self._complete_join(now)
         if self._sync_at is not None and self._sync_at <= now.clock:
             said += self._sync_is_due(now)
@@ -377,10 +377,13 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
 
-    def update(self, member: Member, request: MemberJoin, response_future: ResponseFuture) -> None:
+    def update(self, member: Member, request: MemberJoin) -> None:
         self.roster.set_protocols(member, request.protocols)
         member.session_timeout = request.session_timeout
         member.rebalance_timeout = request.rebalance_timeout
+
+    def await_join(self, member: Member, response_future: ResponseFuture) -> None:
+        """This JoinGroup waits for the rebalance. An earlier one of the member, if it still waits, is told to ask again."""
         self.reply(member.awaiting_join, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = response_future
 

@@ -28,11 +28,14 @@ class JoinWindow:
     def somebody_came(self) -> None:
         self._newcomer = True
 
-    def is_over(self, clock: float) -> bool:
-        """Whether the waiting ends, now that its time has come. The first one is prolonged as long as members come."""
+    def is_due(self, clock: float) -> bool:
+        return self.ends_at is not None and self.ends_at <= clock
+
+    def extend(self, clock: float) -> bool:
+        """Prolong the first one if somebody came while it was open. False where the waiting ends."""
         if not (self.is_first and self._newcomer and self._remaining > 0):
-            return True
+            return False
         self._newcomer = False
         self.ends_at = clock + min(self._initial_delay, self._remaining)
         self._remaining = max(self._remaining - self._initial_delay, 0.0)
-        return False
+        return True

@@ -17,7 +17,7 @@ from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
-from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, follows
+from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
 from handler.partition.log.basis import Basis, encode_basis
 from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
@@ -76,7 +76,7 @@ class Fold:
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = True
 
-    def follows(self, ledger: int, entry: int) -> bool:
+    def is_adjacent(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
         last = self.last_position
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
@@ -103,7 +103,7 @@ class Fold:
     ) -> int:  # fmt: skip
         """Fold an entry of one batch by its receipt, in few steps, and return its base offset.
 
-        It was written by the one who folds here, `follows` is true of its place, and it is its producer's next, of whom all is
+        It was written by the one who folds here, `is_adjacent` is true of its place, and it is its producer's next, of whom all is
         known: then `by_receipt` would accept it. If it is not, −1, and nothing has changed.
         """
         if writer_sequence <= self._writers.get(writer, -1):
@@ -111,7 +111,7 @@ class Fold:
         state = None
         if producer_id != NO_PRODUCER_ID:
             state = self.producers.states.get(producer_id)
-            if state is None or not state.conclusive or state.epoch != epoch or not follows(state.last, first_sequence):
+            if state is None or not state.conclusive or state.epoch != epoch or not is_next_sequence(state.last, first_sequence):
                 return -1
         base = self.next_offset
         position = Position(ledger, entry)

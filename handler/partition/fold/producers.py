@@ -77,7 +77,7 @@ class ProducerTable:
         for written in state.batches:
             if written.first == batch.first and written.last == batch.last:
                 return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
-        if not follows(state.last, batch.first):
+        if not is_next_sequence(state.last, batch.first):
             return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         return ACCEPTED
 
@@ -126,6 +126,6 @@ class ProducerTable:
             self.states.popitem(last=False)
 
 
-def follows(last: int, first: int) -> bool:
+def is_next_sequence(last: int, first: int) -> bool:
     """Whether sequence `first` comes right after `last`; 0 comes after 2^31−1."""
     return first == last + 1 if last < MAX_SEQUENCE else first == 0

@@ -1,10 +1,11 @@
 """Appends: pipelined SENDs, verdicts from the fold, and what happens when a broker goes away.
 
-    append ── precheck ──▶ pending ── SEND ──▶ receipt ──▶ awaits the fold ── follows the fold? ──▶ verdict
-                 │             ▲                              │ no
-                 ▼             │ after a reconnect            ▼
-         refused or known      └── whatever reading to the    the tail reader brings it
-                                   end did not resolve
+    append ── precheck ──▶ pending ── SEND ──▶ receipt ──▶ awaits the fold ── adjacent to it? ──▶ verdict
+               │  │  ▲         ▲                              │ no
+               │  ▼  │         │ after a reconnect            ▼
+               │  held appends └── all that reading to the    the tail reader brings it
+               ▼                   end did not resolve
+        refused or known
 
 An ordinary batch takes the same way in fewer steps (`is_next`, `append_next`, and in `on_receipt` `Fold.append_own`): nothing
 stands before it that could change its verdict, so nothing has to be asked.
@@ -24,7 +25,7 @@ from typing import Final, Protocol
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import ACCEPTED, Verdict, follows
+from handler.partition.fold.producers import ACCEPTED, Verdict, is_next_sequence
 from handler.partition.log.basis import BatchSequence
 from handler.partition.log.entries import Content
 from handler.partition.log.port import EntryLog, LogWriter
@@ -122,9 +123,9 @@ class Appender:
         in_flight = self._by_producer.get(producer_id)
         if in_flight:
             last = in_flight[-1]
-            return last.epoch == epoch and follows(last.last_sequence, first_sequence)
+            return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence)
         state = self._fold.producers.states.get(producer_id)
-        return state is not None and state.conclusive and state.epoch == epoch and follows(state.last, first_sequence)
+        return state is not None and state.conclusive and state.epoch == epoch and is_next_sequence(state.last, first_sequence)
 
     def append_next(self, append: Append, now: float) -> None:
         """Send a batch of which `is_next` is true."""
@@ -216,7 +217,7 @@ class Appender:
             return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         if sequence.epoch > last.epoch:
             return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        if follows(last.last_sequence, sequence.first):
+        if is_next_sequence(last.last_sequence, sequence.first):
             return ACCEPTED
         # Not the next one: a batch the fold knows, or a sequence with a hole before it.
         known = self._fold.producers.check(sequence)
@@ -239,7 +240,8 @@ class Appender:
             try:
                 await self._open()
                 self._task.backoff.reset()
-                raise await ended
+                reason = await ended
+                raise reason  # the task waits a moment, then begins here again
             finally:
                 if self._ended is ended:  # else another has begun since this one was closed
                     self._let_go()
@@ -329,7 +331,7 @@ class Appender:
         if pending is None:
             return
         pending.sent_at = 0.0
-        if not self._awaiting_fold and self._fold.follows(ledger, entry) and self._fold_own(writer_sequence, pending, ledger, entry):
+        if not self._awaiting_fold and self._fold.is_adjacent(ledger, entry) and self._fold_own(writer_sequence, pending, ledger, entry):
             return
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it and does not say where it stands: reading finds it.
@@ -392,7 +394,7 @@ class Appender:
                 awaiting.popleft()  # it was read before its receipt came
                 continue
             pending = self._pending.get(writer_sequence)
-            if pending is None or not fold.follows(position.ledger, position.entry):
+            if pending is None or not fold.is_adjacent(position.ledger, position.entry):
                 self._partition.read_on()
                 return
             awaiting.popleft()

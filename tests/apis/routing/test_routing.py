@@ -12,7 +12,7 @@ import pytest
 
 from handler.apis.promise import settled
 from handler.coordination.directory import Leader
-from handler.coordination.errors import NotLeading
+from handler.coordination.errors import CoordinatorError
 from handler.fleet.peers import PeerUnavailable
 from handler.server.dispatch import Dispatcher
 from handler.topics.names import TopicName
@@ -69,7 +69,7 @@ class Pair:
         if group_id == "elected":
             return None
         if group_id.startswith("nowhere"):
-            raise NotLeading(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return THERE
 
     async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:

@@ -201,7 +201,7 @@ def test_receipts_and_reading_come_to_the_same(steps: Steps, receipts: set[int])
     log = _play(steps)
     mixed = _fold_from(log, 0)
     for number, (entry, read) in enumerate(zip(log.entries, log.folded(), strict=True)):
-        if number in receipts and (entry.content.writer or b"").startswith(WRITERS[0]) and mixed.follows(*entry.position):
+        if number in receipts and (entry.content.writer or b"").startswith(WRITERS[0]) and mixed.is_adjacent(*entry.position):
             other = mixed.by_receipt(entry.position, entry.content)
             mixed.check_again(entry.position, entry.index)
         else:
