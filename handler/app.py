@@ -78,6 +78,7 @@ class Sidecar:
             PartitionLimits(
                 replay_entries=limits.replay_entries, replay_bytes=limits.replay_bytes,
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
+                batches_per_entry=limits.batches_per_entry,
             ),
         )  # fmt: skip
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)

@@ -97,6 +97,11 @@ class LimitsConfig:
     connection_idle_seconds: float = setting(600.0, "Close a Kafka connection that is silent for so long.")
     pulsar_idle_seconds: float = setting(60.0, "Close a Pulsar producer or reader nobody uses for so long.")
     drain_seconds: float = setting(20.0, "On SIGTERM, how long requests in work may take.")
+    batches_per_entry: int = setting(
+        100,
+        "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars of 0.1 "
+        "read the same topics: they can't read such entries.",
+    )
     replay_entries: int = setting(2_000, "Entries read back when a partition is opened, to recognise retries.")
     replay_bytes: int = setting(16 * 1024 * 1024, "Bytes read back when a partition is opened.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -157,14 +157,14 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
     start = stats.before(stats.last, entries, 2**63)
     fold = Fold(None if start == stats.first else start)
     refused = 0
-    async for folded in _folded(log, fold, start, await log.last_readable(stats.last, BEFORE_ALL)):
-        if not folded.verdict.accepted:
+    async for folded, content in _folded(log, fold, start, await log.last_readable(stats.last, BEFORE_ALL)):
+        for line in _refusals(folded, content):
             refused += 1
             if refused <= LINES:
-                yield _refusal(folded)
+                yield line
     yield f"first entry       {stats.first}"
     yield f"last entry        {fold.last_position}"
-    yield f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} entries hidden"
+    yield f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} batches hidden"
     yield f"greatest time     {_time(fold.max_timestamp)}, in the batch at offset {fold.max_timestamp_base}"
     yield f"producers         {len(fold.producers)}"
     for producer_id, state in list(fold.producers.states.items())[-LINES:]:
@@ -172,13 +172,16 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
         yield f"  {producer_id}: epoch {state.epoch}, last sequence {state.last}, at entry {state.at}{doubt}"
 
 
-async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | None) -> AsyncIterator[Folded]:
+async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | None) -> AsyncIterator[tuple[Folded, Content | None]]:
     async for entry in _until(log, start, last):
         index = entry.last_index
         if index is None:
             raise CanNotInspect(f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker")
         content = _content(entry)
-        yield fold.unreadable(entry.position, index) if content is None else fold.by_reading(entry.position, index, content)
+        if content is None:
+            yield fold.unreadable(entry.position, index), None
+        else:
+            yield fold.by_reading(entry.position, index, content), content
 
 
 def _content(entry: RawEntry) -> Content | None:
@@ -188,9 +191,15 @@ def _content(entry: RawEntry) -> Content | None:
         return None
 
 
-def _refusal(folded: Folded) -> str:
-    why = "a second copy" if folded.verdict.duplicate else folded.verdict.error.name
-    return f"hidden            entry {folded.position}, offsets {folded.base_offset} to {folded.next_offset - 1}: {why}"
+def _refusals(folded: Folded, content: Content | None) -> Iterator[str]:
+    """A line for each batch that no consumer gets."""
+    base = folded.base_offset
+    counts = [folded.next_offset - base] if content is None else [header.offsets for header, _ in content.batches]
+    for verdict, count in zip(folded.verdicts, counts, strict=True):
+        if not verdict.accepted:
+            why = "a second copy" if verdict.duplicate else verdict.error.name
+            yield f"hidden            entry {folded.position}, offsets {base} to {base + count - 1}: {why}"
+        base += count
 
 
 async def _until(log: HasReader, start: Position | None, last: Position | None) -> AsyncIterator[RawEntry]:

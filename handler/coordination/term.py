@@ -153,6 +153,7 @@ class Term(Generic[R]):
 
     def _lead_again(self) -> None:
         if self._elected:
+            self._task.stop()  # it may still be in `on_leading`
             self.elect()
 
     def _end(self) -> None:

@@ -16,7 +16,7 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.log.entries import Content, permits_of, read_entry
+from handler.partition.log.entries import Content, permits_of, read_entry, without_refused
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
 from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
@@ -53,6 +53,7 @@ class PartitionLimits:
     read_ahead: int = 4 * 1024 * 1024
     idle_seconds: float = 60.0
     catch_up_idle_seconds: float = 15.0
+    batches_per_entry: int = 100
 
 
 class Watcher(Protocol):
@@ -86,7 +87,7 @@ class Partition:
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
-        self._appender = Appender(name, log_, writer_name, self._fold, self)
+        self._appender = Appender(name, log_, writer_name, self._fold, self, limits.batches_per_entry)
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -247,7 +248,7 @@ class Partition:
         if content.writer is None or content.writer != self._appender.writer_name:
             self._foreign_at = self._loop.time()
         else:
-            self._appender.on_read(content, folded.verdict)
+            self._appender.on_read(content, folded.verdicts)
         self._appender.advance()
 
     def keep_own(self, base_offset: int, append: Append) -> None:
@@ -262,8 +263,8 @@ class Partition:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
         # them. So is an entry of which this fold is not conclusive: that reader goes back as far as it takes.
         if folded.conclusive:
-            served = content.data if folded.verdict.accepted else None
-            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, served, ErrorCode.NONE))
+            data = without_refused(content, [verdict.accepted for verdict in folded.verdicts])
+            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         self._to_end.reached(folded.position)
         self.changed()
 

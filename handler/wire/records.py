@@ -162,6 +162,7 @@ def split_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[BatchH
 
 _OFFSET: Final = struct.Struct(">q")
 _I32: Final = struct.Struct(">i")
+_OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 # Leader epoch 0: the log is one leadership for ever, it is never truncated.
 _LEADER_EPOCH: Final = b"\0\0\0\0"
 
@@ -178,6 +179,26 @@ def with_base_offsets(data: bytes | bytearray, base_offset: int) -> bytearray:
         at += length + _OVERHEAD
         base_offset += last_offset_delta + 1
     return placed
+
+
+def whole_batches(data: bytes | bytearray, offset: int, max_bytes: int) -> tuple[int, int, int]:
+    """Where the batches are that begin with the one that holds `offset` and fit `max_bytes`, at least that one: begin, end, and
+    the offset after them. The batches follow each other and have their offsets.
+    """
+    at = 0
+    begin = -1
+    while at < len(data):
+        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
+        (last_offset_delta,) = _I32.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)
+        end = at + length + _OVERHEAD
+        if offset <= base_offset + last_offset_delta:
+            if begin < 0:
+                begin = at
+            elif end - begin > max_bytes:
+                break
+            offset = base_offset + last_offset_delta + 1
+        at = end
+    return begin, at, offset
 
 
 def empty_batch(base_offset: int, offsets: int, timestamp: int = NO_TIMESTAMP) -> bytes:

@@ -22,14 +22,14 @@ from handler.apis.promise import settled
 from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.partition.write.appender import OLD_NEWS_SECONDS
+from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, OLD_NEWS_SECONDS
 from handler.server.dispatch import Dispatcher
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicName, TopicNames
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from handler.wire.records import read_produced
+from handler.wire.records import split_batches
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import read_all
@@ -196,7 +196,7 @@ async def test_a_batch_never_overtakes_one_that_waits_for_the_end_of_the_log() -
 
 # --- both ways, side by side
 
-OF_A_PRODUCER = ("again", "gap", "epoch", "zombie", "bad crc", "two at once")
+OF_A_PRODUCER = ("again", "gap", "epoch", "zombie", "bad crc", "two at once", "crowd")
 OF_THE_LOG = ("roll", "foreign", "lost", "refused", "old news", "forget", "reopen")
 ACTIONS = st.lists(
     st.one_of(
@@ -242,6 +242,9 @@ async def _act(sidecar: Sidecar, client: Client, action: str, producer: int, cou
             return await sidecar.produce(client.next(0, producer), batch(b"other"))
         case "two at once":
             answers = [sidecar.begin(client.next(producer)), sidecar.begin(client.next(producer))]
+            return [await _answer(handled) for handled in answers]
+        case "crowd":
+            answers = [sidecar.begin(client.next(number % PRODUCERS)) for number in range(3 * MAX_ENTRIES_IN_FLIGHT)]
             return [await _answer(handled) for handled in answers]
         case "again":
             return await sidecar.produce(client.last.get(producer) or client.next(producer))
@@ -293,7 +296,7 @@ async def _run(actions: list[tuple[str, int, int]], *, may_be_ordinary: bool) ->
             {key: (state.epoch, state.last, state.conclusive, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()}
         )
         entries = sidecar.log(index).entries
-        seen.append([(entry.position, entry.last_index, read_produced(bytes(entry.payload)).crc) for entry in entries])
+        seen.append([(entry.position, entry.last_index, [header.crc for header, _ in split_batches(entry.payload)]) for entry in entries])
     await sidecar.table.close()
     return told, seen, sidecar.ordinary
 

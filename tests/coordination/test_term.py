@@ -6,6 +6,7 @@ import asyncio
 
 from handler.coordination.term import Phase, Term, TermState
 from handler.groups.records import Record
+from handler.pulsar.errors import Unavailable
 from tests.support.memory_term_log import MemoryOffsets
 
 
@@ -16,6 +17,8 @@ class State(TermState[Record]):
         self.term: Term[Record] = Term("t-0", offsets.open, self)
         self.events: list[str] = []
         self._end_while_loading = end_while_loading
+        self.may_lead = asyncio.Event()  # until then `on_leading` is at work
+        self.may_lead.set()
 
     def replay(self, record: Record, legacy: bool) -> None:
         self.events.append("replay")
@@ -28,6 +31,7 @@ class State(TermState[Record]):
 
     async def on_leading(self, seconds: float) -> None:
         self.events.append("leading")
+        await self.may_lead.wait()
 
     def on_stored(self, record: Record) -> None:
         self.events.append("stored")
@@ -59,5 +63,21 @@ async def test_a_term_that_ends_while_it_loads_does_not_lead_with_what_it_has_fo
     state.term.elect()
     await settled(state)
     assert state.events == ["loaded", "unloaded", "loaded", "leading"]
+    assert offsets.terms == 2
+    state.term.depose("the test is over")
+
+
+async def test_a_log_that_is_lost_while_the_state_still_tells_what_it_has_loaded_is_taken_again() -> None:
+    offsets = MemoryOffsets()
+    state = State(offsets)
+    state.may_lead.clear()
+    state.term.elect()
+    await settled(state)
+    assert offsets.owner is not None
+    offsets.owner.lose(Unavailable("the producer is lost"))
+    await asyncio.sleep(0.01)
+    state.may_lead.set()
+    await settled(state)
+    assert state.events == ["loaded", "leading", "unloaded", "loaded", "leading"]
     assert offsets.terms == 2
     state.term.depose("the test is over")

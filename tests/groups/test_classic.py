@@ -297,6 +297,20 @@ def test_two_instances_of_one_name_fence_each_other() -> None:
     assert bench.joined("a").error is ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_new_static_member_that_is_replaced_while_it_joins_is_not_expelled_for_its_silence(stable: Bench) -> None:
+    stable.join("c", instance="i")
+    stable.join("c2", instance="i")  # the same JoinGroup again, after its connection was lost
+    assert stable.joined("c").error is ErrorCode.FENCED_INSTANCE_ID
+    for _ in range(3):
+        stable.pass_time(SESSION / 2)
+        for name in ("a", "b"):
+            assert stable.heartbeat(stable.joined(name).member_id) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert "c2" not in stable.answers, "it waits for the others"
+    for name in ("a", "b"):
+        stable.join(f"{name}2", stable.joined(name).member_id)
+    assert stable.joined("c2").error is NONE
+
+
 def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
     bench = static_group()
     assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [NONE, ErrorCode.UNKNOWN_MEMBER_ID]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.fold import Fold, Folded
+from handler.partition.log.entries import Content
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import Position
@@ -22,12 +22,13 @@ from tests.support.partitions import Told, append, fetch, open_partition, read_a
 def broken_fold(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
     """Positions at which the fold fails, in a way that nobody thought of."""
     broken: list[Position] = []
-    judge = Fold._check_and_record
+    apply = Fold._apply
 
-    def judged(self: Fold, position: Position, *rest: Any) -> Verdict:
+    def applied(self: Fold, position: Position, index: int, content: Content) -> Folded:
+        folded = apply(self, position, index, content)
         if position in broken:
             raise ZeroDivisionError(position)
-        return judge(self, position, *rest)
+        return folded
 
     fold_own = Fold.append_own
 
@@ -36,7 +37,7 @@ def broken_fold(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
             raise ZeroDivisionError(ledger, entry)
         return fold_own(self, writer, number, ledger, entry, *rest)
 
-    monkeypatch.setattr(Fold, "_check_and_record", judged)
+    monkeypatch.setattr(Fold, "_apply", applied)
     monkeypatch.setattr(Fold, "append_own", folded)
     return broken
 
@@ -177,7 +178,7 @@ async def test_an_append_at_whose_check_the_sidecar_fails_is_refused(monkeypatch
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr("handler.partition.write.appender.Appender._precheck", fails)
+        broken.setattr("handler.partition.write.appender.precheck", fails)
         refused = await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))
     assert refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))).base_offset == 1

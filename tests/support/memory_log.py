@@ -28,6 +28,7 @@ class MemoryLog:
     swallow_receipts: bool = False
     refuse_sends: int = 0
     refuse_with: int = 2
+    refuse_saying: str = "scripted"
     hold_sends: bool = False  # a slow connection: what is sent lands when it is let go
     held: list[Callable[[], None]] = field(default_factory=list)
     writers: list[MemoryWriter] = field(default_factory=list)
@@ -171,7 +172,7 @@ class MemoryWriter:
             return
         if self._log.refuse_sends:
             self._log.refuse_sends -= 1
-            asyncio.get_running_loop().call_soon(self._events.on_send_error, sequence, self._log.refuse_with, "scripted")
+            asyncio.get_running_loop().call_soon(self._events.on_send_error, sequence, self._log.refuse_with, self._log.refuse_saying)
             return
         metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence, publish_time=1)
         metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)

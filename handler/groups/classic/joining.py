@@ -120,6 +120,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: 
     member.awaiting_join = member.awaiting_sync = None
     old_leader = group.leader
     group.roster.rename(member, request.new_member_id)
+    member.is_new = False  # as in ClassicGroup.replaceStaticMember: it waits for the rebalance however long that takes
     if old_id in group.pending_sync:
         group.pending_sync.remove(old_id)
         group.pending_sync.add(request.new_member_id)

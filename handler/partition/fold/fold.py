@@ -14,12 +14,13 @@ the writer's own verdict, however little it has seen of the producer. All others
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
 from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
-from handler.partition.log.basis import Basis, encode_basis
-from handler.partition.log.entries import Content
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
+from handler.partition.log.entries import Content, sequence_of
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID
@@ -39,8 +40,8 @@ class Folded(NamedTuple):
     position: Position
     base_offset: int
     next_offset: int
-    verdict: Verdict
-    conclusive: bool = True  # False: who began to fold earlier may have come to another verdict
+    verdicts: Sequence[Verdict]  # one for each batch; one alone where nobody can read them
+    conclusive: bool = True  # False: who began to fold earlier may have come to other verdicts
 
 
 class Fold:
@@ -82,10 +83,16 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def basis(self, producer_id: int) -> bytes:
-        """The fold's knowledge now, encoded, for an entry that is about to be sent."""
-        at = self.last_position or BEFORE_ALL
+        """The fold's knowledge now, encoded, for an entry of one batch that is about to be sent."""
         state = self.producers.states.get(producer_id)
-        return Basis(at).encode() if state is None else encode_basis(at, state.epoch, state.last)
+        known = UNKNOWN_PRODUCER if state is None else (state.epoch, state.last)
+        return encode_basis(self.last_position or BEFORE_ALL, *known)
+
+    def basis_of_several(self, producer_ids: Iterable[int]) -> bytes:
+        """The same for an entry of several, by the producer of each."""
+        states = map(self.producers.states.get, producer_ids)
+        known = [UNKNOWN_PRODUCER if state is None else KnownProducer(state.epoch, state.last) for state in states]
+        return Basis(self.last_position or BEFORE_ALL, known).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""
@@ -134,19 +141,31 @@ class Fold:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
         base = min(self.next_offset, index) if self.knows_next_offset else index
         self._advance(position, base, index)
-        return Folded(position, base, index + 1, Verdict(ErrorCode.CORRUPT_MESSAGE, -1))
+        return Folded(position, base, index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
 
     def _apply(self, position: Position, index: int, content: Content) -> Folded:
         base = index - content.offsets + 1
         self._advance(position, base, index)
         conclusive = self.start_position is None or content.basis is None or content.basis.folded_to >= self.start_position
-        verdict = self._check_and_record(position, base, content, conclusive)
-        if verdict.accepted:
-            if content.max_timestamp > self.max_timestamp:
-                self.max_timestamp = content.max_timestamp
-                self.max_timestamp_base = base
-            verdict = Verdict(ErrorCode.NONE, base)
-        return Folded(position, base, index + 1, verdict, conclusive)
+        is_second_copy = self._is_second_copy(content)
+        verdicts = []
+        offset = base
+        for number, (header, _) in enumerate(content.batches):
+            batch = sequence_of(header)
+            if is_second_copy:
+                verdict = self._of_second_copy(batch)
+            elif batch is None:
+                verdict = ACCEPTED
+            else:
+                verdict = self._check_and_record(batch, content, number, offset, position, conclusive)
+            if verdict.accepted:
+                if header.max_timestamp > self.max_timestamp:
+                    self.max_timestamp = header.max_timestamp
+                    self.max_timestamp_base = offset
+                verdict = Verdict(ErrorCode.NONE, offset)
+            verdicts.append(verdict)
+            offset += header.offsets
+        return Folded(position, base, index + 1, verdicts, conclusive)
 
     def _advance(self, position: Position, base: int, index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
@@ -163,22 +182,33 @@ class Fold:
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
 
-    def _check_and_record(self, position: Position, base: int, content: Content, conclusive: bool) -> Verdict:
-        if content.writer is not None:
-            # A writer numbers its entries and never goes back, but for sending one again.
-            seen = self._writers.get(content.writer, -1)
-            if content.writer_sequence <= seen:
-                return self._second_copy(content)
-            self._note_writer(content.writer, content.writer_sequence)
-        for sequence, delta in content.sequences():
-            # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
-            if content.writer is not None and conclusive:
-                if content.basis is not None:
-                    self.producers.recall(sequence.producer_id, content.basis)
-                verdict = self.producers.check(sequence)
-                if not verdict.accepted:
-                    return verdict
-            self.producers.record(sequence, base + delta, position, conclusive=conclusive)
+    def _is_second_copy(self, content: Content) -> bool:
+        """A writer numbers its entries and never goes back, but for sending one again."""
+        if content.writer is None:
+            return False
+        if content.writer_sequence <= self._writers.get(content.writer, -1):
+            return True
+        self._note_writer(content.writer, content.writer_sequence)
+        return False
+
+    def _of_second_copy(self, batch: BatchSequence | None) -> Verdict:
+        if batch is not None:
+            verdict = self.producers.check(batch)
+            if verdict.duplicate:
+                return verdict
+        return Verdict(ErrorCode.NONE, -1, duplicate=True)
+
+    def _check_and_record(
+        self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position, conclusive: bool
+    ) -> Verdict:
+        # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
+        if content.writer is not None and conclusive:
+            if content.basis is not None:
+                self.producers.recall(batch.producer_id, content.basis.folded_to, content.basis.producers[number])
+            verdict = self.producers.check(batch)
+            if not verdict.accepted:
+                return verdict
+        self.producers.record(batch, offset, position, conclusive=conclusive)
         return ACCEPTED
 
     def _note_writer(self, writer: bytes, writer_sequence: int) -> None:
@@ -186,10 +216,3 @@ class Fold:
         self._writers.move_to_end(writer)
         if len(self._writers) > MAX_WRITERS:
             self._writers.popitem(last=False)
-
-    def _second_copy(self, content: Content) -> Verdict:
-        for sequence, _ in content.sequences():
-            verdict = self.producers.check(sequence)
-            if verdict.duplicate:
-                return verdict
-        return Verdict(ErrorCode.NONE, -1, duplicate=True)

@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from handler.partition.log.basis import Basis, BatchSequence
+from handler.partition.log.basis import BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE
@@ -81,22 +81,22 @@ class ProducerTable:
             return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         return ACCEPTED
 
-    def recall(self, producer_id: int, basis: Basis) -> None:
-        """Replace this fold's state of a producer by the writer's, where the two differ and the writer's is not older, or this one
-        is not conclusive. Batches that came after what the writer knew are checked and recorded again.
+    def recall(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
+        """Replace this fold's state of a producer by what a writer knew of it at `folded_to`, where the two differ and the
+        writer's is not older, or this one is not conclusive. Batches that came after that are checked and recorded again.
 
         Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """
         state = self.states.get(producer_id)
         if state is None:
-            if basis.epoch >= 0:
-                self._put(producer_id, ProducerState(basis.epoch, basis.last_sequence, conclusive=True, at=basis.folded_to))
+            if known.epoch >= 0:
+                self._put(producer_id, ProducerState(known.epoch, known.last_sequence, conclusive=True, at=folded_to))
             return
-        if state.conclusive and (state.at > basis.folded_to or (state.epoch == basis.epoch and state.last == basis.last_sequence)):
+        if state.conclusive and (state.at > folded_to or (state.epoch == known.epoch and state.last == known.last_sequence)):
             return
-        later = [written for written in state.batches if written.position > basis.folded_to]
+        later = [written for written in state.batches if written.position > folded_to]
         del self.states[producer_id]
-        self.recall(producer_id, basis)
+        self.recall(producer_id, folded_to, known)
         for written in later:
             batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
             if self.check(batch).accepted:

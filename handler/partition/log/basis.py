@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from handler.pulsar.entry import Position
 
@@ -16,23 +17,38 @@ class BatchSequence(NamedTuple):
     last: int
 
 
+class KnownProducer(NamedTuple):
+    """The last batch of a producer, as a writer knew it."""
+
+    epoch: int
+    last_sequence: int
+
+
+# Of a producer that was not known, and of a batch that has none.
+UNKNOWN_PRODUCER: Final = KnownProducer(-1, -1)
+
+
 class Basis(NamedTuple):
-    """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's
-    last batch was there. It stands in the entry, so that whoever begins to fold behind `folded_to` knows as much."""
+    """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's last batch was
+    there, for each batch of the entry. It stands in the entry, so that whoever begins to fold behind `folded_to` knows as much.
+
+    An entry with a basis is judged batch by batch: one that does not know of that can't read a basis of several.
+    """
 
     folded_to: Position
-    epoch: int = -1  # −1 for a producer that was not known
-    last_sequence: int = -1
+    producers: Sequence[KnownProducer] = (UNKNOWN_PRODUCER,)
 
     def encode(self) -> bytes:
-        return encode_basis(self.folded_to, self.epoch, self.last_sequence)
+        return b"%d:%d" % self.folded_to[:2] + b"".join(b" %d %d" % known for known in self.producers)
 
     @classmethod
     def decode(cls, text: bytes) -> Basis:
-        at, epoch, last = text.split()
+        at, *numbers = text.split()
         ledger, entry = at.split(b":")
-        return cls(Position(int(ledger), int(entry)), int(epoch), int(last))
+        producers = [KnownProducer(int(epoch), int(last)) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)]
+        return cls(Position(int(ledger), int(entry)), producers)
 
 
 def encode_basis(folded_to: Position, epoch: int, last_sequence: int) -> bytes:
+    """The basis of an entry of one batch."""
     return b"%d:%d %d %d" % (folded_to[0], folded_to[1], epoch, last_sequence)

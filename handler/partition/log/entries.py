@@ -1,7 +1,6 @@
 """The content of stored entries, decided entry by entry and never by topic.
 
-    kafka format   property entry.format=kafka: the payload is record batches; ours hold one, KoP's may
-                   hold several
+    kafka format   property entry.format=kafka: the payload is record batches, one or several
     native         anything else: a Pulsar message or batch, in any Pulsar compression
 
 Chunked and encrypted messages can't be given to Kafka clients yet. They are reported, never skipped.
@@ -9,6 +8,7 @@ Chunked and encrypted messages can't be given to Kafka clients yet. They are rep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -18,7 +18,7 @@ from handler.partition.log.basis import Basis, BatchSequence
 from handler.partition.log.native import kafka_batch
 from handler.partition.log.pulsar_log import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, split_batches, with_base_offsets
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, empty_batch, split_batches, with_base_offsets
 
 _OUR_WRITER = WRITER_PREFIX.encode()
 
@@ -36,17 +36,6 @@ class Content(NamedTuple):
     @property
     def max_timestamp(self) -> int:
         return max(header.max_timestamp for header, _ in self.batches)
-
-    def sequences(self) -> list[tuple[BatchSequence, int]]:
-        """The batches that have a producer id, each with its offset within the entry."""
-        found = []
-        delta = 0
-        for header, _ in self.batches:
-            if header.producer_id != NO_PRODUCER_ID and header.base_sequence >= 0:
-                numbered = BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
-                found.append((numbered, delta))
-            delta += header.offsets
-        return found
 
     def with_offsets(self, base_offset: int) -> bytes | bytearray:
         return with_base_offsets(self.data, base_offset)
@@ -71,6 +60,8 @@ def read_entry(entry: RawEntry) -> Content:
         ours = metadata.producer_name.startswith(_OUR_WRITER)
         known = properties.get(BASIS_PROPERTY) if ours else None
         basis = None if known is None else Basis.decode(known)
+        if basis is not None and len(basis.producers) != len(batches):
+            raise EntryUnreadable(f"it has {len(batches)} batches, and a basis for {len(basis.producers)}")
     except Exception as error:
         # Anybody may have written this entry, and anything may be wrong with it: not only what was thought of.
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
@@ -80,6 +71,25 @@ def read_entry(entry: RawEntry) -> Content:
         data, batches, sum(header.offsets for header, _ in batches),
         metadata.producer_name if ours else None, metadata.sequence_id, basis,
     )  # fmt: skip
+
+
+def sequence_of(header: BatchHeader) -> BatchSequence | None:
+    """None for a batch that no producer has numbered."""
+    if header.producer_id == NO_PRODUCER_ID or header.base_sequence < 0:
+        return None
+    return BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
+
+
+def without_refused(content: Content, accepted: Sequence[bool]) -> bytes | bytearray | None:
+    """The batches as Kafka's clients get them: one that is refused holds no record. None if all are."""
+    if all(accepted):
+        return content.data
+    if not any(accepted):
+        return None
+    parts = []
+    for (header, at), is_accepted in zip(content.batches, accepted, strict=True):
+        parts.append(content.data[at : at + header.size] if is_accepted else empty_batch(0, header.offsets))
+    return bytearray().join(parts)
 
 
 def permits_of(entry: RawEntry) -> int:

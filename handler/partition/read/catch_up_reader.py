@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm
-from handler.partition.log.entries import Content, permits_of
+from handler.partition.log.entries import Content, permits_of, without_refused
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.pulsar.entry import Position, RawEntry
@@ -294,8 +294,8 @@ class CatchUpReader(ConsumerEvents):
                 return _ReadFrom(content.basis.folded_to)
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
-            accepted = folded.verdict.accepted
-            self._put(CachedEntry(folded.base_offset, folded.next_offset, content.data if accepted else None, ErrorCode.NONE))
+            data = without_refused(content, [verdict.accepted for verdict in folded.verdicts])
+            self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
 
     def _is_gap(self, base_offset: int) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import HEADER_SIZE, empty_batch, with_base_offsets
+from handler.wire.records import HEADER_SIZE, empty_batch, whole_batches, with_base_offsets
 
 # A cached entry costs so much beside its bytes, measured with tracemalloc: objects, dict and list slots.
 ENTRY_OVERHEAD: Final = 600
@@ -183,18 +183,28 @@ class PartitionCache:
         return entry if offset < entry.next_offset else None
 
     def run(self, offset: int, max_bytes: int, at_least_one: bool) -> FetchedRun | None:
-        """Batches from the one that holds `offset` on, whole ones only. None: not here."""
+        """Batches from the one that holds `offset` on, whole ones only. None: not here.
+
+        An entry may hold several. After the first one only whole entries are taken, so that most are not looked into.
+        """
         entry = self._holding(offset)
         if entry is None:
             return None
         if entry.error is not ErrorCode.NONE:
             return FetchedRun([], 0, offset, entry.error)
-        if entry.size > max_bytes and not at_least_one:
-            return FetchedRun([], 0, offset, ErrorCode.NONE)
-        parts = [entry.kafka_bytes()]
-        size = len(parts[0])
-        entries = self._entries
+        first = entry.kafka_bytes()
         reached = entry.next_offset
+        if offset > entry.base_offset or len(first) > max_bytes:
+            begin, end, reached = whole_batches(first, offset, max_bytes)
+            if end - begin < len(first):
+                first = first[begin:end]
+        if len(first) > max_bytes and not at_least_one:
+            return FetchedRun([], 0, offset, ErrorCode.NONE)
+        parts = [first]
+        size = len(first)
+        if reached < entry.next_offset:
+            return FetchedRun(parts, size, reached, ErrorCode.NONE)
+        entries = self._entries
         while size < max_bytes:
             following = entries.get(reached)
             if following is None or following.error is not ErrorCode.NONE or size + following.size > max_bytes:

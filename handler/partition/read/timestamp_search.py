@@ -133,7 +133,7 @@ async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset) -> Ti
     async with aclosing(entries_from(partition.entry_log, position, 1)) as entries:
         async for entry in entries:
             for record in _records(entry):
-                if record.timestamp == batch.timestamp:
+                if record.timestamp == batch.timestamp and record.offset >= batch.offset:
                     return record
             break
     return NOT_FOUND

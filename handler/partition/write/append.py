@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Final, Protocol
 
-from handler.partition.log.basis import Basis, BatchSequence
-from handler.partition.log.entries import Content
+from handler.partition.log.basis import BatchSequence
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence, split_batches
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -29,7 +28,6 @@ class Append:
     __slots__ = (
         "_others",
         "_request",
-        "basis",
         "batch_index",
         "data",
         "deadline",
@@ -39,8 +37,6 @@ class Append:
         "max_timestamp",
         "offsets",
         "producer_id",
-        "sent_at",
-        "was_sent",
     )
 
     def __init__(
@@ -56,9 +52,6 @@ class Append:
         self.last_sequence = next_sequence(first_sequence, offsets - 1)
         self.deadline = deadline
         self.batch_index = batch_index
-        self.basis: bytes | None = None  # as it was sent last
-        self.sent_at = 0.0  # 0 while no answer of the broker is awaited
-        self.was_sent = False
         self._request: AppendRequest | None = request
         self._others: list[tuple[AppendRequest, int]] = []  # requests with a second copy of the batch
 
@@ -88,11 +81,6 @@ class Append:
             self.first_sequence == other.first_sequence and self.last_sequence == other.last_sequence
             and self.epoch == other.epoch and self.producer_id == other.producer_id
         )  # fmt: skip
-
-    def content(self, writer: bytes, writer_sequence: int) -> Content:
-        """The content of the entry that it was sent as, for a fold that has to judge it."""
-        basis = None if self.basis is None else Basis.decode(self.basis)
-        return Content(self.data, list(split_batches(self.data)), self.offsets, writer, writer_sequence, basis)
 
     def share(self, copy: Append) -> None:
         """The request of a second copy waits for the outcome of the first."""

@@ -1,16 +1,18 @@
 """Appends: pipelined SENDs, verdicts from the fold, and what happens when a broker goes away.
 
-    append ── precheck ──▶ pending ── SEND ──▶ receipt ──▶ awaits the fold ── adjacent to it? ──▶ verdict
-               │  │  ▲         ▲                              │ no
-               │  ▼  │         │ after a reconnect            ▼
-               │  held appends └── all that reading to the    the tail reader brings it
-               ▼                   end did not resolve
+    append ── precheck ──▶ in flight ── SEND ──▶ receipt ──▶ awaits the fold ── adjacent to it? ──▶ verdicts
+               │  │  ▲          ▲                                │ no
+               │  ▼  │          │ after a reconnect              ▼
+               │  held appends  └── all that reading to the      the tail reader brings it
+               ▼                    end did not resolve
         refused or known
 
 An ordinary batch takes the same way in fewer steps (`is_next`, `append_next`, and in `on_receipt` `Fold.append_own`): nothing
 stands before it that could change its verdict, so nothing has to be asked.
 
-Invariants: SENDs leave in the order of `append`; a pending append is resolved once, by the fold, by a
+With many entries in flight a batch waits for the next receipt, and all that wait share an entry (`in_flight`).
+
+Invariants: SENDs leave in the order of `append`; an append is resolved once, by the fold, by a
 broker that refuses it, or by the end of its time or its partition; nothing is sent again before everything the broker
 holds has been read, so a second copy can only come from a write that was still under way.
 """
@@ -19,25 +21,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import ACCEPTED, Verdict, is_next_sequence
-from handler.partition.log.basis import BatchSequence
+from handler.partition.fold.producers import Verdict
 from handler.partition.log.entries import Content
 from handler.partition.log.port import EntryLog, LogWriter
 from handler.partition.write.append import AREA, Append
 from handler.partition.write.held_appends import HeldAppends
+from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
+from handler.partition.write.precheck import is_next_of_producer, precheck
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.tasks import Backoff, KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -49,6 +53,14 @@ ANSWER_SECONDS: Final = 10.0
 OLD_NEWS_SECONDS: Final = 5.0
 # Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
 MAX_DELAY: Final = 1.0
+# A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight. Others wait for
+# a receipt and share the next entry. A hundred producers of small batches then have a third of the entries and half of the
+# CPU time; ten of them lose nothing (docs/performance.md).
+MAX_ENTRIES_IN_FLIGHT: Final = 10
+# Of an entry of several. Readers of old data get an entry as a whole.
+MAX_ENTRY_BYTES: Final = 256 * 1024
+# No batch waits for longer: where receipts are slow, more entries are in flight.
+MAX_WAIT_SECONDS: Final = 0.005
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256
 
@@ -82,16 +94,18 @@ class PartitionForAppender(Protocol):
 
 
 class Appender:
-    def __init__(self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender) -> None:
+    def __init__(
+        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender, batches_per_entry: int
+    ) -> None:
         self._log = log_
         self.writer_name = writer_name.encode()
         self._fold = fold
         self._partition = partition
         self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
-        self._next_writer_sequence = 0
-        self._pending: dict[int, Append] = {}  # by writer sequence, in order
-        self._by_producer: dict[int, deque[Append]] = {}
+        self._in_flight = BatchesInFlight()
+        self._batches_per_entry = batches_per_entry
+        self._wait_timer: asyncio.TimerHandle | None = None
         self._awaiting_fold: deque[tuple[Position, int]] = deque()
         self._writer: LogWriter | None = None
         self._task = KeptAlive("appender", name, self._write, on_final=self._fail_for, backoff=Backoff(longest=MAX_DELAY))
@@ -102,7 +116,7 @@ class Appender:
 
     @property
     def pending(self) -> int:
-        return len(self._pending) + len(self._held)
+        return len(self._in_flight) + len(self._held)
 
     async def confirm_end(self) -> None:
         await self._partition.confirm_end()
@@ -116,31 +130,14 @@ class Appender:
         """
         if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
             return False
-        if not self._pending and now - self.used_at > OLD_NEWS_SECONDS:
+        if not self._in_flight and now - self.used_at > OLD_NEWS_SECONDS:
             return False
-        if producer_id == NO_PRODUCER_ID:
-            return True
-        in_flight = self._by_producer.get(producer_id)
-        if in_flight:
-            last = in_flight[-1]
-            return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence)
-        state = self._fold.producers.states.get(producer_id)
-        return state is not None and state.conclusive and state.epoch == epoch and is_next_sequence(state.last, first_sequence)
+        return is_next_of_producer(self._fold.producers, self._in_flight, producer_id, epoch, first_sequence)
 
     def append_next(self, append: Append, now: float) -> None:
-        """Send a batch of which `is_next` is true."""
-        writer_sequence = self._next_writer_sequence
-        self._next_writer_sequence = writer_sequence + 1
-        self._pending[writer_sequence] = append
-        producer_id = append.producer_id
-        if producer_id != NO_PRODUCER_ID:
-            in_flight = self._by_producer.get(producer_id)
-            if in_flight is None:
-                in_flight = self._by_producer[producer_id] = deque()
-            in_flight.append(append)
-        self.used_at = now
+        """Append a batch of which `is_next` is true."""
         try:
-            self._send(writer_sequence, append, now)
+            self._begin(append, now)
         except Exception:
             self._failed_at(append)
 
@@ -157,12 +154,15 @@ class Appender:
             self._failed_at(append)
 
     def _failed_at(self, append: Append) -> None:
-        metrics.INTERNAL_ERRORS.labels(AREA).inc()
-        limited.exception("a batch could not be appended")
-        if any(pending is append for pending in self._pending.values()):
+        self._note_failure()
+        if any(pending is append for pending in self._in_flight):
             self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows which of them landed
         else:
             append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _note_failure(self) -> None:
+        metrics.INTERNAL_ERRORS.labels(AREA).inc()
+        limited.exception("a batch could not be appended")
 
     def _append(self, append: Append, end_is_known: bool) -> None:
         if len(append.data) > self._max_batch_size:
@@ -172,27 +172,27 @@ class Appender:
             if self._held.holds(append.producer_id) or (self._knows_old_news() and not end_is_known):
                 self._held.hold(append)
                 return
-            same = self._same_in_flight(append)
+            same = self._in_flight.copy_of(append)
             if same is not None:
                 same.share(append)
                 return
-            known = self._precheck(append.sequence)
+            known = precheck(self._fold.producers, self._in_flight, append.sequence)
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return
             if not known.accepted:
                 append.resolve(known.error, known.base_offset)
                 return
-        writer_sequence = self._next_writer_sequence
-        self._next_writer_sequence += 1
-        self._pending[writer_sequence] = append
-        if append.has_producer:
-            self._by_producer.setdefault(append.producer_id, deque()).append(append)
-        self.used_at = self._loop.time()
-        if self._writer is not None:
-            self._send(writer_sequence, append, self.used_at)
-        else:
+        self._begin(append, self._loop.time())
+
+    def _begin(self, append: Append, now: float) -> None:
+        """The batch is on its way: in an entry of its own, or in one with all that wait."""
+        self.used_at = now
+        self._in_flight.add(append)
+        if self._writer is None:
             self._task.start()
+        else:
+            self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
     def _knows_old_news(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.
@@ -200,42 +200,53 @@ class Appender:
         The append then waits until the log is read to its end. A basis with an old position would send catch-up readers back
         that far.
         """
-        return not self._pending and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
+        return not self._in_flight and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
 
-    def _same_in_flight(self, append: Append) -> Append | None:
-        """The append in flight of which this one is a second copy."""
-        in_flight = self._by_producer.get(append.producer_id, ())
-        return next((pending for pending in in_flight if pending.is_copy_of(append)), None)
+    def _send_waiting(self, now: float, max_entries: int) -> None:
+        """Send what waits, up to so many entries in flight. What is left goes with the next receipt, or when its time is over."""
+        in_flight = self._in_flight
+        while in_flight.waiting:
+            if len(in_flight.entries) >= max_entries:
+                if self._wait_timer is None:
+                    self._wait_timer = self._loop.call_later(MAX_WAIT_SECONDS, self._on_waited)
+                return
+            writer_sequence, entry = in_flight.next_entry(self._batches_per_entry, min(MAX_ENTRY_BYTES, self._max_batch_size))
+            self._send(writer_sequence, entry, now)
 
-    def _precheck(self, sequence: BatchSequence) -> Verdict:
-        """The verdict as far as it is known already: by the fold, and by what is in flight."""
-        in_flight = self._by_producer.get(sequence.producer_id)
-        if not in_flight:
-            return self._fold.producers.check(sequence)
-        last = in_flight[-1]
-        if sequence.epoch < last.epoch:
-            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
-        if sequence.epoch > last.epoch:
-            return ACCEPTED if sequence.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        if is_next_sequence(last.last_sequence, sequence.first):
-            return ACCEPTED
-        # Not the next one: a batch the fold knows, or a sequence with a hole before it.
-        known = self._fold.producers.check(sequence)
-        return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    def _on_waited(self) -> None:
+        self._wait_timer = None
+        self._send_others(max_entries=sys.maxsize)
 
-    def _send(self, writer_sequence: int, append: Append, now: float) -> None:
+    def _send_others(self, max_entries: int = MAX_ENTRIES_IN_FLIGHT) -> None:
+        """An entry is no longer in flight, or time has passed: those that wait may go."""
+        if not self._in_flight.waiting or self._writer is None:
+            return
+        try:
+            self._send_waiting(self._loop.time(), max_entries)
+        except Exception:
+            self._note_failure()
+            self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows what has landed
+
+    def _send(self, writer_sequence: int, entry: EntryInFlight, now: float) -> None:
         assert self._writer is not None
-        # Without a producer only a second try depends on what came before it: its first may have landed.
-        append.basis = self._fold.basis(append.producer_id) if append.has_producer or append.was_sent else None
-        append.sent_at = now
-        append.was_sent = True
-        self._writer.send(writer_sequence, append.offsets, append.data, append.basis)
+        entry.basis = self._basis(entry)
+        entry.sent_at = now
+        entry.was_sent = True
+        self._writer.send(writer_sequence, entry.offsets, entry.data, entry.basis)
+
+    def _basis(self, entry: EntryInFlight) -> bytes | None:
+        """Without a producer only a second try depends on what came before it: its first may have landed."""
+        if not entry.was_sent and not entry.has_producer:
+            return None
+        if len(entry.appends) == 1:
+            return self._fold.basis(entry.appends[0].producer_id)
+        return self._fold.basis_of_several([append.producer_id for append in entry.appends])
 
     # --- the writer's life
 
     async def _write(self) -> None:
         """A producer for as long as there is something to append, or it is of use."""
-        while self._pending:
+        while self._in_flight:
             ended = self._ended = self._loop.create_future()
             try:
                 await self._open()
@@ -264,28 +275,14 @@ class Appender:
             writer.close()
             raise Unavailable("the producer ended while the log was read to its end")
         self._writer = writer
-        self._renumber_overtaken()
-        for writer_sequence, pending in list(self._pending.items()):
-            if pending.was_sent and not pending.is_awaited and not pending.has_producer:
-                self._forget(writer_sequence, pending)  # its client was told that time ran out, and nobody waits
+        now = self._loop.time()
+        self._in_flight.renumber_overtaken(self._fold.writer_sequence(self.writer_name))
+        for writer_sequence, entry in list(self._in_flight.entries.items()):
+            if not entry.is_awaited and not entry.has_producer:
+                self._in_flight.remove(writer_sequence)  # its clients were told that time ran out, and nobody waits
             else:  # with a sequence it may be what a later one follows
-                self._send(writer_sequence, pending, self._loop.time())
-
-    def _renumber_overtaken(self) -> None:
-        """Give new sequences to appends that a later one of ours has overtaken in the log.
-
-        They were refused or dropped by the broker and can't land any more, for one connection keeps
-        its order. Under their old sequence the fold (and a deduplicating broker) would take them for
-        second copies.
-        """
-        reached = self._fold.writer_sequence(self.writer_name)
-        overtaken = False
-        for writer_sequence, pending in list(self._pending.items()):
-            overtaken = overtaken or (pending.was_sent and writer_sequence <= reached)
-            if overtaken:  # and all behind it, so that their order stays
-                del self._pending[writer_sequence]
-                self._pending[self._next_writer_sequence] = pending
-                self._next_writer_sequence += 1
+                self._send(writer_sequence, entry, now)
+        self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
     def _let_go(self) -> None:
         if self._writer is not None:
@@ -297,27 +294,22 @@ class Appender:
         self._held.expire(now)
         silent = False
         heard_lately = now - self._heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
-        for writer_sequence, pending in list(self._pending.items()):
-            if writer_sequence not in self._pending:
-                continue
-            if pending.is_awaited and pending.deadline <= now:
-                pending.refuse(ErrorCode.REQUEST_TIMED_OUT)
-                if not pending.was_sent:
-                    self._give_up(writer_sequence, pending)
-            silent = silent or (pending.sent_at > 0 and now - pending.sent_at > ANSWER_SECONDS and not heard_lately)
+        for entry in list(self._in_flight.entries.values()):
+            for append in entry.appends:
+                if append.is_awaited and append.deadline <= now:
+                    append.refuse(ErrorCode.REQUEST_TIMED_OUT)
+            silent = silent or (entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS and not heard_lately)
+        self._give_up_waiting(now)
         if silent and self._writer is not None:
             self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
-        if not self._pending and self._writer is not None and now - self.used_at > idle_seconds:
+        if not self._in_flight and self._writer is not None and now - self.used_at > idle_seconds:
             self.close()
 
-    def _give_up(self, writer_sequence: int, pending: Append) -> None:
-        """Forget what was never sent, and what its producer wrote behind it: the log must not have a hole."""
-        self._forget(writer_sequence, pending)
-        if not pending.has_producer:
-            return
-        for later, other in list(self._pending.items()):
-            if other.producer_id == pending.producer_id and later > writer_sequence and not other.was_sent:
-                self._resolve(later, ErrorCode.REQUEST_TIMED_OUT, -1)
+    def _give_up_waiting(self, now: float) -> None:
+        for append in list(self._in_flight.waiting):
+            if append.is_awaited and append.deadline <= now:
+                for given_up in self._in_flight.remove_waiting(append):
+                    given_up.refuse(ErrorCode.REQUEST_TIMED_OUT)
 
     def close(self) -> None:
         self._task.stop()
@@ -326,12 +318,16 @@ class Appender:
     # --- from the producer
 
     def on_receipt(self, writer_sequence: int, ledger: int, entry: int) -> None:
-        pending = self._pending.get(writer_sequence)
+        sent = self._in_flight.entries.get(writer_sequence)
         self._heard_at = self._loop.time()
-        if pending is None:
+        if sent is None:
             return
-        pending.sent_at = 0.0
-        if not self._awaiting_fold and self._fold.is_adjacent(ledger, entry) and self._fold_own(writer_sequence, pending, ledger, entry):
+        sent.sent_at = 0.0
+        self._take_receipt(writer_sequence, sent, ledger, entry)
+        self._send_others()
+
+    def _take_receipt(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> None:
+        if not self._awaiting_fold and self._fold.is_adjacent(ledger, entry) and self._fold_own(writer_sequence, sent, ledger, entry):
             return
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it and does not say where it stands: reading finds it.
@@ -341,12 +337,17 @@ class Appender:
         self.advance()
 
     def on_send_error(self, writer_sequence: int, code: int, message: str) -> None:
-        pending = self._pending.get(writer_sequence)
-        if pending is None:
+        sent = self._in_flight.entries.get(writer_sequence)
+        if sent is None:
             return
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
-            self._resolve(writer_sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION, -1)
+            if too_large and len(sent.appends) > 1:  # a limit of the topic's own
+                self._batches_per_entry = 1
+                self._in_flight.take_apart(writer_sequence)
+                self.on_end(Unavailable("the topic takes no entry of this size, its batches are sent one by one"))
+                return
+            self._resolve_all(writer_sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION)
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
@@ -359,8 +360,11 @@ class Appender:
 
     # --- verdicts
 
-    def _fold_own(self, writer_sequence: int, append: Append, ledger: int, entry: int) -> bool:
-        """Fold an append that comes next in the log and in its producer's sequence; False where it has to be judged."""
+    def _fold_own(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> bool:
+        """Fold a batch that comes next in the log and in its producer's sequence; False where it has to be judged."""
+        if len(sent.appends) > 1:
+            return False
+        append = sent.appends[0]
         try:
             base_offset = self._fold.append_own(
                 self.writer_name, writer_sequence, ledger, entry, append.offsets, append.max_timestamp, append.producer_id, append.epoch,
@@ -372,15 +376,7 @@ class Appender:
         except Exception:
             self._partition.fail_at(Position(ledger, entry))
             return True
-        del self._pending[writer_sequence]
-        if append.producer_id != NO_PRODUCER_ID:
-            in_flight = self._by_producer[append.producer_id]
-            if in_flight[0] is append:
-                in_flight.popleft()
-            else:
-                in_flight.remove(append)
-            if not in_flight:
-                del self._by_producer[append.producer_id]
+        self._in_flight.remove(writer_sequence)
         append.resolve(ErrorCode.NONE, base_offset)
         return True
 
@@ -393,13 +389,13 @@ class Appender:
             if fold.last_position is not None and position <= fold.last_position:
                 awaiting.popleft()  # it was read before its receipt came
                 continue
-            pending = self._pending.get(writer_sequence)
-            if pending is None or not fold.is_adjacent(position.ledger, position.entry):
+            sent = self._in_flight.entries.get(writer_sequence)
+            if sent is None or not fold.is_adjacent(position.ledger, position.entry):
                 self._partition.read_on()
                 return
             awaiting.popleft()
             try:
-                content = pending.content(self.writer_name, writer_sequence)
+                content = sent.content(self.writer_name, writer_sequence)
                 folded = fold.by_receipt(position, content)
                 self._partition.keep(folded, content)
             except IndexAlarm as alarm:
@@ -408,32 +404,30 @@ class Appender:
             except Exception:
                 self._partition.fail_at(position)
                 return
-            self._resolve(writer_sequence, folded.verdict.error, folded.verdict.base_offset)
+            self._resolve(writer_sequence, folded.verdicts)
 
-    def on_read(self, content: Content, verdict: Verdict) -> None:
-        """An entry of a sidecar was read and folded; if it is one of ours in work, this is its verdict."""
-        if content.writer == self.writer_name and content.writer_sequence in self._pending:
-            self._resolve(content.writer_sequence, verdict.error, verdict.base_offset)
+    def on_read(self, content: Content, verdicts: Sequence[Verdict]) -> None:
+        """An entry of a sidecar was read and folded; if it is one of ours in flight, these are the verdicts on its batches."""
+        if content.writer == self.writer_name and content.writer_sequence in self._in_flight.entries:
+            self._resolve(content.writer_sequence, verdicts)
+            self._send_others()
 
-    def _resolve(self, writer_sequence: int, error: ErrorCode, base_offset: int) -> None:
-        if error is ErrorCode.NONE and base_offset < 0:
+    def _resolve(self, writer_sequence: int, verdicts: Sequence[Verdict]) -> None:
+        sent = self._in_flight.remove(writer_sequence)
+        for append, verdict in zip(sent.appends, verdicts, strict=True):
             # A second copy of something whose place nobody knows: no success without an offset.
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        pending = self._pending[writer_sequence]
-        self._forget(writer_sequence, pending)
-        pending.resolve(error, base_offset)
+            lost = verdict.error is ErrorCode.NONE and verdict.base_offset < 0
+            append.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else verdict.error, verdict.base_offset)
 
-    def _forget(self, writer_sequence: int, pending: Append) -> None:
-        del self._pending[writer_sequence]
-        if pending.has_producer:
-            in_flight = self._by_producer[pending.producer_id]
-            in_flight.remove(pending)
-            if not in_flight:
-                del self._by_producer[pending.producer_id]
+    def _resolve_all(self, writer_sequence: int, error: ErrorCode) -> None:
+        for append in self._in_flight.remove(writer_sequence).appends:
+            append.refuse(error)
 
     def _fail_all(self, code: ErrorCode) -> None:
-        for writer_sequence in list(self._pending):
-            self._resolve(writer_sequence, code, -1)
+        for writer_sequence in list(self._in_flight.entries):
+            self._resolve_all(writer_sequence, code)
+        for append in self._in_flight.remove_all_waiting():
+            append.refuse(code)
 
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""

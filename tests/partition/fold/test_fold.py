@@ -70,15 +70,18 @@ def _fold_from(log: Log, begin: int) -> Fold:
     return fold
 
 
-def _content(writer: bytes, number: int, producer_id: int, sequence: int, records: int = 1, basis: Basis | None = None) -> Content:
-    data = batch(*[b"v"] * records, producer_id=producer_id, epoch=0, sequence=sequence)
-    return Content(data, list(split_batches(data)), records, writer, number, basis)
+def _content(writer: bytes, number: int, *batches: BatchOf, basis: Basis | None = None) -> Content:
+    data = b"".join(batch(*[b"v"] * records, producer_id=producer_id, epoch=0, sequence=first) for producer_id, first, records in batches)
+    return Content(data, list(split_batches(data)), sum(records for _, _, records in batches), writer, number, basis)
 
 
 def _native() -> Content:
     metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1_000)
     data, _ = kafka_batch(metadata, memoryview(b"value"))
     return Content(data, list(split_batches(data)), 1, None, 0, None)
+
+
+BatchOf = tuple[int, int, int]  # producer, first sequence, records
 
 
 @dataclass
@@ -108,10 +111,13 @@ class Writer:
             self.fold.by_reading(*entry_of(entry))
         self.read = len(self.log.entries)
 
-    def send(self, producer_id: int, sequence: int, records: int) -> None:
-        basis = Basis.decode(self.fold.basis(producer_id))
-        self.under_way.append(_content(self.name, self.number, producer_id, sequence, records, basis))
-        self.number += 1
+    def send(self, *batches: BatchOf) -> None:
+        self.under_way.append(_content(self.name, self.number, *batches, basis=self.basis([one[0] for one in batches])))
+        self.number += len(batches)
+
+    def basis(self, producer_ids: list[int]) -> Basis:
+        several = len(producer_ids) > 1
+        return Basis.decode(self.fold.basis_of_several(producer_ids) if several else self.fold.basis(producer_ids[0]))
 
     def land(self) -> None:
         if self.under_way:
@@ -123,13 +129,13 @@ class Writer:
         again = []
         for content in self.under_way:
             if content.writer_sequence > self.fold.writer_sequence(self.name):
-                header = content.batches[0][0]
-                again.append(content._replace(basis=Basis.decode(self.fold.basis(header.producer_id))))
+                again.append(content._replace(basis=self.basis([header.producer_id for header, _ in content.batches])))
         self.under_way.extend(again)
 
 
 # What happens, one step after the other: (what, which writer, which producer, number of records or a place).
-KINDS = ["send"] * 4 + ["receive"] * 4 + ["land", "lose", "retry", "ahead", "resend", "read", "native", "roll", "skip"]
+KINDS = ["send"] * 4 + ["share"] * 2 + ["receive"] * 4
+KINDS += ["land", "lose", "retry", "ahead", "share again", "resend", "read", "native", "roll", "skip"]
 Steps = list[tuple[str, int, int, int]]
 
 
@@ -149,11 +155,21 @@ def _play(steps: Steps) -> Log:
         match kind:
             case "send":
                 before.append((following, count))
-                writer.send(producer_id, following, count)
+                writer.send((producer_id, following, count))
+            case "share":  # an entry of several batches, of all producers and of one twice
+                parts = []
+                for one in (*range(PRODUCERS), producer_id):
+                    last = sent[one][-1] if sent[one] else (0, 0)
+                    sent[one].append((sum(last), count))
+                    parts.append((one, *sent[one][-1]))
+                writer.send(*parts)
+            case "share again" if before:  # beside a batch that may be in the log already, and one that is ahead
+                other = (producer_id + 1) % PRODUCERS
+                writer.send((other, following + 100, 1), (-1, -1, 1), (producer_id, *before[-min(count, len(before))]))
             case "retry" if before:  # by a client that got no answer, through whichever sidecar it reached
-                writer.send(producer_id, *before[-min(count, len(before))])
+                writer.send((producer_id, *before[-min(count, len(before))]))
             case "ahead":
-                writer.send(producer_id, following + 100, count)
+                writer.send((producer_id, following + 100, count))
             case "receive":
                 writer.land()
                 writer.catch_up()
@@ -179,6 +195,7 @@ def _play(steps: Steps) -> Log:
     return log
 
 
+@settings(max_examples=300)
 @given(steps=_steps(*KINDS))
 def test_every_record_is_served_once_and_in_order_whatever_was_lost_or_written_twice(steps: Steps) -> None:
     log = _play(steps)
@@ -186,12 +203,15 @@ def test_every_record_is_served_once_and_in_order_whatever_was_lost_or_written_t
     expected: dict[int, int] = {}
     for item, entry in zip(folded, log.entries, strict=True):
         assert item.base_offset == entry.index - entry.content.offsets + 1
-        if item.verdict.accepted:
-            assert item.verdict.base_offset == item.base_offset
-            header = entry.content.batches[0][0]
-            if header.producer_id >= 0:
-                assert header.base_sequence == expected.get(header.producer_id, header.base_sequence)
-                expected[header.producer_id] = header.base_sequence + header.offsets
+        offset = item.base_offset
+        for (header, _), verdict in zip(entry.content.batches, item.verdicts, strict=True):
+            if verdict.accepted:
+                assert verdict.base_offset == offset
+                if header.producer_id >= 0:
+                    assert header.base_sequence == expected.get(header.producer_id, header.base_sequence)
+                    expected[header.producer_id] = header.base_sequence + header.offsets
+            offset += header.offsets
+        assert offset == item.next_offset
     if log.entries:
         assert folded[-1].next_offset == log.entries[-1].index + 1
 
@@ -206,7 +226,7 @@ def test_receipts_and_reading_come_to_the_same(steps: Steps, receipts: set[int])
             mixed.check_again(entry.position, entry.index)
         else:
             other = mixed.by_reading(*entry_of(entry))
-        assert (read.verdict, read.base_offset, read.next_offset) == (other.verdict, other.base_offset, other.next_offset)
+        assert (read.verdicts, read.base_offset, read.next_offset) == (other.verdicts, other.base_offset, other.next_offset)
 
 
 @settings(max_examples=300)  # what it looks for takes several steps in the right order
@@ -220,21 +240,38 @@ def test_a_fold_that_begins_in_the_middle_comes_to_the_same_wherever_it_is_sure(
             basis = entry.content.basis
             assert learnt.conclusive == (basis is None or basis.folded_to >= log.entries[begin].position)
             if learnt.conclusive:
-                assert learnt.verdict.accepted == known.verdict.accepted, entry
+                assert [one.accepted for one in learnt.verdicts] == [one.accepted for one in known.verdicts], entry
+
+
+def test_each_batch_of_an_entry_has_a_verdict_of_its_own() -> None:
+    fold = Fold()
+    fold.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, (1, 0, 2)))
+    shared = _content(WRITERS[0], 1, (1, 100, 3), (2, 0, 2), (1, 0, 2), (1, 2, 1), (-1, -1, 1))
+    folded = fold.by_receipt(Position(1, 1), shared)
+    assert [(verdict.error, verdict.base_offset) for verdict in folded.verdicts] == [
+        (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1),
+        (ErrorCode.NONE, 5),
+        (ErrorCode.NONE, 0),  # a duplicate, answered with its first offset
+        (ErrorCode.NONE, 9),
+        (ErrorCode.NONE, 10),
+    ]
+    assert [verdict.accepted for verdict in folded.verdicts] == [False, True, False, True, True]
+    assert (folded.base_offset, folded.next_offset) == (2, 11)
+    assert (fold.producers.states[1].last, fold.producers.states[2].last) == (2, 1)
 
 
 def test_an_index_that_comes_back_is_an_alarm() -> None:
     fold = Fold()
-    content = _content(WRITERS[0], 0, 1, 0, 2)
+    content = _content(WRITERS[0], 0, (1, 0, 2))
     fold.by_reading(Position(1, 0), 9, content)
     with pytest.raises(IndexAlarm):
-        fold.by_reading(Position(1, 1), 10, _content(WRITERS[0], 1, 1, 2, 2))
+        fold.by_reading(Position(1, 1), 10, _content(WRITERS[0], 1, (1, 2, 2)))
 
 
 def test_a_receipt_that_the_log_contradicts_is_an_alarm() -> None:
     fold = Fold()
-    fold.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, 1, 0, 2))
-    fold.by_receipt(Position(1, 1), _content(WRITERS[0], 1, 1, 2, 2))
+    fold.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, (1, 0, 2)))
+    fold.by_receipt(Position(1, 1), _content(WRITERS[0], 1, (1, 2, 2)))
     fold.check_again(Position(1, 1), 3)
     with pytest.raises(IndexAlarm):
         fold.check_again(Position(1, 1), 4)
@@ -242,7 +279,7 @@ def test_a_receipt_that_the_log_contradicts_is_an_alarm() -> None:
 
 def test_an_entry_nobody_can_read_takes_its_offsets() -> None:
     fold = Fold()
-    fold.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, 1, 0, 2))
+    fold.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, (1, 0, 2)))
     folded = fold.unreadable(Position(1, 1), 4)
     assert (folded.base_offset, folded.next_offset) == (2, 5)
-    assert folded.verdict.error is ErrorCode.CORRUPT_MESSAGE
+    assert folded.verdicts[0].error is ErrorCode.CORRUPT_MESSAGE

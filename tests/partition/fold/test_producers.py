@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.partition.fold.producers import REMEMBERED_BATCHES, ProducerTable
-from handler.partition.log.basis import Basis, BatchSequence
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, next_sequence
@@ -65,12 +65,12 @@ def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:
     table = ProducerTable()
     assert _write(table, BatchSequence(1, 0, 0, 4), 0)
     assert not table.check(BatchSequence(1, 0, 9, 9)).accepted
-    table.recall(1, Basis(Position(1, 50)))  # "not known", said by one that had folded up to there
+    table.recall(1, Position(1, 50), UNKNOWN_PRODUCER)  # "not known", said by one that had folded up to there
     assert _write(table, BatchSequence(1, 0, 9, 9), 51)
-    table.recall(1, Basis(Position(1, 50)))  # the next in flight: what landed in between is known here
+    table.recall(1, Position(1, 50), UNKNOWN_PRODUCER)  # the next in flight: what landed in between is known here
     assert _write(table, BatchSequence(1, 0, 10, 10), 52)
 
 
 def test_a_basis_reads_as_it_was_written() -> None:
-    for basis in (Basis(Position(-1, -1)), Basis(Position(2**62, 7), 3, MAX_SEQUENCE)):
-        assert Basis.decode(basis.encode()) == basis
+    for basis in (Basis(Position(-1, -1)), Basis(Position(2**62, 7), [KnownProducer(3, MAX_SEQUENCE), UNKNOWN_PRODUCER])):
+        assert Basis.decode(basis.encode()) == basis._replace(producers=list(basis.producers))

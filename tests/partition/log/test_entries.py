@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.errors import EntryUnreadable
-from handler.partition.log.entries import permits_of, read_entry
+from handler.partition.log.entries import permits_of, read_entry, without_refused
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from handler.wire.records import with_base_offsets
 from tests.support.batches import batch
 
 PLAIN: dict[int, Callable[[bytes], Any]] = {
@@ -129,3 +130,27 @@ def test_any_bytes_are_an_entry_or_unreadable(metadata: bytes, payload: bytes) -
         assert read_entry(entry).offsets >= 1
     except EntryUnreadable:
         pass
+
+
+def test_an_entry_whose_basis_is_not_for_its_batches_can_not_be_read() -> None:
+    payload = batch(b"a", producer_id=1, epoch=0, sequence=0) + batch(b"b", producer_id=2, epoch=0, sequence=0)
+    for basis, readable in ((b"1:2 0 4 -1 -1", True), (b"1:2 0 4", False), (b"1:2 0 4 0 4 0 4", False), (b"1:2 0", False)):
+        metadata = _kafka(producer_name=b"kafka-sidecar-1")
+        metadata.properties.add(key=b"basis", value=basis)
+        if readable:
+            content = read_entry(_entry(metadata, payload))
+            assert content.basis is not None
+            assert [tuple(known) for known in content.basis.producers] == [(0, 4), (-1, -1)]
+        else:
+            with pytest.raises(EntryUnreadable):
+                read_entry(_entry(metadata, payload))
+
+
+def test_a_refused_batch_is_an_empty_one_among_the_others() -> None:
+    content = read_entry(_entry(_kafka(), batch(b"a", b"b") + batch(b"c") + batch(b"d")))
+    data = without_refused(content, [True, False, True])
+    assert data is not None
+    placed = with_base_offsets(data, 10)
+    assert [(offset, value) for offset, _, value, _ in _records(placed)] == [(10, b"a"), (11, b"b"), (13, b"d")]
+    assert without_refused(content, [False] * 3) is None
+    assert without_refused(content, [True] * 3) is content.data

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import split_batches
 from tests.support.batches import batch
 
 DATA = batch(b"a", b"b")
@@ -151,3 +152,26 @@ def test_whatever_is_held_stays_within_the_budget(steps: list[tuple[int, int, in
         assert cache.ahead == sum(one.held for one in cache.readers)
         assert cache.ahead <= max(1_000, *(one.held for one in cache.readers)) if cache.readers else not cache.ahead
         assert cache.used + cache.ahead <= 1_000 + ENTRY_OVERHEAD + len(DATA)
+
+
+def test_of_an_entry_of_several_batches_a_fetch_gets_those_that_it_asks_for() -> None:
+    batches = [batch(b"a", b"b"), batch(b"c"), batch(b"d", b"e")]
+    cache = FetchCache(10**6).partition()
+    cache.put(CachedEntry(10, 15, bytearray().join(batches), ErrorCode.NONE))
+    _put(cache, 15)
+
+    def bases(offset: int, max_bytes: int) -> tuple[list[int], int]:
+        run = cache.run(offset, max_bytes, True)
+        assert run is not None
+        assert run.size == sum(map(len, run.parts))
+        return [header.base_offset for part in run.parts for header, _ in split_batches(part)], run.next_offset
+
+    assert bases(10, 10**6) == ([10, 12, 13, 15], 17)
+    assert bases(11, 10**6) == ([10, 12, 13, 15], 17), "the batch that holds the offset, whole"
+    assert bases(12, 10**6) == ([12, 13, 15], 17)
+    assert bases(14, 10**6) == ([13, 15], 17)
+    assert bases(10, len(batches[0]) + len(batches[1])) == ([10, 12], 13)
+    assert bases(12, 1) == ([12], 13), "at least one batch, not the whole entry"
+    refused = cache.run(12, 1, False)
+    assert refused is not None
+    assert refused.parts == []

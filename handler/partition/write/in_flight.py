@@ -1,0 +1,173 @@
+"""Batches on their way: in entries that were sent, and those that wait to share the next one. Pure.
+
+    add ──▶ waiting ── next_entry ──▶ entries, by writer sequence ── remove ──▶ the requests are told
+
+Each batch counts as one writer sequence, and an entry has that of its first. So an entry that the broker refuses as a whole can be
+taken apart, and its batches still come before those that were numbered behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from handler.partition.log.basis import Basis
+from handler.partition.log.entries import Content
+from handler.partition.write.append import Append
+from handler.wire.records import NO_PRODUCER_ID, split_batches
+
+# The basis grows by so much with each batch: two numbers of 32 bits and less, in decimal.
+BASIS_BYTES: Final = 20
+
+
+class EntryInFlight:
+    """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
+
+    __slots__ = ("appends", "basis", "data", "offsets", "sent_at", "was_sent")
+
+    def __init__(self, appends: Sequence[Append]) -> None:
+        self.appends = appends
+        if len(appends) == 1:
+            self.data = appends[0].data
+            self.offsets = appends[0].offsets
+        else:
+            self.data = bytearray().join([append.data for append in appends])
+            self.offsets = sum([append.offsets for append in appends])
+            for append in appends:
+                append.data = b""
+        self.basis: bytes | None = None  # as it was sent last
+        self.sent_at = 0.0  # 0 while no answer of the broker is awaited
+        self.was_sent = False
+
+    @property
+    def has_producer(self) -> bool:
+        return any(append.has_producer for append in self.appends)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a request still waits for any of it."""
+        return any(append.is_awaited for append in self.appends)
+
+    def content(self, writer: bytes, writer_sequence: int) -> Content:
+        """Its content as the log has it, for a fold that has to judge it."""
+        basis = None if self.basis is None else Basis.decode(self.basis)
+        return Content(self.data, list(split_batches(self.data)), self.offsets, writer, writer_sequence, basis)
+
+
+class BatchesInFlight:
+    def __init__(self) -> None:
+        self.entries: dict[int, EntryInFlight] = {}  # by writer sequence, in order
+        self.waiting: deque[Append] = deque()
+        self._by_producer: dict[int, deque[Append]] = {}  # what is in entries, then what waits
+        self._next_writer_sequence = 0
+
+    def __len__(self) -> int:
+        return sum([len(entry.appends) for entry in self.entries.values()]) + len(self.waiting)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.waiting)
+
+    def __iter__(self) -> Iterator[Append]:
+        for entry in self.entries.values():
+            yield from entry.appends
+        yield from self.waiting
+
+    def last_of(self, producer_id: int) -> Append | None:
+        """The batch that the producer's next one has to follow."""
+        in_flight = self._by_producer.get(producer_id)
+        return in_flight[-1] if in_flight else None
+
+    def copy_of(self, append: Append) -> Append | None:
+        """The batch of which `append` is a second copy."""
+        in_flight = self._by_producer.get(append.producer_id, ())
+        return next((pending for pending in in_flight if pending.is_copy_of(append)), None)
+
+    def add(self, append: Append) -> None:
+        """It waits for an entry now."""
+        self.waiting.append(append)
+        producer_id = append.producer_id
+        if producer_id != NO_PRODUCER_ID:
+            in_flight = self._by_producer.get(producer_id)
+            if in_flight is None:
+                in_flight = self._by_producer[producer_id] = deque()
+            in_flight.append(append)
+
+    def next_entry(self, max_batches: int, max_bytes: int) -> tuple[int, EntryInFlight]:
+        """Make an entry of those that have waited longest, and number it. At least one of them, however large."""
+        waiting = self.waiting
+        appends = [waiting.popleft()]
+        size = len(appends[0].data) + BASIS_BYTES
+        while waiting and len(appends) < max_batches:
+            size += len(waiting[0].data) + BASIS_BYTES
+            if size > max_bytes:
+                break
+            appends.append(waiting.popleft())
+        writer_sequence = self._next_writer_sequence
+        self._next_writer_sequence = writer_sequence + len(appends)
+        entry = self.entries[writer_sequence] = EntryInFlight(appends)
+        return writer_sequence, entry
+
+    def remove(self, writer_sequence: int) -> EntryInFlight:
+        """The entry is in the log, or never will be."""
+        entry = self.entries.pop(writer_sequence)
+        for append in entry.appends:
+            self._forget(append)
+        return entry
+
+    def remove_waiting(self, append: Append) -> list[Append]:
+        """Take out a batch that was not sent, and what its producer wrote behind it: the log must not have a hole."""
+        out = [append]
+        if append.has_producer:
+            behind = list(self.waiting)[self.waiting.index(append) + 1 :]
+            out += [later for later in behind if later.producer_id == append.producer_id]
+        for one in out:
+            self.waiting.remove(one)
+            self._forget(one)
+        return out
+
+    def remove_all_waiting(self) -> list[Append]:
+        out = list(self.waiting)
+        self.waiting.clear()
+        for append in out:
+            self._forget(append)
+        return out
+
+    def take_apart(self, writer_sequence: int) -> None:
+        """Each batch of an entry becomes an entry of its own, in the same place."""
+        entries, self.entries = self.entries, {}
+        for sequence, entry in entries.items():
+            if sequence != writer_sequence:
+                self.entries[sequence] = entry
+                continue
+            for number, (append, (header, at)) in enumerate(zip(entry.appends, split_batches(entry.data), strict=True)):
+                append.data = entry.data[at : at + header.size]
+                part = self.entries[sequence + number] = EntryInFlight([append])
+                part.was_sent = True
+
+    def renumber_overtaken(self, reached: int) -> None:
+        """Give new sequences to entries that a later one has overtaken in the log, where `reached` is the last.
+
+        They were refused or dropped by the broker and can't land any more, for one connection keeps
+        its order. Under their old sequence the fold (and a deduplicating broker) would take them for
+        second copies.
+        """
+        overtaken = False
+        for writer_sequence, entry in list(self.entries.items()):
+            overtaken = overtaken or (entry.was_sent and writer_sequence <= reached)
+            if overtaken:  # and all behind it, so that their order stays
+                del self.entries[writer_sequence]
+                self.entries[self._next_writer_sequence] = entry
+                self._next_writer_sequence += len(entry.appends)
+
+    def _forget(self, append: Append) -> None:
+        producer_id = append.producer_id
+        if producer_id == NO_PRODUCER_ID:
+            return
+        in_flight = self._by_producer[producer_id]
+        if in_flight[0] is append:
+            in_flight.popleft()
+        else:
+            in_flight.remove(append)
+        if not in_flight:
+            del self._by_producer[producer_id]

@@ -1,0 +1,35 @@
+"""The verdict on a batch as far as it is known before it is sent: by the fold, and by what is in flight. Pure."""
+
+from __future__ import annotations
+
+from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
+from handler.partition.log.basis import BatchSequence
+from handler.partition.write.in_flight import BatchesInFlight
+from handler.wire.error_code import ErrorCode
+from handler.wire.records import NO_PRODUCER_ID
+
+
+def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchSequence) -> Verdict:
+    last = in_flight.last_of(batch.producer_id)
+    if last is None:
+        return producers.check(batch)
+    if batch.epoch < last.epoch:
+        return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+    if batch.epoch > last.epoch:
+        return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    if is_next_sequence(last.last_sequence, batch.first):
+        return ACCEPTED
+    # Not the next one: a batch the fold knows, or a sequence with a hole before it.
+    known = producers.check(batch)
+    return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+
+
+def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, producer_id: int, epoch: int, first_sequence: int) -> bool:
+    """Whether all is known of the producer, and the batch is its next one. Then `precheck` accepts it."""
+    if producer_id == NO_PRODUCER_ID:
+        return True
+    last = in_flight.last_of(producer_id)
+    if last is not None:
+        return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence)
+    state = producers.states.get(producer_id)
+    return state is not None and state.conclusive and state.epoch == epoch and is_next_sequence(state.last, first_sequence)

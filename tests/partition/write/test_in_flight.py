@@ -1,0 +1,92 @@
+"""Batches on their way: which share an entry, and in what order they stay whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.partition.write.append import Append
+from handler.partition.write.in_flight import BASIS_BYTES, BatchesInFlight
+from handler.wire.records import read_produced
+from tests.support.batches import batch
+from tests.support.partitions import Outcome
+
+
+@pytest.fixture
+async def in_flight() -> BatchesInFlight:
+    return BatchesInFlight()
+
+
+def add(in_flight: BatchesInFlight, *values: bytes, producer_id: int = -1, sequence: int = -1) -> Append:
+    data = batch(*values, producer_id=producer_id, epoch=0 if producer_id >= 0 else -1, sequence=sequence)
+    append = Append.of(read_produced(data), data, asyncio.get_running_loop().time() + 5, Outcome(), 0)
+    in_flight.add(append)
+    return append
+
+
+def sequences(in_flight: BatchesInFlight) -> list[tuple[int, int]]:
+    """Each entry's writer sequence, and how many batches it has."""
+    return [(sequence, len(entry.appends)) for sequence, entry in in_flight.entries.items()]
+
+
+async def test_an_entry_has_what_waited_up_to_a_number_and_a_size(in_flight: BatchesInFlight) -> None:
+    size = len(add(in_flight, b"0").data) + BASIS_BYTES
+    for _ in range(5):
+        add(in_flight, b"0")
+    in_flight.next_entry(100, 2 * size)
+    in_flight.next_entry(3, 100 * size)
+    assert sequences(in_flight) == [(0, 2), (2, 3)]
+    assert len(in_flight.waiting) == 1
+    large = add(in_flight, b"0" * 1_000)
+    in_flight.next_entry(100, 2 * size)
+    _, entry = in_flight.next_entry(100, 2 * size)
+    assert entry.appends == [large], "one alone, however large"
+    assert (len(in_flight), bool(in_flight)) == (7, True)
+
+
+async def test_the_next_batch_of_a_producer_follows_what_waits(in_flight: BatchesInFlight) -> None:
+    first = add(in_flight, b"a", producer_id=1, sequence=0)
+    in_flight.next_entry(1, 1_000)
+    second = add(in_flight, b"b", producer_id=1, sequence=1)
+    assert in_flight.last_of(1) is second
+    copy = Append.of(read_produced(bytes(first.data)), bytes(first.data), 0.0, Outcome(), 0)
+    assert in_flight.copy_of(copy) is first
+    in_flight.remove(0)
+    assert in_flight.copy_of(copy) is None
+    assert in_flight.remove_all_waiting() == [second]
+    assert in_flight.last_of(1) is None
+    assert not in_flight
+
+
+async def test_one_that_gives_up_takes_with_it_what_its_producer_wrote_behind_it(in_flight: BatchesInFlight) -> None:
+    add(in_flight, b"0", producer_id=1, sequence=0)
+    gives_up = add(in_flight, b"1", producer_id=1, sequence=1)
+    other = add(in_flight, b"0", producer_id=2, sequence=0)
+    behind = add(in_flight, b"2", producer_id=1, sequence=2)
+    assert in_flight.remove_waiting(gives_up) == [gives_up, behind]
+    assert len(in_flight) == 2
+    assert in_flight.last_of(2) is other
+    without = [add(in_flight, b"w"), add(in_flight, b"w")]
+    assert in_flight.remove_waiting(without[0]) == [without[0]]
+
+
+async def test_an_entry_that_is_taken_apart_keeps_its_place_and_its_bytes(in_flight: BatchesInFlight) -> None:
+    expected = [bytes(add(in_flight, b"%d" % number).data) for number in range(5)]
+    for batches in (1, 3, 1):
+        in_flight.next_entry(batches, 10_000)
+    in_flight.take_apart(1)
+    assert sequences(in_flight) == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]
+    assert [bytes(entry.data) for entry in in_flight.entries.values()] == expected
+
+
+async def test_what_was_overtaken_and_all_behind_it_is_numbered_anew(in_flight: BatchesInFlight) -> None:
+    for _ in range(6):
+        add(in_flight, b"x")
+    for batches in (1, 2, 1, 2):
+        in_flight.next_entry(batches, 10_000)[1].was_sent = True
+    in_flight.remove(3)  # it landed: the two before it were refused by the broker
+    in_flight.renumber_overtaken(reached=3)
+    assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
+    in_flight.renumber_overtaken(reached=5)
+    assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
