@@ -196,7 +196,7 @@ async def _consume(address: str, topic_id: uuid.UUID, stop: asyncio.Event) -> No
             for partition in topic.partitions:
                 records = b"".join(partition.records or ())
                 for header, _ in split_batches(records):
-                    offset = header.base_offset + header.offsets
+                    offset = header.base_offset + header.offset_count
     asker.close()
 
 

@@ -40,7 +40,7 @@ async def _read(asker: Asker, topic_id: uuid.UUID, offset: int, end: int) -> int
         records = b"".join(partition.records or ())
         total += len(records)
         for header, _ in split_batches(records):
-            offset = header.base_offset + header.offsets
+            offset = header.base_offset + header.offset_count
     return total
 
 

@@ -106,12 +106,12 @@ async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
     except EntryUnreadable as error:
         yield f"unreadable        {error}"
         return
-    base = (entry.last_index or 0) - content.offsets + 1
+    base = (entry.last_index or 0) - content.offset_count + 1
     yield f"offsets           {base} to {entry.last_index}"
     yield f"written by        {'a sidecar' if content.writer is not None else 'others'}"
     for header, _ in content.batches:
         yield f"batch             {_batch(header, base)}"
-        base += header.offsets
+        base += header.offset_count
 
 
 def _metadata(entry: RawEntry) -> MessageMetadata:
@@ -124,7 +124,7 @@ def _metadata(entry: RawEntry) -> MessageMetadata:
 def _batch(header: BatchHeader, base: int) -> str:
     kinds = [kind for flag, kind in ((TRANSACTIONAL, "transactional"), (CONTROL, "control")) if header.attributes & flag]
     parts = [
-        f"offsets {base} to {base + header.offsets - 1}", f"{header.record_count} records", f"{header.size} bytes",
+        f"offsets {base} to {base + header.offset_count - 1}", f"{header.record_count} records", f"{header.size} bytes",
         CODECS.get(header.attributes & CODEC_MASK, "an unknown codec"),
         f"{_time(header.base_timestamp)} to {_time(header.max_timestamp)}", *kinds,
     ]  # fmt: skip
@@ -194,7 +194,7 @@ def _content(entry: RawEntry) -> Content | None:
 def _refusals(folded: Folded, content: Content | None) -> Iterator[str]:
     """A line for each batch that no consumer gets."""
     base = folded.base_offset
-    counts = [folded.next_offset - base] if content is None else [header.offsets for header, _ in content.batches]
+    counts = [folded.next_offset - base] if content is None else [header.offset_count for header, _ in content.batches]
     for verdict, count in zip(folded.verdicts, counts, strict=True):
         if not verdict.accepted:
             why = "a second copy" if verdict.duplicate else verdict.error.name

@@ -90,11 +90,11 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
         batch = read_ordinary(frame, begin, end, latest, highest_codec)
         if partition is None or batch is None:
             return None
-        offsets, max_timestamp, producer_id, epoch, first_sequence = batch
+        offset_count, max_timestamp, producer_id, epoch, first_sequence = batch
         if not partition.is_next(end - begin, producer_id, epoch, first_sequence, now):
             return None
         data = bytearray(frame[begin:end])  # it gets its offset in place, when it is read
-        appends.append(Append(data, offsets, max_timestamp, producer_id, epoch, first_sequence, deadline, request, len(appends)))
+        appends.append(Append(data, offset_count, max_timestamp, producer_id, epoch, first_sequence, deadline, request, len(appends)))
         partitions.append(partition)
     if len(partitions) > 1 and len(set(partitions)) < len(partitions):
         return None  # the second batch of a partition has to follow the first

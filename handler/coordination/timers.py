@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Timers:
-    """`ring` is called with a key at its time, or a little before."""
+    """`on_due` is called with a key at its time, or a little before."""
 
     def __init__(self, on_due: Callable[[str], None]) -> None:
         self._on_due = on_due

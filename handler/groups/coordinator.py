@@ -90,7 +90,7 @@ class Coordinator:
             now=now,
             topic_name=topic_name,
             topics=topics,
-            may_act=lambda: not self.shards.end_terms_if_suspended(),
+            timers_may_fire=lambda: not self.shards.end_terms_if_suspended(),
             on_committed=on_committed,
         )
         self._config = config
@@ -222,7 +222,7 @@ class Coordinator:
         if isinstance(group, ConsumerGroup):
             return group.check_commit(request.member_id, request.generation, knows_epochs=request.knows_epochs)
         error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
-        shard.run(group)
+        shard.carry_out_effects(group)
         return error
 
     async def offsets(self, group_id: str, member_id: str | None = None, epoch: int = -1) -> Offsets | ErrorCode:

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Term
+from handler.groups.classic.group_record import group_value
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import AnswerStaticMember, FinishSync, StoreGroup
-from handler.groups.classic.stored import group_value
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import Downgrade, StoreRecords
 from handler.groups.consumer.migration import CannotMigrate, to_classic
@@ -124,8 +124,9 @@ def _as_classic(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) -
     if not group.knows_topics:
         raise CannotMigrate("its topics are not known yet")
     classic = to_classic(group, shard.new_group(group.group_id), shard.now())
-    parts = {member.member_id: member.assignment for member in classic.members.values()}
-    record = Record(GroupMetadataKey(group.group_id), group_value(classic, parts)._replace(leader=None if rebalance else classic.leader))
+    assignments = {member.member_id: member.assignment for member in classic.members.values()}
+    value = group_value(classic, assignments)._replace(leader=None if rebalance else classic.leader)
+    record = Record(GroupMetadataKey(group.group_id), value)
     if not shard.term.fits(record):
         raise CannotMigrate("all its members are more than one entry holds")
     return classic, record

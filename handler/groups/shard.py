@@ -45,19 +45,19 @@ class ShardContext:
     now: Callable[[], Now]
     topic_name: Callable[[str], str]  # the one name of a topic, under which its offsets are kept
     topics: Topics
-    may_act: Callable[[], bool]  # asked before time is taken for passed
+    timers_may_fire: Callable[[], bool]  # False where the process stood still: its terms are over, and no member has been silent
     on_committed: Callable[[OffsetCommitKey, OffsetCommitValue], None]
 
 
 class Shard(TermState[Record]):
-    def __init__(self, name: str, open_log: Callable[[], TermLog[Record]], around: ShardContext) -> None:
+    def __init__(self, name: str, open_log: Callable[[], TermLog[Record]], context: ShardContext) -> None:
         self.name = name
         self.term = Term(name, open_log, self)
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
-        self._context = around
-        self.now = around.now
+        self._context = context
+        self.now = context.now
         self._timers = Timers(self._tick)
         self._replayed: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
         self._legacy: dict[Key, Value] = {}
@@ -65,12 +65,12 @@ class Shard(TermState[Record]):
     # --- from the term
 
     async def on_loaded(self) -> None:
-        leftovers = await self._take_over()
+        leftovers = await self._build_groups()
         await self._write_again()
         if leftovers:
             self.term.store(leftovers)
         for group in list(self.groups.values()):
-            self.run(group)
+            self.carry_out_effects(group)
 
     async def on_leading(self, seconds: float) -> None:
         await self._tell_committed()
@@ -126,7 +126,7 @@ class Shard(TermState[Record]):
         if value is not None:
             stored[key] = value
 
-    async def _take_over(self) -> list[Record]:
+    async def _build_groups(self) -> list[Record]:
         """Make groups of what was read. Records that belong to none are returned, to be deleted."""
         now = self.now()
         pace = Pace()
@@ -218,14 +218,14 @@ class Shard(TermState[Record]):
         """Let something happen to a group, and carry out what it decides."""
         try:
             result = event()
-            self.run(group)
+            self.carry_out_effects(group)
             return result
         except Exception:
             # The group in memory may differ from the group in the log: the log is read again.
             self.term.restart(f"group {group.group_id} failed")
             raise
 
-    def run(self, group: Group) -> None:
+    def carry_out_effects(self, group: Group) -> None:
         """Carry out what a group has decided, and what follows from that."""
         todo: list[Group] = [group]
         while todo:
@@ -243,15 +243,15 @@ class Shard(TermState[Record]):
     def group_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None:
         """From the term: what a classic group had stored is in the log, or the term is over."""
         if error is ErrorCode.NONE and group.state is not State.DEAD:
-            group.stored(self.now(), then)
+            group.on_stored(self.now(), then)
             if isinstance(then, FinishSync) and group.state is State.STABLE:
                 metrics.REBALANCES.inc()
-            self.run(group)
+            self.carry_out_effects(group)
         elif isinstance(then, AnswerStaticMember):
             then.response_future.complete(JoinResult(ErrorCode.NOT_COORDINATOR))
 
     def _forget_unused(self, group: Group) -> None:
-        """Nothing of it is stored. Offsets alone are those of a group without members."""
+        """Nothing of the group itself is stored. One that has committed offsets stays, as an empty classic group."""
         if group.group_id not in self.offsets:
             del self.groups[group.group_id]
         elif not isinstance(group, ClassicGroup):
@@ -262,7 +262,7 @@ class Shard(TermState[Record]):
 
     def _tick(self, group_id: str) -> None:
         group = self.groups.get(group_id)
-        if group is not None and self._context.may_act():
+        if group is not None and self._context.timers_may_fire():
             try:
                 self.handle(group, lambda: self._say(group, group.tick(self.now())))
             except Exception:

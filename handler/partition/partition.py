@@ -244,22 +244,22 @@ class Partition:
             self._to_end.reached(position)
             return
         folded = fold.by_reading(position, entry.last_index, content)
-        self.keep(folded, content)
+        self.on_folded(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
             self._foreign_at = self._loop.time()
         else:
             self._appender.on_read(content, folded.verdicts)
         self._appender.advance()
 
-    def keep_own(self, base_offset: int, append: Append) -> None:
-        self._cache.put(CachedEntry(base_offset, base_offset + append.offsets, append.data, ErrorCode.NONE))
+    def on_own_folded(self, base_offset: int, append: Append) -> None:
+        self._cache.put(CachedEntry(base_offset, base_offset + append.offset_count, append.data, ErrorCode.NONE))
         if self._to_end.is_awaited:
             assert self._fold.last_position is not None
             self._to_end.reached(self._fold.last_position)
         if self._watchers:
             self.changed()
 
-    def keep(self, folded: Folded, content: Content) -> None:
+    def on_folded(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
         # them. So is an entry of which this fold is not conclusive: that reader goes back as far as it takes.
         if folded.conclusive:

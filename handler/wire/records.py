@@ -64,7 +64,7 @@ class BatchHeader(NamedTuple):
         return self.length + _OVERHEAD
 
     @property
-    def offsets(self) -> int:
+    def offset_count(self) -> int:
         """How many offsets the batch takes; more than its records after compaction."""
         return self.last_offset_delta + 1
 
@@ -112,8 +112,8 @@ def read_produced(data: bytes) -> BatchHeader:
         raise BatchMalformed("the record batch has a wrong checksum")
     if header.base_offset != 0:
         raise BatchInvalid(f"the base offset of a produced batch must be 0, not {header.base_offset}")
-    if header.record_count <= 0 or header.record_count != header.offsets:
-        raise BatchInvalid(f"{header.record_count} records do not fill {header.offsets} offsets")
+    if header.record_count <= 0 or header.record_count != header.offset_count:
+        raise BatchInvalid(f"{header.record_count} records do not fill {header.offset_count} offsets")
     if header.attributes & CONTROL:
         raise BatchInvalid("clients must not write control batches")
     if header.attributes & LOG_APPEND_TIME:
@@ -128,7 +128,7 @@ def read_produced(data: bytes) -> BatchHeader:
 def read_ordinary(
     frame: memoryview, begin: int, end: int, latest_timestamp: int, highest_codec: int
 ) -> tuple[int, int, int, int, int] | None:
-    """Offsets, greatest timestamp, producer id, its epoch and base sequence of a batch that `read_produced` would take.
+    """Offset count, greatest timestamp, producer id, its epoch and base sequence of a batch that `read_produced` would take.
 
     None for any other: `read_produced` says what is wrong.
     """
@@ -201,12 +201,12 @@ def whole_batches(data: bytes | bytearray, offset: int, max_bytes: int) -> tuple
     return begin, at, offset
 
 
-def empty_batch(base_offset: int, offsets: int, timestamp: int = NO_TIMESTAMP) -> bytes:
+def empty_batch(base_offset: int, offset_count: int, timestamp: int = NO_TIMESTAMP) -> bytes:
     """A batch that takes offsets and holds no record, as Kafka's compaction leaves one behind.
 
     Consumers step over it to the offset after it; without it a consumer at a gap would stand still.
     """
-    checked = struct.pack(">hiqqqhii", 0, offsets - 1, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0)
+    checked = struct.pack(">hiqqqhii", 0, offset_count - 1, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0)
     return struct.pack(">qiibI", base_offset, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
 
 

@@ -22,7 +22,7 @@ from handler.apis.promise import settled
 from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, OLD_NEWS_SECONDS
+from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, STALE_FOLD_SECONDS
 from handler.server.dispatch import Dispatcher
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
@@ -180,7 +180,7 @@ async def test_a_batch_never_overtakes_one_that_waits_for_the_end_of_the_log() -
     sidecar = Sidecar()
     await sidecar.produce(batch(b"0", producer_id=1, epoch=0, sequence=0))
     await sidecar.produce(batch(b"1", producer_id=1, epoch=0, sequence=1))
-    sidecar.partition(0)._appender.used_at -= 2 * OLD_NEWS_SECONDS
+    sidecar.partition(0)._appender.used_at -= 2 * STALE_FOLD_SECONDS
     sidecar.log(0).read_delay = 0.05
     held = sidecar.begin(batch(b"2", producer_id=1, epoch=0, sequence=2))
     behind = sidecar.begin(batch(b"3", producer_id=1, epoch=0, sequence=3))
@@ -197,7 +197,7 @@ async def test_a_batch_never_overtakes_one_that_waits_for_the_end_of_the_log() -
 # --- both ways, side by side
 
 OF_A_PRODUCER = ("again", "gap", "epoch", "zombie", "bad crc", "two at once", "crowd")
-OF_THE_LOG = ("roll", "foreign", "lost", "refused", "old news", "forget", "reopen")
+OF_THE_LOG = ("roll", "foreign", "lost", "refused", "stale fold", "forget", "reopen")
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("next"), st.integers(0, PRODUCERS - 1), st.integers(1, 3)),
@@ -273,8 +273,8 @@ async def _act(sidecar: Sidecar, client: Client, action: str, producer: int, cou
         case "refused":
             log.refuse_sends = 1
             return await sidecar.produce(client.next(producer))
-        case "old news":
-            sidecar.partition(0)._appender.used_at -= 2 * OLD_NEWS_SECONDS
+        case "stale fold":
+            sidecar.partition(0)._appender.used_at -= 2 * STALE_FOLD_SECONDS
         case "forget":
             sidecar.catalog.forgotten += 1
         case "reopen":

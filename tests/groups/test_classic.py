@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from handler.groups.classic import joining
+from handler.groups.classic.group_record import group_value
 from handler.groups.classic.joining import NEW_MEMBER_SECONDS
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import (
@@ -23,7 +24,6 @@ from handler.groups.classic.members import (
     StoreGroup,
     SyncResult,
 )
-from handler.groups.classic.stored import group_value
 from handler.groups.vocabulary import Now, Reply
 from handler.wire.error_code import ErrorCode
 
@@ -60,7 +60,7 @@ class Bench:
             else:
                 self.writes.append(effect)
                 if store:
-                    self.group.stored(self.now, effect.then)
+                    self.group.on_stored(self.now, effect.then)
                     self.run()
 
     def pass_time(self, seconds: float) -> None:
@@ -161,7 +161,7 @@ def test_nobody_has_a_part_before_it_is_stored() -> None:
     bench.run(store=False)
     assert "s" not in bench.answers
     assert bench.group.state is State.COMPLETING
-    bench.group.stored(bench.now, bench.writes[-1].then)
+    bench.group.on_stored(bench.now, bench.writes[-1].then)
     bench.run()
     assert bench.synced("s").assignment == b"A"
 
@@ -175,7 +175,7 @@ def test_a_part_that_was_stored_for_an_older_generation_is_nobody_s() -> None:
     bench.run(store=False)
     bench.join("b")  # while the write is under way
     assert bench.synced("s").error is ErrorCode.REBALANCE_IN_PROGRESS
-    bench.group.stored(bench.now, bench.writes[-1].then)
+    bench.group.on_stored(bench.now, bench.writes[-1].then)
     assert bench.group.state is State.PREPARING
     assert bench.group.members[member].assignment == b""
 
@@ -414,7 +414,7 @@ class Members(RuleBasedStateMachine):
     @rule()
     def store(self) -> None:
         if self.unstored:
-            self.bench.group.stored(self.bench.now, self.unstored.pop(0).then)
+            self.bench.group.on_stored(self.bench.now, self.unstored.pop(0).then)
             self._take()
 
     @rule(client=clients)

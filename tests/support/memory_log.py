@@ -57,7 +57,7 @@ class MemoryLog:
         self.foreign += 1
         metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=self.foreign, publish_time=1)
         metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
-        return self.append(metadata, read_produced(data).offsets, data)
+        return self.append(metadata, read_produced(data).offset_count, data)
 
     def mark(self) -> None:
         """A marker of Pulsar's own, without a message."""

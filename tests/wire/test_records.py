@@ -36,7 +36,7 @@ def _offsets(data: bytes | bytearray) -> list[int]:
 def test_a_placed_batch_has_its_offsets_and_a_true_checksum(values: list[bytes], base: int) -> None:
     data = batch(*values)
     header = read_produced(data)
-    assert header.offsets == len(values)
+    assert header.offset_count == len(values)
     assert _offsets(with_base_offsets(data, base)) == list(range(base, base + len(values)))
 
 

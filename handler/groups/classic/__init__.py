@@ -2,5 +2,5 @@
 
 members   requests, answers, members, effects     roster    the members by id, by instance, and their protocols
 machine   states, the rebalance, SyncGroup        joining   JoinGroup
-window    how long a rebalance waits for members  stored    the record of a group
+window    how long a rebalance waits for members  group_record  the record of a group
 """

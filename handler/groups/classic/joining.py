@@ -107,7 +107,7 @@ def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future:
         group.await_join(member, response_future)
         group.rebalance_or_complete(now)
     elif group.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
-        group.reply(response_future, group.joined(member))
+        group.reply(response_future, group.join_response(member))
     else:
         group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
 
@@ -131,10 +131,10 @@ def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: 
     if group.state is State.STABLE and group.roster.select_protocol() == group.protocol:
         # Nothing changes for the others, but its new id must be stored before it is told.
         if request.may_skip_assignment:
-            answer = group.joined(member)._replace(skip_assignment=group.leader == member.member_id)
+            answer = group.join_response(member)._replace(skip_assignment=group.leader == member.member_id)
         else:
             # It must not take itself for the leader and assign anew (KIP-814).
-            answer = group.joined(member)._replace(leader=old_leader, members=())
+            answer = group.join_response(member)._replace(leader=old_leader, members=())
         assignments = {other.member_id: other.assignment for other in group.members.values()}
         group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer)))
         return

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from handler.errors import ProtocolError
+from handler.groups.classic.group_record import stored_members
 from handler.groups.classic.members import (
     AnswerStaticMember,
     Effect,
@@ -29,7 +30,6 @@ from handler.groups.classic.members import (
     SyncResult,
 )
 from handler.groups.classic.roster import Roster
-from handler.groups.classic.stored import stored_members
 from handler.groups.classic.window import JoinWindow
 from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Record, subscribed_topics
 from handler.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, ResponseFuture
@@ -136,7 +136,7 @@ class ClassicGroup:
         effects, self.effects = self.effects, []
         return effects
 
-    def joined(self, member: Member) -> JoinResult:
+    def join_response(self, member: Member) -> JoinResult:
         listed: tuple[tuple[str, str | None, bytes], ...] = ()
         if self.leader == member.member_id:
             listed = tuple((one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values())
@@ -158,14 +158,14 @@ class ClassicGroup:
         was_empty = self.state is State.EMPTY
         self._become(State.PREPARING, now)
         if was_empty:
-            self.window.open_first(now.clock, self.roster.rebalance_seconds)
+            self.window.open_initial(now.clock, self.roster.rebalance_seconds)
         elif self.roster.all_joined:
             self._complete_join(now)
         else:
             self.window.open(now.clock, self.roster.rebalance_seconds)
 
     def maybe_complete(self, now: Now) -> None:
-        if self.state is State.PREPARING and not self.window.is_first and self.roster.all_joined:
+        if self.state is State.PREPARING and not self.window.is_initial and self.roster.all_joined:
             self._complete_join(now)
 
     def _complete_join(self, now: Now) -> None:
@@ -187,7 +187,7 @@ class ClassicGroup:
         self.protocol = self.roster.select_protocol()
         self._become(State.COMPLETING, now)
         for member in self.members.values():
-            self.reply(member.awaiting_join, self.joined(member))
+            self.reply(member.awaiting_join, self.join_response(member))
             member.awaiting_join = None
             member.is_new = False
             self.reset_session_timeout(member, now)
@@ -232,7 +232,7 @@ class ClassicGroup:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is State.PREPARING else ErrorCode.NONE
 
-    def stored(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
+    def on_stored(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
         """The group is stored as it was when that was asked for."""
         if isinstance(then, AnswerStaticMember):
             self.reply(then.response_future, then.answer)
@@ -353,7 +353,7 @@ class ClassicGroup:
         return [f"member {member_id} is out: its session has ended" for member_id in lost]
 
     def _sync_is_due(self, now: Now) -> list[str]:
-        """Members that took their place and never asked for their part are out."""
+        """Members that joined and never sent SyncGroup are out."""
         self._sync_at = None
         if self.state not in (State.COMPLETING, State.STABLE) or not self.pending_sync:
             return []

@@ -7,19 +7,19 @@ class JoinWindow:
     def __init__(self, initial_delay: float) -> None:
         self._initial_delay = initial_delay
         self.ends_at: float | None = None
-        self.is_first = False  # of a group that nobody was in
+        self.is_initial = False  # of a group that nobody was in
         self._newcomer = False  # somebody came while the first one was open
         self._remaining = 0.0  # how much longer the first one may grow
 
-    def open_first(self, clock: float, rebalance_seconds: float) -> None:
+    def open_initial(self, clock: float, rebalance_seconds: float) -> None:
         """group.initial.rebalance.delay.ms: the others of a new group are about to come."""
-        self.is_first = True
+        self.is_initial = True
         self._newcomer = False
         self._remaining = max(rebalance_seconds - self._initial_delay, 0.0)
         self.ends_at = clock + self._initial_delay
 
     def open(self, clock: float, rebalance_seconds: float) -> None:
-        self.is_first = False
+        self.is_initial = False
         self.ends_at = clock + rebalance_seconds
 
     def close(self) -> None:
@@ -33,7 +33,7 @@ class JoinWindow:
 
     def extend(self, clock: float) -> bool:
         """Prolong the first one if somebody came while it was open. False where the waiting ends."""
-        if not (self.is_first and self._newcomer and self._remaining > 0):
+        if not (self.is_initial and self._newcomer and self._remaining > 0):
             return False
         self._newcomer = False
         self.ends_at = clock + min(self._initial_delay, self._remaining)

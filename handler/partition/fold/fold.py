@@ -98,15 +98,15 @@ class Fold:
         """The last sequence of a writer that the log holds, −1 for none."""
         return self._writers.get(writer, -1)
 
-    def check_again(self, position: Position, index: int) -> None:
+    def check_again(self, position: Position, last_index: int) -> None:
         """Compare an entry that was folded from its receipt with what the broker stored."""
         known = self._recent.get(position)
-        if known is not None and known != index + 1:
-            raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {index + 1}")
+        if known is not None and known != last_index + 1:
+            raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {last_index + 1}")
 
     def append_own(
-        self, writer: bytes, writer_sequence: int, ledger: int, entry: int, offsets: int, max_timestamp: int, producer_id: int, epoch: int,
-        first_sequence: int, last_sequence: int,
+        self, writer: bytes, writer_sequence: int, ledger: int, entry: int, offset_count: int, max_timestamp: int, producer_id: int,
+        epoch: int, first_sequence: int, last_sequence: int,
     ) -> int:  # fmt: skip
         """Fold an entry of one batch by its receipt, in few steps, and return its base offset.
 
@@ -122,7 +122,7 @@ class Fold:
                 return -1
         base = self.next_offset
         position = Position(ledger, entry)
-        self._advance(position, base, base + offsets - 1)
+        self._advance(position, base, base + offset_count - 1)
         self._note_writer(writer, writer_sequence)
         if state is not None:
             self.producers.append(producer_id, state, first_sequence, last_sequence, base, position)
@@ -132,20 +132,20 @@ class Fold:
         return base
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
-        return self._apply(position, self.next_offset + content.offsets - 1, content)
+        return self._apply(position, self.next_offset + content.offset_count - 1, content)
 
-    def by_reading(self, position: Position, index: int, content: Content) -> Folded:
-        return self._apply(position, index, content)
+    def by_reading(self, position: Position, last_index: int, content: Content) -> Folded:
+        return self._apply(position, last_index, content)
 
-    def unreadable(self, position: Position, index: int) -> Folded:
+    def unreadable(self, position: Position, last_index: int) -> Folded:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
-        base = min(self.next_offset, index) if self.knows_next_offset else index
-        self._advance(position, base, index)
-        return Folded(position, base, index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
+        base = min(self.next_offset, last_index) if self.knows_next_offset else last_index
+        self._advance(position, base, last_index)
+        return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
 
-    def _apply(self, position: Position, index: int, content: Content) -> Folded:
-        base = index - content.offsets + 1
-        self._advance(position, base, index)
+    def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
+        base = last_index - content.offset_count + 1
+        self._advance(position, base, last_index)
         conclusive = self.start_position is None or content.basis is None or content.basis.folded_to >= self.start_position
         is_second_copy = self._is_second_copy(content)
         verdicts = []
@@ -164,10 +164,10 @@ class Fold:
                     self.max_timestamp_base = offset
                 verdict = Verdict(ErrorCode.NONE, offset)
             verdicts.append(verdict)
-            offset += header.offsets
-        return Folded(position, base, index + 1, verdicts, conclusive)
+            offset += header.offset_count
+        return Folded(position, base, last_index + 1, verdicts, conclusive)
 
-    def _advance(self, position: Position, base: int, index: int) -> None:
+    def _advance(self, position: Position, base: int, last_index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
             raise IndexAlarm(f"entry {position} begins at offset {base}, but the log already reaches {self.next_offset}")
         if self.last_position is not None and position <= self.last_position:
@@ -175,9 +175,9 @@ class Fold:
         if not self.knows_next_offset:
             self.knows_next_offset = True
             self.first_offset = base
-        self.next_offset = index + 1
+        self.next_offset = last_index + 1
         self.last_position = position
-        self._recent[position] = index + 1
+        self._recent[position] = last_index + 1
         self._recent_order.append(position)
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
@@ -204,7 +204,7 @@ class Fold:
         # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
         if content.writer is not None and conclusive:
             if content.basis is not None:
-                self.producers.recall(batch.producer_id, content.basis.folded_to, content.basis.producers[number])
+                self.producers.adopt_basis(batch.producer_id, content.basis.folded_to, content.basis.producers[number])
             verdict = self.producers.check(batch)
             if not verdict.accepted:
                 return verdict

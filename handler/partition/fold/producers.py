@@ -81,7 +81,7 @@ class ProducerTable:
             return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         return ACCEPTED
 
-    def recall(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
+    def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
         """Replace this fold's state of a producer by what a writer knew of it at `folded_to`, where the two differ and the
         writer's is not older, or this one is not conclusive. Batches that came after that are checked and recorded again.
 
@@ -96,7 +96,7 @@ class ProducerTable:
             return
         later = [written for written in state.batches if written.position > folded_to]
         del self.states[producer_id]
-        self.recall(producer_id, folded_to, known)
+        self.adopt_basis(producer_id, folded_to, known)
         for written in later:
             batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
             if self.check(batch).accepted:

@@ -28,7 +28,7 @@ class Content(NamedTuple):
 
     data: bytes | bytearray
     batches: list[tuple[BatchHeader, int]]
-    offsets: int
+    offset_count: int
     writer: bytes | None  # a sidecar's writer name, None for everyone else
     writer_sequence: int
     basis: Basis | None  # None where nothing depends on it
@@ -68,7 +68,7 @@ def read_entry(entry: RawEntry) -> Content:
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
     return Content(
-        data, batches, sum(header.offsets for header, _ in batches),
+        data, batches, sum(header.offset_count for header, _ in batches),
         metadata.producer_name if ours else None, metadata.sequence_id, basis,
     )  # fmt: skip
 
@@ -88,7 +88,7 @@ def without_refused(content: Content, accepted: Sequence[bool]) -> bytes | bytea
         return None
     parts = []
     for (header, at), is_accepted in zip(content.batches, accepted, strict=True):
-        parts.append(content.data[at : at + header.size] if is_accepted else empty_batch(0, header.offsets))
+        parts.append(content.data[at : at + header.size] if is_accepted else empty_batch(0, header.offset_count))
     return bytearray().join(parts)
 
 

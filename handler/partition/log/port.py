@@ -1,4 +1,4 @@
-"""A log as a partition needs it, at entry level. `store` has it over Pulsar, the tests in memory."""
+"""A log as a partition needs it, at entry level. `pulsar_log` has it over Pulsar, the tests in memory."""
 
 from __future__ import annotations
 

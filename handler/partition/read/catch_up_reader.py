@@ -284,7 +284,7 @@ class CatchUpReader(ConsumerEvents):
                 log.error("partition %s: %s", self._name, error)
                 self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
             return None
-        base_offset = entry.last_index - content.offsets + 1
+        base_offset = entry.last_index - content.offset_count + 1
         if self._is_gap(base_offset):
             return _Gap(position, base_offset)
         folded = self._fold.by_reading(position, entry.last_index, content)

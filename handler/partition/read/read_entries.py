@@ -89,7 +89,7 @@ def _understood(entry: RawEntry) -> ReadEntry:
         content = read_entry(entry)
     except EntryUnreadable:
         return ReadEntry(entry.position, entry.last_index, entry.last_index + 1, None)
-    base = entry.last_index - content.offsets + 1
+    base = entry.last_index - content.offset_count + 1
     return ReadEntry(entry.position, base, entry.last_index + 1, content)
 
 

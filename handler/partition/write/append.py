@@ -35,21 +35,21 @@ class Append:
         "first_sequence",
         "last_sequence",
         "max_timestamp",
-        "offsets",
+        "offset_count",
         "producer_id",
     )
 
     def __init__(
-        self, data: bytes | bytearray, offsets: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int, deadline: float,
-        request: AppendRequest, batch_index: int,
+        self, data: bytes | bytearray, offset_count: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int,
+        deadline: float, request: AppendRequest, batch_index: int,
     ) -> None:  # fmt: skip
         self.data = data
-        self.offsets = offsets
+        self.offset_count = offset_count
         self.max_timestamp = max_timestamp
         self.producer_id = producer_id
         self.epoch = epoch
         self.first_sequence = first_sequence
-        self.last_sequence = next_sequence(first_sequence, offsets - 1)
+        self.last_sequence = next_sequence(first_sequence, offset_count - 1)
         self.deadline = deadline
         self.batch_index = batch_index
         self._request: AppendRequest | None = request
@@ -58,7 +58,7 @@ class Append:
     @classmethod
     def of(cls, header: BatchHeader, data: bytes, deadline: float, request: AppendRequest, batch_index: int) -> Append:
         return cls(
-            data, header.offsets, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
+            data, header.offset_count, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
             request, batch_index,
         )  # fmt: skip
 

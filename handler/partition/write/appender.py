@@ -49,8 +49,8 @@ limited = RateLimitedLog(log)
 # A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
 # know (2.9 to 2.11) and during bundle transfers.
 ANSWER_SECONDS: Final = 10.0
-# See `_knows_old_news`. A partition in use hears of others' entries within milliseconds.
-OLD_NEWS_SECONDS: Final = 5.0
+# See `_fold_may_be_stale`. A partition in use hears of others' entries within milliseconds.
+STALE_FOLD_SECONDS: Final = 5.0
 # Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
 MAX_DELAY: Final = 1.0
 # A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight. Others wait for
@@ -68,7 +68,7 @@ METADATA_ALLOWANCE: Final = 256
 class PartitionForAppender(Protocol):
     """The partition, as far as its appender needs it."""
 
-    def keep(self, folded: Folded, content: Content) -> None:
+    def on_folded(self, folded: Folded, content: Content) -> None:
         """An entry was folded."""
         ...
 
@@ -84,7 +84,7 @@ class PartitionForAppender(Protocol):
         """Have the tail reader bring what follows."""
         ...
 
-    def keep_own(self, base_offset: int, append: Append) -> None:
+    def on_own_folded(self, base_offset: int, append: Append) -> None:
         """An entry of this appender's was folded by its receipt."""
         ...
 
@@ -130,7 +130,7 @@ class Appender:
         """
         if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
             return False
-        if not self._in_flight and now - self.used_at > OLD_NEWS_SECONDS:
+        if not self._in_flight and now - self.used_at > STALE_FOLD_SECONDS:
             return False
         return is_next_of_producer(self._fold.producers, self._in_flight, producer_id, epoch, first_sequence)
 
@@ -169,7 +169,7 @@ class Appender:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
         if append.has_producer:
-            if self._held.holds(append.producer_id) or (self._knows_old_news() and not end_is_known):
+            if self._held.holds(append.producer_id) or (self._fold_may_be_stale() and not end_is_known):
                 self._held.hold(append)
                 return
             same = self._in_flight.copy_of(append)
@@ -194,13 +194,13 @@ class Appender:
         else:
             self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
-    def _knows_old_news(self) -> bool:
+    def _fold_may_be_stale(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.
 
         The append then waits until the log is read to its end. A basis with an old position would send catch-up readers back
         that far.
         """
-        return not self._in_flight and self._writer is not None and self._loop.time() - self.used_at > OLD_NEWS_SECONDS
+        return not self._in_flight and self._writer is not None and self._loop.time() - self.used_at > STALE_FOLD_SECONDS
 
     def _send_waiting(self, now: float, max_entries: int) -> None:
         """Send what waits, up to so many entries in flight. What is left goes with the next receipt, or when its time is over."""
@@ -232,7 +232,7 @@ class Appender:
         entry.basis = self._basis(entry)
         entry.sent_at = now
         entry.was_sent = True
-        self._writer.send(writer_sequence, entry.offsets, entry.data, entry.basis)
+        self._writer.send(writer_sequence, entry.offset_count, entry.data, entry.basis)
 
     def _basis(self, entry: EntryInFlight) -> bytes | None:
         """Without a producer only a second try depends on what came before it: its first may have landed."""
@@ -367,12 +367,12 @@ class Appender:
         append = sent.appends[0]
         try:
             base_offset = self._fold.append_own(
-                self.writer_name, writer_sequence, ledger, entry, append.offsets, append.max_timestamp, append.producer_id, append.epoch,
-                append.first_sequence, append.last_sequence,
+                self.writer_name, writer_sequence, ledger, entry, append.offset_count, append.max_timestamp, append.producer_id,
+                append.epoch, append.first_sequence, append.last_sequence,
             )  # fmt: skip
             if base_offset < 0:
                 return False
-            self._partition.keep_own(base_offset, append)
+            self._partition.on_own_folded(base_offset, append)
         except Exception:
             self._partition.fail_at(Position(ledger, entry))
             return True
@@ -397,7 +397,7 @@ class Appender:
             try:
                 content = sent.content(self.writer_name, writer_sequence)
                 folded = fold.by_receipt(position, content)
-                self._partition.keep(folded, content)
+                self._partition.on_folded(folded, content)
             except IndexAlarm as alarm:
                 self._partition.alarm(alarm)
                 return  # the partition has ended, and with it all that was pending

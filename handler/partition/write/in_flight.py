@@ -24,16 +24,16 @@ BASIS_BYTES: Final = 20
 class EntryInFlight:
     """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
 
-    __slots__ = ("appends", "basis", "data", "offsets", "sent_at", "was_sent")
+    __slots__ = ("appends", "basis", "data", "offset_count", "sent_at", "was_sent")
 
     def __init__(self, appends: Sequence[Append]) -> None:
         self.appends = appends
         if len(appends) == 1:
             self.data = appends[0].data
-            self.offsets = appends[0].offsets
+            self.offset_count = appends[0].offset_count
         else:
             self.data = bytearray().join([append.data for append in appends])
-            self.offsets = sum([append.offsets for append in appends])
+            self.offset_count = sum([append.offset_count for append in appends])
             for append in appends:
                 append.data = b""
         self.basis: bytes | None = None  # as it was sent last
@@ -52,7 +52,7 @@ class EntryInFlight:
     def content(self, writer: bytes, writer_sequence: int) -> Content:
         """Its content as the log has it, for a fold that has to judge it."""
         basis = None if self.basis is None else Basis.decode(self.basis)
-        return Content(self.data, list(split_batches(self.data)), self.offsets, writer, writer_sequence, basis)
+        return Content(self.data, list(split_batches(self.data)), self.offset_count, writer, writer_sequence, basis)
 
 
 class BatchesInFlight:

@@ -40,7 +40,7 @@ class Log:
     next_offset: int = 0
 
     def add(self, content: Content) -> None:
-        self.next_offset += content.offsets
+        self.next_offset += content.offset_count
         self.entries.append(Entry(Position(self.ledger, self.next_entry), self.next_offset - 1, content))
         self.next_entry += 1
 
@@ -202,15 +202,15 @@ def test_every_record_is_served_once_and_in_order_whatever_was_lost_or_written_t
     folded = log.folded()
     expected: dict[int, int] = {}
     for item, entry in zip(folded, log.entries, strict=True):
-        assert item.base_offset == entry.index - entry.content.offsets + 1
+        assert item.base_offset == entry.index - entry.content.offset_count + 1
         offset = item.base_offset
         for (header, _), verdict in zip(entry.content.batches, item.verdicts, strict=True):
             if verdict.accepted:
                 assert verdict.base_offset == offset
                 if header.producer_id >= 0:
                     assert header.base_sequence == expected.get(header.producer_id, header.base_sequence)
-                    expected[header.producer_id] = header.base_sequence + header.offsets
-            offset += header.offsets
+                    expected[header.producer_id] = header.base_sequence + header.offset_count
+            offset += header.offset_count
         assert offset == item.next_offset
     if log.entries:
         assert folded[-1].next_offset == log.entries[-1].index + 1

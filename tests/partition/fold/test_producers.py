@@ -65,9 +65,9 @@ def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:
     table = ProducerTable()
     assert _write(table, BatchSequence(1, 0, 0, 4), 0)
     assert not table.check(BatchSequence(1, 0, 9, 9)).accepted
-    table.recall(1, Position(1, 50), UNKNOWN_PRODUCER)  # "not known", said by one that had folded up to there
+    table.adopt_basis(1, Position(1, 50), UNKNOWN_PRODUCER)  # "not known", said by one that had folded up to there
     assert _write(table, BatchSequence(1, 0, 9, 9), 51)
-    table.recall(1, Position(1, 50), UNKNOWN_PRODUCER)  # the next in flight: what landed in between is known here
+    table.adopt_basis(1, Position(1, 50), UNKNOWN_PRODUCER)  # the next in flight: what landed in between is known here
     assert _write(table, BatchSequence(1, 0, 10, 10), 52)
 
 

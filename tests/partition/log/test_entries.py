@@ -62,7 +62,7 @@ def _native_batch(*values: bytes | None) -> bytes:
 def test_an_entry_of_ours_is_its_batch_untouched() -> None:
     data = batch(b"a", b"b")
     content = read_entry(_entry(_kafka(producer_name=b"kafka-sidecar-x-1", sequence_id=7), data))
-    assert (content.data, content.offsets, content.writer, content.writer_sequence) == (data, 2, b"kafka-sidecar-x-1", 7)
+    assert (content.data, content.offset_count, content.writer, content.writer_sequence) == (data, 2, b"kafka-sidecar-x-1", 7)
     assert [record[:3] for record in _records(content.with_offsets(40))] == [(40, None, b"a"), (41, None, b"b")]
 
 
@@ -70,7 +70,7 @@ def test_an_entry_of_kop_may_hold_several_batches() -> None:
     first, second = batch(b"a", b"b"), batch(b"c")
     entry = _entry(_kafka(num_messages_in_batch=3), first + second)
     content = read_entry(entry)
-    assert content.offsets == 3
+    assert content.offset_count == 3
     assert content.writer is None, "its sequence is not a sidecar's"
     assert [record[:3:2] for record in _records(content.with_offsets(10))] == [(10, b"a"), (11, b"b"), (12, b"c")]
     assert permits_of(entry) == 3, "the broker counts messages, not entries"
@@ -89,7 +89,7 @@ def test_a_native_batch_is_as_many_records(codec: int) -> None:
     plain = _native_batch(b"one", None, b"three")
     metadata = _metadata(compression=codec, uncompressed_size=len(plain), num_messages_in_batch=3)
     content = read_entry(_entry(metadata, bytes(PLAIN[codec](plain))))
-    assert content.offsets == 3
+    assert content.offset_count == 3
     assert _records(content.with_offsets(5)) == [(5, b"k0", b"one", 1_234), (6, b"k1", None, 1_234), (7, b"k2", b"three", 1_234)]
 
 
@@ -99,7 +99,7 @@ def test_a_batch_that_compaction_has_thinned_keeps_its_offsets() -> None:
         encoded = SingleMessageMetadata(payload_size=1, compacted_out=gone).SerializeToString()
         out += struct.pack(">I", len(encoded)) + encoded + b"%d" % number
     content = read_entry(_entry(_metadata(num_messages_in_batch=3), bytes(out)))
-    assert content.offsets == 3
+    assert content.offset_count == 3
     assert [record[0] for record in _records(content.with_offsets(20))] == [20, 21]
 
 
@@ -127,7 +127,7 @@ def test_any_bytes_are_an_entry_or_unreadable(metadata: bytes, payload: bytes) -
     entry = RawEntry(Position(1, 0), 9, None, metadata, memoryview(payload))
     assert permits_of(entry) >= 1
     try:
-        assert read_entry(entry).offsets >= 1
+        assert read_entry(entry).offset_count >= 1
     except EntryUnreadable:
         pass
 

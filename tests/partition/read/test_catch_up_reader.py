@@ -62,7 +62,7 @@ async def test_copies_far_apart_in_the_log_are_one_record_for_everybody() -> Non
 
 
 async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.write.appender.OLD_NEWS_SECONDS", 0.02)
+    monkeypatch.setattr("handler.partition.write.appender.STALE_FOLD_SECONDS", 0.02)
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
     await append(ours, numbered(0))

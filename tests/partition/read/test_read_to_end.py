@@ -44,7 +44,7 @@ async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothin
     await append(ours, batch(b"0"))
     log.read_delay = 0.05
     for number in range(1, 10):
-        assert await theirs.confirmed_end() == number  # fresh, and old news with the next append
+        assert await theirs.confirmed_end() == number  # fresh, and stale with the next append
         told = (await append(ours, batch(b"%d" % number))).base_offset
         run = await fetch(theirs, told)
         assert (run.error, run.next_offset) == (ErrorCode.NONE, told + 1)

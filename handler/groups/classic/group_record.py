@@ -27,7 +27,7 @@ class Storable(Protocol):
 
 
 def group_value(group: Storable, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
-    """The group as it is, with the parts that its members are about to get."""
+    """The group as it is, with the assignments that its members are about to get."""
     members = tuple(
         MemberValue(
             member.member_id, member.instance_id, member.client_id, member.client_host, member.rebalance_timeout,
