@@ -42,6 +42,8 @@ limited = RateLimitedLog(log)
 OPEN_SECONDS: Final = 30.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
+# Who has written will mostly write again; until then all entries are read as they come.
+FOREIGN_SECONDS: Final = 5.0
 # Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
 SEARCH_LINGER_SECONDS: Final = 5.0
 
@@ -183,6 +185,7 @@ class Partition:
     def read_on(self) -> None:
         """The appender needs to know what stands before its entries."""
         self._tail.want()
+        self._tail.read_on()
 
     async def confirm_end(self) -> None:
         await self._log_end.confirmed()
@@ -194,6 +197,16 @@ class Partition:
 
     def tail_start(self) -> Position | None:
         return self._fold.last_position.after() if self._fold.last_position is not None else self._start_at
+
+    def others_write(self) -> bool:
+        return self._loop.time() - self._foreign_at < FOREIGN_SECONDS
+
+    def seconds_since_receipt(self) -> float:
+        return self._loop.time() - self._appender.heard_at
+
+    def last_but_one(self) -> Position | None:
+        last = self._fold.last_position
+        return None if last is None or last.entry == 0 else Position(last.ledger, last.entry - 1)
 
     def on_tail_entry(self, entry: RawEntry) -> int:
         """Fold an entry that was read; returns the flow permits it cost."""

@@ -16,6 +16,8 @@ Type = BaseCommand.Type
 # PulsarApi.proto, enum SubType.
 _EXCLUSIVE: Final = 0
 _FAILOVER: Final = 2
+# PulsarApi.proto, enum AckType.
+_CUMULATIVE: Final = 1
 # Position −1:−1 as the protocol writes it: unsigned.
 _EARLIEST: Final = 2**64 - 1
 
@@ -100,6 +102,15 @@ class Reader:
             command.flow.message_permits = permits
             self._connection.write_command(command)
             self._connection.flush()  # the broker is idle meanwhile, and there may be much to do before this turn is over
+
+    def skip_to(self, position: Position) -> None:
+        """Go on behind this entry. A cumulative acknowledgement moves the read position of a reader's cursor forward."""
+        if self._open:
+            command = BaseCommand(type=Type.ACK)
+            command.ack.consumer_id = self._id
+            command.ack.ack_type = _CUMULATIVE
+            command.ack.message_id.add(ledger_id=position.ledger, entry_id=position.entry)
+            self._connection.write_command(command)
 
     async def last_position(self) -> Position | None:
         """The last entry the broker would dispatch; None when there is none."""

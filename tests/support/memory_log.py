@@ -221,6 +221,10 @@ class MemoryReader:
         self._permits += permits
         self.wake()
 
+    def skip_to(self, position: Position) -> None:
+        if self._next is None or self._next <= position:
+            self._next = position.after()
+
     def wake(self) -> None:
         if self._open and not self._woken:
             self._woken = True

@@ -1,4 +1,11 @@
-"""The one reader at the end of a partition. It hands every entry to the fold and survives its broker."""
+"""The one reader at the end of a partition. It hands entries to the fold and survives its broker.
+
+It reads what receipts do not tell. While the receipts of this sidecar's own appends come one after another, nobody else can
+have written in between, and it is given no permits: the broker would hand out a second time what is folded already. It goes
+on when a receipt does not follow, when none has come for some milliseconds, and when somebody waits for the log's end; from the
+last folded entry on, so that the broker's index proves the count of all before it. After an entry of another writer it reads
+everything for some seconds.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +22,11 @@ from handler.pulsar.events import ConsumerEvents
 from handler.tasks import KeptAlive
 
 PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
+# Enough for the first of others' entries, after which there are more. Own entries use them up, if they come again, and
+# then it is over with reading.
+QUIET_PERMITS: Final = 16
+# So long after the last receipt others' entries are looked for; a broker hands out a new one after 10 ms itself.
+QUIET_SECONDS: Final = 0.01
 # After a question that went down with its connection: the reader is opened again in about as much.
 ASK_AGAIN_SECONDS: Final = 0.05
 
@@ -28,6 +40,16 @@ class PartitionForTail(Protocol):
 
     def on_tail_entry(self, entry: RawEntry) -> int:
         """Returns the flow permits that the entry cost."""
+        ...
+
+    def others_write(self) -> bool:
+        """Whether another writer's entry has come lately."""
+        ...
+
+    def seconds_since_receipt(self) -> float: ...
+
+    def last_but_one(self) -> Position | None:
+        """The entry before the last that is folded; None where that is not known."""
         ...
 
     def end_for(self, error: SidecarError) -> None:
@@ -45,7 +67,8 @@ class TailReader(ConsumerEvents):
         self._task = KeptAlive("tail_reader", name, self._read, on_final=partition.end_for)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
-        self._taken = 0
+        self._permits = 0  # granted and not used
+        self._quiet_timer: asyncio.TimerHandle | None = None
         self._holders = 0
         self.wanted_at = 0.0
 
@@ -63,6 +86,9 @@ class TailReader(ConsumerEvents):
 
     def _let_go(self) -> None:
         self._opened.clear()
+        if self._quiet_timer is not None:
+            self._quiet_timer.cancel()
+            self._quiet_timer = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -70,13 +96,14 @@ class TailReader(ConsumerEvents):
     async def _read(self) -> None:
         """From where the fold is, until the broker ends it."""
         ended = self._ended = asyncio.get_running_loop().create_future()
-        self._taken = 0
+        self._permits = 0
         try:
             self._reader = await self._log.reader(self._partition.tail_start(), self)
-            self._reader.grant(PERMITS)
+            self._top_up(self._wanted_permits())
             self._opened.set()
             self._task.backoff.reset()
-            raise await ended
+            reason = await ended
+            raise reason  # the task waits a moment, then begins here again
         finally:
             if self._ended is ended:  # else another has begun since this one was stopped
                 self._let_go()
@@ -85,6 +112,7 @@ class TailReader(ConsumerEvents):
     def held_open(self) -> Iterator[None]:
         """Somebody waits for what it reads."""
         self._holders += 1
+        self.read_on()
         try:
             yield
         finally:
@@ -106,13 +134,47 @@ class TailReader(ConsumerEvents):
             except Unavailable:
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
+    # --- permits
+
+    def read_on(self) -> None:
+        """Read what comes next: receipts do not tell it."""
+        if self._reader is None:
+            return  # it begins to read when it is open
+        if self._permits <= 0:
+            folded = self._partition.last_but_one()
+            if folded is not None:
+                self._reader.skip_to(folded)
+        self._top_up(self._wanted_permits())
+        self._await_quiet()
+
+    def _wanted_permits(self) -> int:
+        return PERMITS if self._holders or self._partition.others_write() else QUIET_PERMITS
+
+    def _top_up(self, permits: int) -> None:
+        if self._reader is not None and self._permits <= permits // 2:
+            self._reader.grant(permits - self._permits)
+            self._permits = permits
+
+    def _await_quiet(self) -> None:
+        """Look again in a moment, if there are too few permits for what others may write meanwhile."""
+        if self._quiet_timer is None and self._reader is not None and self._permits <= QUIET_PERMITS // 2:
+            self._quiet_timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._on_quiet)
+
+    def _on_quiet(self) -> None:
+        self._quiet_timer = None
+        if self._partition.seconds_since_receipt() >= QUIET_SECONDS:
+            self.read_on()
+        else:
+            self._await_quiet()
+
     # --- from the reader
 
     def on_entry(self, entry: RawEntry) -> None:
-        self._taken += self._partition.on_tail_entry(entry)
-        if self._taken >= PERMITS // 2 and self._reader is not None:
-            self._reader.grant(self._taken)
-            self._taken = 0
+        self._permits -= self._partition.on_tail_entry(entry)
+        if self._holders or self._partition.others_write():
+            self._top_up(PERMITS)
+        else:
+            self._await_quiet()
 
     def on_end(self, reason: PulsarError) -> None:
         if self._ended is not None and not self._ended.done():

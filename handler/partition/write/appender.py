@@ -112,7 +112,7 @@ class Appender:
         self._ended: asyncio.Future[PulsarError] | None = None
         self._max_batch_size = 5 * 1024 * 1024 - METADATA_ALLOWANCE
         self.used_at = self._loop.time()
-        self._heard_at = 0.0  # when the last receipt came
+        self.heard_at = 0.0  # when the last receipt came
 
     @property
     def pending(self) -> int:
@@ -188,11 +188,15 @@ class Appender:
     def _begin(self, append: Append, now: float) -> None:
         """The batch is on its way: in an entry of its own, or in one with all that wait."""
         self.used_at = now
-        self._in_flight.add(append)
+        in_flight = self._in_flight
         if self._writer is None:
+            in_flight.add(append)
             self._task.start()
-        else:
+        elif in_flight.waiting or len(in_flight.entries) >= MAX_ENTRIES_IN_FLIGHT:
+            in_flight.add(append)
             self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
+        else:
+            self._send(*in_flight.add_alone(append), now)
 
     def _fold_may_be_stale(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.
@@ -293,7 +297,7 @@ class Appender:
         """Once a second: expire appends, give up on a silent broker, close an unused producer."""
         self._held.expire(now)
         silent = False
-        heard_lately = now - self._heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
+        heard_lately = now - self.heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
         for entry in list(self._in_flight.entries.values()):
             for append in entry.appends:
                 if append.is_awaited and append.deadline <= now:
@@ -319,12 +323,13 @@ class Appender:
 
     def on_receipt(self, writer_sequence: int, ledger: int, entry: int) -> None:
         sent = self._in_flight.entries.get(writer_sequence)
-        self._heard_at = self._loop.time()
+        self.heard_at = self._loop.time()
         if sent is None:
             return
         sent.sent_at = 0.0
         self._take_receipt(writer_sequence, sent, ledger, entry)
-        self._send_others()
+        if self._in_flight.waiting:
+            self._send_others()
 
     def _take_receipt(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> None:
         if not self._awaiting_fold and self._fold.is_adjacent(ledger, entry) and self._fold_own(writer_sequence, sent, ledger, entry):

@@ -24,25 +24,24 @@ BASIS_BYTES: Final = 20
 class EntryInFlight:
     """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
 
-    __slots__ = ("appends", "basis", "data", "offset_count", "sent_at", "was_sent")
+    __slots__ = ("appends", "basis", "data", "has_producer", "offset_count", "sent_at", "was_sent")
 
     def __init__(self, appends: Sequence[Append]) -> None:
         self.appends = appends
         if len(appends) == 1:
-            self.data = appends[0].data
-            self.offset_count = appends[0].offset_count
+            append = appends[0]
+            self.data = append.data
+            self.offset_count = append.offset_count
+            self.has_producer = append.producer_id != NO_PRODUCER_ID
         else:
             self.data = bytearray().join([append.data for append in appends])
             self.offset_count = sum([append.offset_count for append in appends])
+            self.has_producer = any([append.has_producer for append in appends])
             for append in appends:
                 append.data = b""
         self.basis: bytes | None = None  # as it was sent last
         self.sent_at = 0.0  # 0 while no answer of the broker is awaited
         self.was_sent = False
-
-    @property
-    def has_producer(self) -> bool:
-        return any(append.has_producer for append in self.appends)
 
     @property
     def is_awaited(self) -> bool:
@@ -85,7 +84,18 @@ class BatchesInFlight:
 
     def add(self, append: Append) -> None:
         """It waits for an entry now."""
+        self._remember(append)
         self.waiting.append(append)
+
+    def add_alone(self, append: Append) -> tuple[int, EntryInFlight]:
+        """It gets an entry of its own at once: nothing waits."""
+        self._remember(append)
+        writer_sequence = self._next_writer_sequence
+        self._next_writer_sequence = writer_sequence + 1
+        entry = self.entries[writer_sequence] = EntryInFlight((append,))
+        return writer_sequence, entry
+
+    def _remember(self, append: Append) -> None:
         producer_id = append.producer_id
         if producer_id != NO_PRODUCER_ID:
             in_flight = self._by_producer.get(producer_id)
