@@ -100,7 +100,7 @@ class LimitsConfig:
     batches_per_entry: int = setting(
         100,
         "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars of 0.1 "
-        "read the same topics: they can't read such entries.",
+        "read or write the same topics: they judge such an entry as a whole.",
     )
     replay_entries: int = setting(2_000, "Entries read back when a partition is opened, to recognise retries.")
     replay_bytes: int = setting(16 * 1024 * 1024, "Bytes read back when a partition is opened.")

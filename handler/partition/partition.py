@@ -25,9 +25,8 @@ from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
-from handler.partition.write.append import Append
+from handler.partition.write.append import Append, expire
 from handler.partition.write.appender import Appender
-from handler.partition.write.held_appends import expire
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Shared
@@ -170,7 +169,7 @@ class Partition:
         return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
     def append_next(self, append: Append, now: float) -> None:
-        """Send a batch of which `is_next` is true."""
+        """Append a batch of which `is_next` is true."""
         self._appender.append_next(append, now)
 
     def append(self, append: Append) -> None:
@@ -262,7 +261,7 @@ class Partition:
             self._foreign_at = self._loop.time()
         else:
             self._appender.on_read(content, folded.verdicts)
-        self._appender.advance()
+        self._appender.on_fold_moved()
 
     def on_own_folded(self, base_offset: int, append: Append) -> None:
         self._cache.put(CachedEntry(base_offset, base_offset + append.offset_count, append.data, ErrorCode.NONE))

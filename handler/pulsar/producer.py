@@ -27,7 +27,7 @@ class Producer:
     __slots__ = ("_command", "_connection", "_events", "_id", "_metadata", "_open", "_varied", "_varying", "name", "topic", "topic_epoch")
 
     def __init__(
-        self, connection: Connection, topic: str, name: str, events: ProducerEvents, properties: dict[bytes, bytes], varying: bytes
+        self, connection: Connection, topic: str, name: str, events: ProducerEvents, properties: dict[bytes, bytes]
     ) -> None:  # fmt: skip
         self.topic = topic
         self.name = name
@@ -42,18 +42,18 @@ class Producer:
         self._metadata = MessageMetadata(producer_name=name.encode())
         for key, value in properties.items():
             self._metadata.properties.add(key=key, value=value)
-        # `varying` is the key of one more property, which is another one in each entry.
+        # The same with one more property, which is another one in each entry.
         self._varied = MessageMetadata()
         self._varied.CopyFrom(self._metadata)
-        self._varying = self._varied.properties.add(key=varying)
+        self._varying = self._varied.properties.add()
 
     @classmethod
     async def open(
         cls, connection: Connection, topic: str, name: str, events: ProducerEvents, *,
-        properties: dict[bytes, bytes], varying: bytes = b"", access_mode: int = SHARED, topic_epoch: int | None = None,
+        properties: dict[bytes, bytes], access_mode: int = SHARED, topic_epoch: int | None = None,
         wait_seconds: float | None = None,
     ) -> Producer:  # fmt: skip
-        producer = cls(connection, topic, name, events, properties, varying)
+        producer = cls(connection, topic, name, events, properties)
         connection.producers[producer._id] = producer
         command = BaseCommand(type=Type.PRODUCER)
         command.producer.topic = topic
@@ -82,8 +82,8 @@ class Producer:
     def max_message_size(self) -> int:
         return self._connection.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes | bytearray, varying: bytes | None = None) -> None:
-        """Write one entry that takes `count` indexes, with a value for the property that varies if there is one."""
+    def send(self, sequence: int, count: int, payload: bytes | bytearray, varying: tuple[bytes, bytes] | None = None) -> None:
+        """Write one entry that takes `count` indexes; `varying` is a property of this entry alone."""
         if not self._open:
             raise Unavailable(f"the producer on {self.topic} is closed")
         send = self._command.send
@@ -93,7 +93,7 @@ class Producer:
             metadata = self._metadata
         else:
             metadata = self._varied
-            self._varying.value = varying
+            self._varying.key, self._varying.value = varying
         metadata.sequence_id = sequence
         metadata.publish_time = time.time_ns() // 1_000_000
         self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString(), payload), payload)

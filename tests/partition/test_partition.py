@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.partition.log.pulsar_log import BASIS_PROPERTY
+from handler.partition.log.basis import BASIS_PROPERTY
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats

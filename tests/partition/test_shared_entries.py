@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from handler.partition.fold.producers import Verdict
-from handler.partition.log.pulsar_log import BASIS_PROPERTY
 from handler.partition.partition import Partition
+from handler.partition.read.timestamp_search import greatest_timestamp
 from handler.partition.write import appender
 from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, MAX_WAIT_SECONDS
+from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import NOT_ALLOWED
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import split_batches
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog, MemoryWriter
 from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
 
 CROWD = 3 * MAX_ENTRIES_IN_FLIGHT
@@ -38,6 +41,10 @@ def crowd(partition: Partition, sequence: int = 1, producers: int = CROWD) -> li
 async def in_time(outcomes: list[asyncio.Future[Verdict]]) -> list[Verdict]:
     async with asyncio.timeout(5):
         return await asyncio.gather(*outcomes)
+
+
+def properties(entry: RawEntry) -> set[bytes]:
+    return {pair.key for pair in entry.message_metadata.properties}
 
 
 def batches_of(log: MemoryLog, begin: int = 0) -> list[int]:
@@ -122,7 +129,7 @@ async def test_a_fetch_begins_at_the_batch_that_holds_its_offset(patient: None) 
     log.let_go()
     await in_time(outcomes)
     wanted = 2 * CROWD - 3
-    for source in (partition, open_partition(log, "kafka-sidecar-later", replay_entries=1), open_partition(log, cache=1)):
+    for source in (partition, open_partition(log, "kafka-sidecar-later", replay_entries=1)):
         run = await fetch(source, wanted)
         first, _ = next(split_batches(b"".join(run.parts)))
         assert first.base_offset == wanted
@@ -199,9 +206,138 @@ async def test_batches_without_a_producer_have_no_basis_until_they_are_sent_agai
     await append(partition, batch(b"first"))
     log.hold_sends = True
     outcomes = [begin_append(partition, batch(b"%d" % number)) for number in range(CROWD)]
+    held, log.held = log.held, []
+    for land in held:
+        land()
+    async with asyncio.timeout(5):
+        while not log.held:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert all(not {b"basis", b"bases"} & properties(entry) for entry in log.entries)
+    log.held.clear()
+    log.hold_sends = False
+    log.disconnect()
+    await in_time(outcomes)
+    assert batches_of(log)[-1] == CROWD - MAX_ENTRIES_IN_FLIGHT
+    assert b"bases" in properties(log.entries[-1])
+    partition.close()
+
+
+@pytest.mark.parametrize("parts_are_sent", [False, True])
+async def test_an_entry_that_was_taken_apart_and_lands_as_a_whole_is_the_only_copy(parts_are_sent: bool) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"first"))
+    log.hold_sends = True
+    outcomes = [begin_append(partition, batch(b"%d" % number)) for number in range(CROWD)]
+    async with asyncio.timeout(5):
+        while len(log.held) <= MAX_ENTRIES_IN_FLIGHT:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    *others, shared = log.held
+    log.held = []
+    for land in others:
+        land()
+    await asyncio.sleep(0.01)
+    log.disconnect()  # and the shared one is still on its way
+    log.hold_sends = False
+    log.refuse_sends, log.refuse_with, log.refuse_saying = 1, NOT_ALLOWED, "Exceed maximum message size"
+    async with asyncio.timeout(5):
+        while log.refuse_sends:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    log.hold_sends = True
+    if parts_are_sent:
+        async with asyncio.timeout(5):
+            while len(log.held) < CROWD - MAX_ENTRIES_IN_FLIGHT:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+    shared()  # its first copy was under way after all
+    log.hold_sends = False
+    log.let_go()
+    verdicts = await in_time(outcomes)
+    assert [(verdict.error, verdict.base_offset) for verdict in verdicts] == [(ErrorCode.NONE, 1 + number) for number in range(CROWD)]
+    assert [value for _, value in await read_all(partition, 1)] == [b"%d" % number for number in range(CROWD)]
+    assert partition.ended is None
+    other = open_partition(log, "kafka-sidecar-other")
+    assert [value for _, value in await read_all(other, 1)] == [b"%d" % number for number in range(CROWD)]
+    for one in (partition, other):
+        one.close()
+
+
+@pytest.mark.parametrize("code", [NOT_ALLOWED, 2])
+async def test_places_that_become_free_are_taken_at_once(patient: None, code: int) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await known_to(partition)
+    log.hold_sends = True
+    outcomes = crowd(partition)
+    held, log.held = log.held, []
+    log.hold_sends = False
+    if code == NOT_ALLOWED:  # each is refused
+        for writer in log.writers:
+            for sequence in range(CROWD, CROWD + len(held)):
+                writer._events.on_send_error(sequence, NOT_ALLOWED, "not here")
+    else:  # none of the receipts follows what is folded here
+        log.write(batch(b"foreign"))
+        log.roll()
+        for land in held:
+            land()
+    await in_time(outcomes)
+    assert batches_of(log)[-1] == CROWD - MAX_ENTRIES_IN_FLIGHT
+    partition.close()
+
+
+async def test_a_shared_entry_is_no_larger_than_the_broker_takes(patient: None) -> None:
+    log = MemoryLog(max_message_size=1_000)
+    partition = open_partition(log)
+    await known_to(partition)
+    log.hold_sends = True
+    outcomes = crowd(partition)
     log.hold_sends = False
     log.let_go()
     await in_time(outcomes)
-    assert batches_of(log)[-1] == CROWD - MAX_ENTRIES_IN_FLIGHT
-    assert all(pair.key != BASIS_PROPERTY for entry in log.entries for pair in entry.message_metadata.properties)
+    assert 1 < max(batches_of(log)) < CROWD - MAX_ENTRIES_IN_FLIGHT
+    assert all(len(entry.payload) + len(entry.metadata) <= 1_000 for entry in log.entries)
+    partition.close()
+
+
+async def test_those_that_wait_are_told_when_the_partition_closes(patient: None) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await known_to(partition)
+    log.hold_sends = True
+    outcomes = crowd(partition)
+    partition.close()
+    assert {verdict.error for verdict in await in_time(outcomes)} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+async def test_an_entry_at_whose_send_the_sidecar_fails_is_sent_again(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await known_to(partition)
+    log.hold_sends = True
+    outcomes = crowd(partition)
+    send = MemoryWriter.send
+
+    def fails(self: MemoryWriter, sequence: int, count: int, *rest: Any) -> None:
+        if count > 1:
+            monkeypatch.setattr(MemoryWriter, "send", send)
+            raise ZeroDivisionError
+        send(self, sequence, count, *rest)
+
+    monkeypatch.setattr(MemoryWriter, "send", fails)
+    log.hold_sends = False
+    log.let_go()
+    assert {verdict.error for verdict in await in_time(outcomes)} == {ErrorCode.NONE}
+    partition.close()
+
+
+async def test_the_greatest_timestamp_is_that_of_its_batch_and_of_none_that_is_hidden(patient: None) -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"0", producer_id=1, epoch=0, sequence=0, timestamp=1_000))
+    last = batch(b"1", producer_id=1, epoch=0, sequence=1, timestamp=9_000)
+    foreign = MessageMetadata(producer_name=b"kafka-sidecar-before-1", sequence_id=0, publish_time=1)
+    foreign.properties.add(key=b"entry.format", value=b"kafka")
+    gap = batch(b"hidden", producer_id=1, epoch=0, sequence=100, timestamp=9_000)
+    log.append(foreign, 4, batch(b"a", b"b", timestamp=2_000) + gap + last)
+    found = await greatest_timestamp(partition)
+    assert (found.offset, found.timestamp) == (4, 9_000)
     partition.close()

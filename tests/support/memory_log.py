@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
-from handler.partition.log.pulsar_log import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT
+from handler.partition.log.pulsar_log import FORMAT_PROPERTY, KAFKA_FORMAT
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
@@ -167,7 +167,7 @@ class MemoryWriter:
     def max_message_size(self) -> int:
         return self._log.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes | bytearray, basis: bytes | None) -> None:
+    def send(self, sequence: int, count: int, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
         if not self._open:
             return
         if self._log.refuse_sends:
@@ -177,7 +177,7 @@ class MemoryWriter:
         metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence, publish_time=1)
         metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
         if basis is not None:
-            metadata.properties.add(key=BASIS_PROPERTY, value=basis)
+            metadata.properties.add(key=basis[0], value=basis[1])
         if self._log.hold_sends:
             stored = bytes(payload)
             self._log.held.append(lambda: self._land(metadata, count, stored))

@@ -188,7 +188,7 @@ class Fold:
             return False
         if content.writer_sequence <= self._writers.get(content.writer, -1):
             return True
-        self._note_writer(content.writer, content.writer_sequence)
+        self._note_writer(content.writer, content.writer_sequence + len(content.batches) - 1)  # each batch counts as one
         return False
 
     def _of_second_copy(self, batch: BatchSequence | None) -> Verdict:

@@ -7,6 +7,10 @@ from typing import Final, NamedTuple
 
 from handler.pulsar.entry import Position
 
+# By which of these it has, an entry says how it is judged: as one batch, or batch by batch. Sidecars of 0.1 do not know the second.
+BASIS_PROPERTY: Final = b"basis"
+BASES_PROPERTY: Final = b"bases"
+
 
 class BatchSequence(NamedTuple):
     """A batch as its producer numbers it."""
@@ -31,8 +35,6 @@ UNKNOWN_PRODUCER: Final = KnownProducer(-1, -1)
 class Basis(NamedTuple):
     """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's last batch was
     there, for each batch of the entry. It stands in the entry, so that whoever begins to fold behind `folded_to` knows as much.
-
-    An entry with a basis is judged batch by batch: one that does not know of that can't read a basis of several.
     """
 
     folded_to: Position

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
-from handler.partition.log.basis import Basis, BatchSequence
+from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
 from handler.partition.log.native import kafka_batch
-from handler.partition.log.pulsar_log import BASIS_PROPERTY, FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
+from handler.partition.log.pulsar_log import FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, empty_batch, split_batches, with_base_offsets
 
@@ -58,7 +58,7 @@ def read_entry(entry: RawEntry) -> Content:
             data, _ = kafka_batch(metadata, entry.payload)
         batches = list(split_batches(data))
         ours = metadata.producer_name.startswith(_OUR_WRITER)
-        known = properties.get(BASIS_PROPERTY) if ours else None
+        known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None
         basis = None if known is None else Basis.decode(known)
         if basis is not None and len(basis.producers) != len(batches):
             raise EntryUnreadable(f"it has {len(batches)} batches, and a basis for {len(basis.producers)}")

@@ -16,8 +16,6 @@ WRITER_PREFIX: Final = "kafka-sidecar-"
 # The property by which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"
 KAFKA_FORMAT: Final = b"kafka"
-# The writer's knowledge when it sent the entry (`basis.Basis`).
-BASIS_PROPERTY: Final = b"basis"
 # Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
 # before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.
 PULSAR_MARKERS_AT_MOST: Final = 1_000
@@ -35,7 +33,7 @@ class PulsarLog(EntryLog):
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         properties = {FORMAT_PROPERTY: KAFKA_FORMAT}
-        return await self._client.producer(self.topic, self._writer_name, events, properties=properties, varying=BASIS_PROPERTY)
+        return await self._client.producer(self.topic, self._writer_name, events, properties=properties)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self._client.reader(self.topic, start, events)

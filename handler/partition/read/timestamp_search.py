@@ -52,13 +52,15 @@ class PartitionForSearch(Protocol):
     async def confirmed_start(self) -> int: ...
 
 
-def _records(entry: ReadEntry) -> list[TimestampAndOffset]:
-    """Offset and timestamp of every record of an entry."""
+def _records(entry: ReadEntry, timestamp: int) -> list[TimestampAndOffset]:
+    """Offset and timestamp of every record in those batches of an entry that reach `timestamp`."""
     if entry.content is None:
         return []
     found = []
+    data = entry.content.with_offsets(entry.base_offset)
+    reaching = [data[at : at + header.size] for header, at in entry.content.batches if header.max_timestamp >= timestamp]
     try:
-        batches = MemoryRecords(bytes(entry.content.with_offsets(entry.base_offset)))
+        batches = MemoryRecords(b"".join(reaching))
         while batches.has_next():
             batch = batches.next_batch()
             assert batch is not None
@@ -92,7 +94,7 @@ async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAn
     async with aclosing(entries_from(partition.entry_log, start, SCAN_PERMITS)) as entries:
         async for entry in entries:
             if entry.content is not None and entry.content.max_timestamp >= timestamp:
-                for record in _records(entry):
+                for record in _records(entry, timestamp):
                     if record.timestamp >= timestamp:
                         return record
             if entry.next_offset >= end:
@@ -132,7 +134,7 @@ async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset) -> Ti
         return NOT_FOUND
     async with aclosing(entries_from(partition.entry_log, position, 1)) as entries:
         async for entry in entries:
-            for record in _records(entry):
+            for record in _records(entry, batch.timestamp):
                 if record.timestamp == batch.timestamp and record.offset >= batch.offset:
                     return record
             break

@@ -106,6 +106,24 @@ class Append:
         self.resolve(error, -1)
 
 
+def expire(appends: list[Append], now: float) -> list[Append]:
+    """Refuse those whose time is over, and with each what its producer wrote behind it: the log must not have a hole.
+
+    Returns the others.
+    """
+    late: set[int] = set()
+    kept = []
+    for append in appends:
+        producer_id = append.producer_id
+        if append.deadline <= now or producer_id in late:
+            late.add(producer_id)
+            late.discard(NO_PRODUCER_ID)  # without one, nothing is behind
+            append.refuse(ErrorCode.REQUEST_TIMED_OUT)
+        else:
+            kept.append(append)
+    return kept
+
+
 def _tell(request: AppendRequest, batch_index: int, error: ErrorCode, base_offset: int) -> None:
     try:
         request.on_appended(batch_index, error, base_offset)

@@ -30,6 +30,7 @@ from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
+from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY
 from handler.partition.log.entries import Content
 from handler.partition.log.port import EntryLog, LogWriter
 from handler.partition.write.append import AREA, Append
@@ -54,12 +55,12 @@ STALE_FOLD_SECONDS: Final = 5.0
 # Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
 MAX_DELAY: Final = 1.0
 # A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight. Others wait for
-# a receipt and share the next entry. A hundred producers of small batches then have a third of the entries and half of the
-# CPU time; ten of them lose nothing (docs/performance.md).
+# a receipt and share the next entry. A hundred producers of small batches then cost the broker half and the sidecar two
+# thirds; ten of them lose nothing (ADR 13).
 MAX_ENTRIES_IN_FLIGHT: Final = 10
 # Of an entry of several. Readers of old data get an entry as a whole.
 MAX_ENTRY_BYTES: Final = 256 * 1024
-# No batch waits for longer: where receipts are slow, more entries are in flight.
+# No batch waits for longer, nearly: where receipts are slow, more entries are in flight.
 MAX_WAIT_SECONDS: Final = 0.005
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256
@@ -106,6 +107,7 @@ class Appender:
         self._in_flight = BatchesInFlight()
         self._batches_per_entry = batches_per_entry
         self._wait_timer: asyncio.TimerHandle | None = None
+        self._waiting_since = 0.0
         self._awaiting_fold: deque[tuple[Position, int]] = deque()
         self._writer: LogWriter | None = None
         self._task = KeptAlive("appender", name, self._write, on_final=self._fail_for, backoff=Backoff(longest=MAX_DELAY))
@@ -124,7 +126,7 @@ class Appender:
     # --- an ordinary batch
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
-        """Whether `append` would send such a batch at once, whatever else its records are. Changes nothing.
+        """Whether `append` would take such a batch without a question, whatever else its records are. Changes nothing.
 
         Without a last position its basis would lie before where the fold began, and the verdict would not be conclusive.
         """
@@ -193,6 +195,7 @@ class Appender:
             in_flight.add(append)
             self._task.start()
         elif in_flight.waiting or len(in_flight.entries) >= MAX_ENTRIES_IN_FLIGHT:
+            self._waiting_since = self._waiting_since if in_flight.waiting else now
             in_flight.add(append)
             self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
         else:
@@ -212,14 +215,15 @@ class Appender:
         while in_flight.waiting:
             if len(in_flight.entries) >= max_entries:
                 if self._wait_timer is None:
-                    self._wait_timer = self._loop.call_later(MAX_WAIT_SECONDS, self._on_waited)
+                    self._wait_timer = self._loop.call_at(self._waiting_since + MAX_WAIT_SECONDS, self._on_waited)
                 return
             writer_sequence, entry = in_flight.next_entry(self._batches_per_entry, min(MAX_ENTRY_BYTES, self._max_batch_size))
             self._send(writer_sequence, entry, now)
 
     def _on_waited(self) -> None:
         self._wait_timer = None
-        self._send_others(max_entries=sys.maxsize)
+        is_due = self._loop.time() >= self._waiting_since + MAX_WAIT_SECONDS / 2  # else what it was set for has left already
+        self._send_others(sys.maxsize if is_due else MAX_ENTRIES_IN_FLIGHT)
 
     def _send_others(self, max_entries: int = MAX_ENTRIES_IN_FLIGHT) -> None:
         """An entry is no longer in flight, or time has passed: those that wait may go."""
@@ -238,13 +242,13 @@ class Appender:
         entry.was_sent = True
         self._writer.send(writer_sequence, entry.offset_count, entry.data, entry.basis)
 
-    def _basis(self, entry: EntryInFlight) -> bytes | None:
+    def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
         """Without a producer only a second try depends on what came before it: its first may have landed."""
         if not entry.was_sent and not entry.has_producer:
             return None
         if len(entry.appends) == 1:
-            return self._fold.basis(entry.appends[0].producer_id)
-        return self._fold.basis_of_several([append.producer_id for append in entry.appends])
+            return BASIS_PROPERTY, self._fold.basis(entry.appends[0].producer_id)
+        return BASES_PROPERTY, self._fold.basis_of_several([append.producer_id for append in entry.appends])
 
     # --- the writer's life
 
@@ -266,7 +270,7 @@ class Appender:
         self._fail_all(error_code(reason))
 
     async def _open(self) -> None:
-        """A producer, and everything pending on its way: first learn what landed, then send the rest in order."""
+        """A producer, and everything in flight on its way: first learn what landed, then send the rest in order."""
         writer = await self._log.writer(self)
         self._max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
         try:
@@ -303,21 +307,18 @@ class Appender:
                 if append.is_awaited and append.deadline <= now:
                     append.refuse(ErrorCode.REQUEST_TIMED_OUT)
             silent = silent or (entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS and not heard_lately)
-        self._give_up_waiting(now)
+        self._in_flight.expire_waiting(now)
         if silent and self._writer is not None:
             self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
         if not self._in_flight and self._writer is not None and now - self.used_at > idle_seconds:
             self.close()
 
-    def _give_up_waiting(self, now: float) -> None:
-        for append in list(self._in_flight.waiting):
-            if append.is_awaited and append.deadline <= now:
-                for given_up in self._in_flight.remove_waiting(append):
-                    given_up.refuse(ErrorCode.REQUEST_TIMED_OUT)
-
     def close(self) -> None:
         self._task.stop()
         self._let_go()
+        if self._wait_timer is not None:
+            self._wait_timer.cancel()
+            self._wait_timer = None
 
     # --- from the producer
 
@@ -339,7 +340,7 @@ class Appender:
             self._partition.read_on()
             return
         self._awaiting_fold.append((Position(ledger, entry), writer_sequence))
-        self.advance()
+        self._advance()
 
     def on_send_error(self, writer_sequence: int, code: int, message: str) -> None:
         sent = self._in_flight.entries.get(writer_sequence)
@@ -349,10 +350,11 @@ class Appender:
             too_large = "size" in message.lower()
             if too_large and len(sent.appends) > 1:  # a limit of the topic's own
                 self._batches_per_entry = 1
-                self._in_flight.take_apart(writer_sequence)
+                self._in_flight.take_apart()
                 self.on_end(Unavailable("the topic takes no entry of this size, its batches are sent one by one"))
                 return
             self._resolve_all(writer_sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION)
+            self._send_others()
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
@@ -385,7 +387,12 @@ class Appender:
         append.resolve(ErrorCode.NONE, base_offset)
         return True
 
-    def advance(self) -> None:
+    def on_fold_moved(self) -> None:
+        """The tail reader has brought something: what has a receipt may follow it now."""
+        self._advance()
+        self._send_others()
+
+    def _advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""
         awaiting = self._awaiting_fold
         fold = self._fold
@@ -413,9 +420,16 @@ class Appender:
 
     def on_read(self, content: Content, verdicts: Sequence[Verdict]) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in flight, these are the verdicts on its batches."""
-        if content.writer == self.writer_name and content.writer_sequence in self._in_flight.entries:
+        sent = self._in_flight.entries.get(content.writer_sequence) if content.writer == self.writer_name else None
+        if sent is None:
+            return
+        if len(sent.appends) == len(verdicts):
             self._resolve(content.writer_sequence, verdicts)
-            self._send_others()
+            return
+        # It was taken apart since, and landed as a whole after all. A part of it that has landed before has its verdict.
+        for number, verdict in enumerate(verdicts):
+            if verdict.base_offset >= 0 and content.writer_sequence + number in self._in_flight.entries:
+                self._resolve(content.writer_sequence + number, (verdict,))
 
     def _resolve(self, writer_sequence: int, verdicts: Sequence[Verdict]) -> None:
         sent = self._in_flight.remove(writer_sequence)

@@ -1,4 +1,4 @@
-"""Appends that wait in the order in which they came: for a partition to open, or for the log's end to be known.
+"""Appends that wait, in the order in which they came, until the log's end is known.
 
 A batch whose sequence does not follow what is folded here may follow what another sidecar has written. A
 producer that is told OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
@@ -10,29 +10,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from handler.partition.errors import error_code
-from handler.partition.write.append import Append
+from handler.partition.write.append import Append, expire
 from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
-
-
-def expire(appends: list[Append], now: float) -> list[Append]:
-    """Refuse those whose time is over, and with each what its producer wrote behind it: the log must not have a hole.
-
-    Returns the others.
-    """
-    late: set[int] = set()
-    kept = []
-    for append in appends:
-        producer_id = append.producer_id
-        if append.deadline <= now or producer_id in late:
-            late.add(producer_id)
-            late.discard(NO_PRODUCER_ID)  # without one, nothing is behind
-            append.refuse(ErrorCode.REQUEST_TIMED_OUT)
-        else:
-            kept.append(append)
-    return kept
 
 
 class AppenderForHeld(Protocol):

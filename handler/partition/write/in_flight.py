@@ -14,7 +14,7 @@ from typing import Final
 
 from handler.partition.log.basis import Basis
 from handler.partition.log.entries import Content
-from handler.partition.write.append import Append
+from handler.partition.write.append import Append, expire
 from handler.wire.records import NO_PRODUCER_ID, split_batches
 
 # The basis grows by so much with each batch: two numbers of 32 bits and less, in decimal.
@@ -39,7 +39,7 @@ class EntryInFlight:
             self.has_producer = any([append.has_producer for append in appends])
             for append in appends:
                 append.data = b""
-        self.basis: bytes | None = None  # as it was sent last
+        self.basis: tuple[bytes, bytes] | None = None  # the property, as it was sent last
         self.sent_at = 0.0  # 0 while no answer of the broker is awaited
         self.was_sent = False
 
@@ -50,7 +50,7 @@ class EntryInFlight:
 
     def content(self, writer: bytes, writer_sequence: int) -> Content:
         """Its content as the log has it, for a fold that has to judge it."""
-        basis = None if self.basis is None else Basis.decode(self.basis)
+        basis = None if self.basis is None else Basis.decode(self.basis[1])
         return Content(self.data, list(split_batches(self.data)), self.offset_count, writer, writer_sequence, basis)
 
 
@@ -125,16 +125,15 @@ class BatchesInFlight:
             self._forget(append)
         return entry
 
-    def remove_waiting(self, append: Append) -> list[Append]:
-        """Take out a batch that was not sent, and what its producer wrote behind it: the log must not have a hole."""
-        out = [append]
-        if append.has_producer:
-            behind = list(self.waiting)[self.waiting.index(append) + 1 :]
-            out += [later for later in behind if later.producer_id == append.producer_id]
-        for one in out:
-            self.waiting.remove(one)
-            self._forget(one)
-        return out
+    def expire_waiting(self, now: float) -> None:
+        """Refuse those that were not sent in time, and with each what its producer wrote behind it."""
+        kept = expire(list(self.waiting), now)
+        if len(kept) < len(self.waiting):
+            left = set(map(id, kept))
+            for append in self.waiting:
+                if id(append) not in left:
+                    self._forget(append)
+            self.waiting = deque(kept)
 
     def remove_all_waiting(self) -> list[Append]:
         out = list(self.waiting)
@@ -143,11 +142,11 @@ class BatchesInFlight:
             self._forget(append)
         return out
 
-    def take_apart(self, writer_sequence: int) -> None:
-        """Each batch of an entry becomes an entry of its own, in the same place."""
+    def take_apart(self) -> None:
+        """Each batch becomes an entry of its own, in the same place."""
         entries, self.entries = self.entries, {}
         for sequence, entry in entries.items():
-            if sequence != writer_sequence:
+            if len(entry.appends) == 1:
                 self.entries[sequence] = entry
                 continue
             for number, (append, (header, at)) in enumerate(zip(entry.appends, split_batches(entry.data), strict=True)):

@@ -136,7 +136,7 @@ def test_an_entry_whose_basis_is_not_for_its_batches_can_not_be_read() -> None:
     payload = batch(b"a", producer_id=1, epoch=0, sequence=0) + batch(b"b", producer_id=2, epoch=0, sequence=0)
     for basis, readable in ((b"1:2 0 4 -1 -1", True), (b"1:2 0 4", False), (b"1:2 0 4 0 4 0 4", False), (b"1:2 0", False)):
         metadata = _kafka(producer_name=b"kafka-sidecar-1")
-        metadata.properties.add(key=b"basis", value=basis)
+        metadata.properties.add(key=b"bases", value=basis)
         if readable:
             content = read_entry(_entry(metadata, payload))
             assert content.basis is not None

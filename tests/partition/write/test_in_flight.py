@@ -8,6 +8,7 @@ import pytest
 
 from handler.partition.write.append import Append
 from handler.partition.write.in_flight import BASIS_BYTES, BatchesInFlight
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.partitions import Outcome
@@ -59,25 +60,39 @@ async def test_the_next_batch_of_a_producer_follows_what_waits(in_flight: Batche
     assert not in_flight
 
 
-async def test_one_that_gives_up_takes_with_it_what_its_producer_wrote_behind_it(in_flight: BatchesInFlight) -> None:
-    add(in_flight, b"0", producer_id=1, sequence=0)
-    gives_up = add(in_flight, b"1", producer_id=1, sequence=1)
+async def test_one_whose_time_is_over_takes_with_it_what_its_producer_wrote_behind_it(in_flight: BatchesInFlight) -> None:
+    now = asyncio.get_running_loop().time()
+    first = add(in_flight, b"0", producer_id=1, sequence=0)
+    late = add(in_flight, b"1", producer_id=1, sequence=1)
     other = add(in_flight, b"0", producer_id=2, sequence=0)
     behind = add(in_flight, b"2", producer_id=1, sequence=2)
-    assert in_flight.remove_waiting(gives_up) == [gives_up, behind]
-    assert len(in_flight) == 2
-    assert in_flight.last_of(2) is other
     without = [add(in_flight, b"w"), add(in_flight, b"w")]
-    assert in_flight.remove_waiting(without[0]) == [without[0]]
+    late.deadline = without[0].deadline = now
+    in_flight.expire_waiting(now)
+    assert list(in_flight.waiting) == [first, other, without[1]]
+    assert in_flight.last_of(1) is first
+    assert not any(one.is_awaited for one in (late, behind, without[0]))
 
 
-async def test_an_entry_that_is_taken_apart_keeps_its_place_and_its_bytes(in_flight: BatchesInFlight) -> None:
-    expected = [bytes(add(in_flight, b"%d" % number).data) for number in range(5)]
-    for batches in (1, 3, 1):
+async def test_entries_that_are_taken_apart_keep_their_places_and_their_bytes(in_flight: BatchesInFlight) -> None:
+    expected = [bytes(add(in_flight, b"%d" % number).data) for number in range(6)]
+    for batches in (1, 3, 2):
         in_flight.next_entry(batches, 10_000)
-    in_flight.take_apart(1)
-    assert sequences(in_flight) == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]
+    in_flight.take_apart()
+    assert sequences(in_flight) == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]
     assert [bytes(entry.data) for entry in in_flight.entries.values()] == expected
+    in_flight.remove(5)  # it landed: those before it were refused by the broker, and are numbered behind it
+    in_flight.renumber_overtaken(reached=5)
+    assert [sequence for sequence, entry in in_flight.entries.items() if entry.was_sent] == [6, 7, 8, 9]
+
+
+async def test_an_entry_is_of_use_as_long_as_any_of_its_batches_is(in_flight: BatchesInFlight) -> None:
+    first = add(in_flight, b"w")
+    add(in_flight, b"0", producer_id=1, sequence=0)
+    _, entry = in_flight.next_entry(2, 10_000)
+    assert entry.has_producer
+    first.refuse(ErrorCode.REQUEST_TIMED_OUT)
+    assert entry.is_awaited
 
 
 async def test_what_was_overtaken_and_all_behind_it_is_numbered_anew(in_flight: BatchesInFlight) -> None:
