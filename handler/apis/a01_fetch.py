@@ -74,12 +74,14 @@ class _DelayedFetch:
         "_has_news",
         "_number_of",
         "_partitions",
+        "_quiet",
         "_reading",
         "_request",
         "_result",
         "_services",
         "_timer",
         "_waiting_since",
+        "_wanted",
     )
 
     def __init__(self, services: Services, request: FetchRequest, context: FetchContext) -> None:
@@ -87,12 +89,13 @@ class _DelayedFetch:
         self._request = request
         self._context = context
         services.fetch_partitions.drop_stale(services.catalog)
-        self._partitions = [self._partition(wanted) for wanted in context.partitions]
+        self._waiting_since = services.clock()
+        self._wanted, self._quiet = context.split(services.catalog.forgotten, self._waiting_since)
+        self._partitions = [self._partition(wanted) for wanted in self._wanted]
         self._number_of: dict[Partition, int] = {}  # while it waits
         self._has_news = True  # something may have come since the last reading
         self._result: asyncio.Future[Response] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._waiting_since = services.clock()
         self._reading = _Reading([], awaits_an_end=False)  # the last
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
 
@@ -133,6 +136,8 @@ class _DelayedFetch:
             if isinstance(partition, Partition):
                 self._number_of[partition] = number
                 partition.watch(self)
+        for partition in self._quiet:
+            partition.watch(self)
         self._timer = loop.call_at(self._deadline, self._on_expiration)
         return self._result
 
@@ -141,6 +146,8 @@ class _DelayedFetch:
             self._timer.cancel()
         self._services.answers.withdraw(self._there_is_room)
         for partition in self._number_of:
+            partition.unwatch(self)
+        for partition in self._quiet:
             partition.unwatch(self)
 
     def _there_is_room(self) -> None:
@@ -154,7 +161,11 @@ class _DelayedFetch:
         if self._result is None or self._result.done():
             return
         self._has_news = True
-        run = self._read_one(self._context.partitions[self._number_of[partition]], partition, self._max_bytes, first=True)
+        if partition in self._quiet:
+            self._number_of[partition] = len(self._wanted)
+            self._wanted.append(self._quiet.pop(partition))
+            self._partitions.append(partition)
+        run = self._read_one(self._wanted[self._number_of[partition]], partition, self._max_bytes, first=True)
         if run is not None and (run.size or run.error is not ErrorCode.NONE or self._reading.awaits_an_end):
             answer = self._try_complete()
             if answer is not None:
@@ -184,7 +195,7 @@ class _DelayedFetch:
             return None
         # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
         impatient = self._deadline <= self._waiting_since and not reading.under_way
-        if reading.has_failed or reading.size >= self._request.min_bytes or impatient or not reading.runs:
+        if reading.has_failed or reading.size >= self._request.min_bytes or impatient or not (reading.runs or self._quiet):
             return self._answer(reading.runs)
         return None
 
@@ -200,7 +211,7 @@ class _DelayedFetch:
         size = 0
         awaits_an_end = False
         runs: list[FetchedRun | None] = []
-        for wanted, partition in zip(self._context.partitions, self._partitions, strict=True):
+        for wanted, partition in zip(self._wanted, self._partitions, strict=True):
             run = self._read_one(wanted, partition, limit - size, first=may_give and size == 0)
             if run is None:
                 awaits_an_end = awaits_an_end or (
@@ -225,7 +236,7 @@ class _DelayedFetch:
     def _answer(self, runs: list[FetchedRun | None]) -> FetchResponse:
         topics: dict[str | uuid.UUID | None, list[PartitionData]] = {}
         served = []
-        for wanted, partition, run in zip(self._context.partitions, self._partitions, runs, strict=True):
+        for wanted, partition, run in zip(self._wanted, self._partitions, runs, strict=True):
             answer = self._partition_answer(wanted, partition, run)
             if run is not None and run.size:
                 served.append(wanted)
@@ -248,6 +259,8 @@ class _DelayedFetch:
         if isinstance(partition, Partition) and partition.is_open:
             high_watermark, log_start = partition.end_offset, partition.log_start
             partition.refresh_log_start_if_stale()
+            if self._context.session is not None:
+                wanted.follow(partition)
         changed = (high_watermark, log_start) != (wanted.sent_high_watermark, wanted.sent_log_start)
         has_data = run is not None and run.size > 0
         if self._context.incremental and not (changed or has_data or error is not ErrorCode.NONE):

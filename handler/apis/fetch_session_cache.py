@@ -12,7 +12,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+from weakref import ReferenceType, ref
 
+from handler.partition.partition import Partition
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
 
@@ -22,6 +24,8 @@ MAX_SESSIONS: Final = 1_000
 EVICTION_SECONDS: Final = 120.0
 # How old the size of the smallest session may be: who has none asks twice a second, and all sessions would be looked at each time.
 SMALLEST_SECONDS: Final = 1.0
+# So often all partitions of a session are looked at, and asked where they begin. Retention moves that every few minutes.
+WALK_SECONDS: Final = 30.0
 # A consumer may read many partitions, not without bound; nor may all of them together: each takes about 300 bytes here.
 MAX_PARTITIONS: Final = 50_000
 MAX_ALL_PARTITIONS: Final = 100_000
@@ -46,6 +50,19 @@ class CachedPartition:
     leader_epoch: int
     sent_high_watermark: int = -2
     sent_log_start: int = -2
+    _found: ReferenceType[Partition] | None = None  # what it was when it was last looked at
+
+    def follow(self, partition: Partition) -> None:
+        self._found = ref(partition)
+
+    def quiet_partition(self) -> Partition | None:
+        """The partition, if there is nothing in it that its consumer has not been told."""
+        if self._found is None or self.offset != self.sent_high_watermark:
+            return None
+        partition = self._found()
+        if partition is None or not partition.is_quiet(self.offset, self.sent_log_start):
+            return None
+        return partition
 
     def update(self, newer: CachedPartition) -> None:
         self.offset = newer.offset
@@ -59,6 +76,8 @@ class FetchSession:
     epoch: int
     created_at: float
     used_at: float
+    walked_at: float = 0.0  # when all partitions were last looked at
+    resolved_for: int = -1  # the state of the catalogue for which their names were resolved then
     partitions: OrderedDict[Key, CachedPartition] = field(default_factory=OrderedDict)
 
 
@@ -73,6 +92,24 @@ class FetchContext(NamedTuple):
     @property
     def session_id(self) -> int:
         return 0 if self.session is None else self.session.session_id
+
+    def split(self, resolved_for: int, now: float) -> tuple[list[CachedPartition], dict[Partition, CachedPartition]]:
+        """The partitions to be looked at, and those that have nothing new: of an incremental fetch at the end of many, nearly all."""
+        session = self.session
+        if session is None or not self.incremental:
+            return self.partitions, {}
+        if now - session.walked_at > WALK_SECONDS or resolved_for != session.resolved_for:
+            session.walked_at, session.resolved_for = now, resolved_for
+            return self.partitions, {}
+        active: list[CachedPartition] = []
+        quiet: dict[Partition, CachedPartition] = {}
+        for wanted in self.partitions:
+            partition = wanted.quiet_partition()
+            if partition is None:
+                active.append(wanted)
+            else:
+                quiet[partition] = wanted
+        return active, quiet
 
 
 def _topic(named: FetchTopic | ForgottenTopic, version: int) -> Topic:

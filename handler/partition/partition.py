@@ -307,6 +307,13 @@ class Partition:
         """Whether `offset` lies behind the end that is known here."""
         return offset > self._fold.next_offset
 
+    def is_quiet(self, offset: int, log_start: int) -> bool:
+        """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and will be told when it has (see `watch`).
+
+        Not of a partition that has ended, or that nobody has read for some seconds: its tail reader does not run.
+        """
+        return offset == self._fold.next_offset and log_start == self._start.offset and self._tail.running
+
     def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).
 
@@ -394,8 +401,10 @@ class Partition:
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
+        if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
+            self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
-        if quiet and not self._watchers and not self._appender.pending:
+        if quiet and not self._appender.pending:
             self._tail.stop_unless_held()
 
     def idle(self, now: float) -> bool:

@@ -11,7 +11,7 @@ from handler.partition.failures import EntryFailures
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
-from handler.tasks import every
+from handler.tasks import Pace, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -65,9 +65,11 @@ class PartitionTable:
         for name in [name for name in self._partitions if name.startswith(prefix)]:
             self.forget(name)
 
-    def _tick(self) -> None:
+    async def _tick(self) -> None:
         now = asyncio.get_running_loop().time()
+        pace = Pace()
         for name, partition in list(self._partitions.items()):
+            await pace.rest()
             try:
                 self._tick_one(name, partition, now)
             except Exception:  # the others go on
