@@ -65,7 +65,7 @@ def cpu_ns(pid: int) -> int:
     return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
 
 
-def _batch(case: Case) -> bytearray:
+def made_batch(case: Case) -> bytearray:
     builder = DefaultRecordBatchBuilder(
         magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=2**30
     )
@@ -76,7 +76,7 @@ def _batch(case: Case) -> bytearray:
     return bytearray(builder.build())
 
 
-def _numbered(batch: bytearray, producer_id: int, sequence: int) -> bytes:
+def numbered(batch: bytearray, producer_id: int, sequence: int) -> bytes:
     struct.pack_into(">qhi", batch, 43, producer_id, 0 if producer_id >= 0 else -1, sequence if producer_id >= 0 else -1)
     struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[21:]))
     return bytes(batch)
@@ -90,7 +90,7 @@ def _varint(value: int) -> bytes:
     return bytes(out) + bytes((value,))
 
 
-def _request(correlation: int, topic: uuid.UUID, batches: list[bytes]) -> bytes:
+def request_of(correlation: int, topic: uuid.UUID, batches: list[bytes], first_partition: int = 0) -> bytes:
     parts = [
         struct.pack(">hhih5sb", 0, PRODUCE_VERSION, correlation, 5, b"bench", 0),
         struct.pack(">bhi", 0, -1, 30_000),
@@ -98,14 +98,14 @@ def _request(correlation: int, topic: uuid.UUID, batches: list[bytes]) -> bytes:
         topic.bytes,
     ]
     parts.append(_varint(len(batches) + 1))
-    for index, batch in enumerate(batches):
+    for index, batch in enumerate(batches, first_partition):
         parts += [struct.pack(">i", index), _varint(len(batch) + 1), batch, b"\0"]
     parts.append(b"\0\0")
     body = b"".join(parts)
     return struct.pack(">i", len(body)) + body
 
 
-class _Loop(asyncio.Protocol):
+class Loop(asyncio.Protocol):
     """Keeps `in_flight` requests under way until all are answered."""
 
     def __init__(self, in_flight: int) -> None:
@@ -203,16 +203,15 @@ async def _consume(address: str, topic_id: uuid.UUID, stop: asyncio.Event) -> No
 async def fill(address: str, topic_id: uuid.UUID, case: Case, batches: int) -> None:
     """Write so many batches to partition 0."""
     host, _, port = address.partition(":")
-    _, client = await asyncio.get_running_loop().create_connection(lambda: _Loop(case.in_flight), host, int(port))
-    numbered = _numbered(_batch(case), -1, -1)
-    await client.run([_request(1, topic_id, [numbered])] * batches)
+    _, client = await asyncio.get_running_loop().create_connection(lambda: Loop(case.in_flight), host, int(port))
+    await client.run([request_of(1, topic_id, [numbered(made_batch(case), -1, -1)])] * batches)
 
 
 async def first_to_each(address: str, topic_id: uuid.UUID, case: Case) -> None:
     """One batch to each partition, in one request."""
     host, _, port = address.partition(":")
-    _, client = await asyncio.get_running_loop().create_connection(lambda: _Loop(1), host, int(port))
-    await client.run([_request(1, topic_id, [_numbered(_batch(case), 7, 0)] * case.partitions)])
+    _, client = await asyncio.get_running_loop().create_connection(lambda: Loop(1), host, int(port))
+    await client.run([request_of(1, topic_id, [numbered(made_batch(case), 7, 0)] * case.partitions)])
 
 
 async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost:
@@ -220,8 +219,8 @@ async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost
     topic = await create_topic(asker, f"batches-{uuid.uuid4().hex[:8]}", case.partitions)
     host, _, port = address.partition(":")
     loop = asyncio.get_running_loop()
-    _, client = await loop.create_connection(lambda: _Loop(case.in_flight), host, int(port))
-    batch = _batch(case)
+    _, client = await loop.create_connection(lambda: Loop(case.in_flight), host, int(port))
+    batch = made_batch(case)
     # 2,000 batches of 15.5 KB are 31 MB; sequences go on from slice to slice.
     stop = asyncio.Event()
     consumer = asyncio.create_task(_consume(address, topic, stop)) if case.with_consumer else None
@@ -235,8 +234,8 @@ async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost
     for number in range(slices + 1):
         requests = []
         for _ in range(case.requests):
-            numbered = _numbered(batch, producer_id, sequence)
-            requests.append(_request(sequence & 0x7FFFFFFF, topic, [numbered] * case.partitions))
+            one = numbered(batch, producer_id, sequence)
+            requests.append(request_of(sequence & 0x7FFFFFFF, topic, [one] * case.partitions))
             sequence += case.records
         await asyncio.sleep(0.2)
         before, begun = cpu_ns(pid), time.perf_counter()

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bench.batches import CASES, batch_costs
 from bench.opening import opening_costs
@@ -62,9 +62,14 @@ def measure(pulsar: Standalone, directory: Path) -> dict[str, float]:
     return kept
 
 
-def _last() -> dict[str, float]:
-    lines = HISTORY.read_text().splitlines() if HISTORY.exists() else []
-    return json.loads(lines[-1])["costs"] if lines else {}
+def history() -> list[dict[str, Any]]:
+    """The runs that were kept, the oldest first."""
+    return [json.loads(line) for line in HISTORY.read_text().splitlines()] if HISTORY.exists() else []
+
+
+def commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def main() -> int:
@@ -75,17 +80,15 @@ def main() -> int:
             costs = measure(pulsar, Path(name))
         finally:
             pulsar.stop()
-    last = _last()
+    kept = history()
+    last = kept[-1]["costs"] if kept else {}
     worse = {what: (last[what], cost) for what, cost in costs.items() if what in last and cost > last[what] * WORSE}
     for what, (before, now) in worse.items():
         print(f"{what}: {now:.2f}, it was {before:.2f}")
     if not worse:
         CACHE.mkdir(exist_ok=True)
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-        ).stdout.strip()
-        with HISTORY.open("a") as history:
-            history.write(json.dumps({"at": int(time.time()), "commit": commit, "costs": costs}) + "\n")
+        with HISTORY.open("a") as file:
+            file.write(json.dumps({"at": int(time.time()), "commit": commit(), "costs": costs}) + "\n")
         print(f"kept as the last line of {HISTORY}")
     return 1 if worse else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.batches import BatchCost
+from bench.crowd import CrowdCost
 from bench.groups import GroupCost
 from bench.latency import Latency
 from bench.opening import OpeningCost
@@ -19,12 +20,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def throughput_table(rows: Sequence[Throughput]) -> str:
-    head = ("system", "bytes", "parts", "write MiB/s", "p50 ms", "p99 ms", "cpu s/GiB", "broker", "read MiB/s", "cpu s/GiB", "MiB")
+    head = ("case", "system", "write MiB/s", "p50 ms", "p99 ms", "cpu s/GiB", "broker", "read MiB/s", "cpu s/GiB", "MiB")
     return _table(
         head,
         [
             (
-                row.system, str(row.record_bytes), str(row.partitions), f"{row.produce_mib_s:.1f}", f"{row.produce_p50_ms:.1f}",
+                row.case, row.system, f"{row.produce_mib_s:.1f}", f"{row.produce_p50_ms:.1f}",
                 f"{row.produce_p99_ms:.1f}", f"{row.produce_cpu_s_per_gib:.1f}",
                 "" if row.broker_cpu_s_per_gib is None else f"{row.broker_cpu_s_per_gib:.1f}",
                 f"{row.consume_mib_s:.1f}", f"{row.consume_cpu_s_per_gib:.1f}", f"{row.resident_mib:.0f}",
@@ -71,16 +72,31 @@ def ratios(rows: Sequence[Throughput]) -> dict[str, dict[str, float]]:
             continue
         case: dict[str, float] = {}
         for other in rows:
-            if other.system != "sidecar" and (other.record_bytes, other.partitions) == (ours.record_bytes, ours.partitions):
+            if other.system != "sidecar" and other.case == ours.case:
                 case[f"write / {other.system}"] = ours.produce_mib_s / other.produce_mib_s
                 case[f"read / {other.system}"] = ours.consume_mib_s / other.consume_mib_s
-        found[f"{ours.record_bytes} B x {ours.partitions}"] = case
+        found[ours.case] = case
     return found
 
 
 def ratio_table(found: dict[str, dict[str, float]]) -> str:
-    names = list(next(iter(found.values())))
-    return _table(("sidecar", *names), [(case, *(f"{values[name]:.2f}" for name in names)) for case, values in found.items()])
+    names = list(dict.fromkeys(name for values in found.values() for name in values))
+    cells = [(case, *(f"{values[name]:.2f}" if name in values else "" for name in names)) for case, values in found.items()]
+    return _table(("sidecar", *names), cells)
+
+
+def crowd_table(rows: Sequence[CrowdCost]) -> str:
+    head = ("producers", "partitions", "system", "batches/s", "us a batch", "us broker")
+    return _table(
+        head,
+        [
+            (
+                str(row.producers), str(row.partitions), row.system, f"{row.batches_per_s:.0f}", f"{row.us_a_batch:.0f}",
+                "" if row.broker_us_a_batch is None else f"{row.broker_us_a_batch:.0f}",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
 
 
 def batch_table(rows: Sequence[BatchCost]) -> str:

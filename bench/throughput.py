@@ -34,10 +34,33 @@ _TOOL_LIBRARIES: Final = Bundle(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What Kafka's ProducerPerformance writes, and ConsumerPerformance reads then."""
+
+    name: str
+    record_bytes: int
+    partitions: int = 1
+    settings: tuple[str, ...] = ()  # of the producer, beside its defaults
+    share: float = 1.0  # of what the other cases write
+    with_native: bool = False  # pulsar-perf has comparable defaults
+
+
+_LARGER: Final = ("linger.ms=5", "batch.size=65536")
+CASES: Final = (
+    Case(name="1 KiB, 1 partition", record_bytes=1024, with_native=True),
+    Case(name="1 KiB, 1 partition, 64 KiB batches", record_bytes=1024, settings=_LARGER),
+    Case(name="100 B, 1 partition, 64 KiB batches", record_bytes=100, settings=_LARGER, share=0.5),
+    Case(name="1 KiB, 16 partitions", record_bytes=1024, partitions=16, with_native=True),
+    Case(name="1 KiB, 16 partitions, 64 KiB batches", record_bytes=1024, partitions=16, settings=_LARGER),
+    Case(name="100 B, 16 partitions, 64 KiB batches", record_bytes=100, partitions=16, settings=_LARGER, share=0.5),
+    Case(name="100 B, one record a request", record_bytes=100, settings=("batch.size=1",), share=0.03),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
     system: str
-    record_bytes: int
-    partitions: int
+    case: str
     produce_mib_s: float
     produce_p50_ms: float
     produce_p99_ms: float
@@ -57,12 +80,13 @@ def numbers(pattern: str, text: str) -> list[float]:
     return [float(number) for number in (last if isinstance(last, tuple) else (last,))]
 
 
-def produce(address: str, topic: str, size: int, mib: int) -> tuple[float, float, float]:
-    """MiB/s, p50 and p99 of Kafka's own producer with its defaults."""
-    count = mib * 2**20 // size
+def produce(address: str, topic: str, size: int, mib: float, settings: tuple[str, ...] = ()) -> tuple[float, float, float]:
+    """MiB/s, p50 and p99 of Kafka's own producer with its defaults, but for `settings`."""
+    count = int(mib * 2**20 / size)
+    changed = ["--command-property", *settings] if settings else []
     done = java_tool(
         "org.apache.kafka.tools.ProducerPerformance", "--topic", topic, "--num-records", str(count), "--record-size", str(size),
-        "--throughput", "-1", "--bootstrap-server", address, seconds=_TOOL_SECONDS,
+        "--throughput", "-1", "--bootstrap-server", address, *changed, seconds=_TOOL_SECONDS,
     )  # fmt: skip
     output = done.stdout + done.stderr
     rate = numbers(r"records/sec \(([\d.]+) MB/sec\)", output)[0]
@@ -70,41 +94,43 @@ def produce(address: str, topic: str, size: int, mib: int) -> tuple[float, float
     return rate, p50, p99
 
 
-def _consume(address: str, topic: str, size: int, mib: int) -> float:
+def _consume(address: str, topic: str, size: int, mib: float) -> float:
     """MiB/s of Kafka's own consumer with its defaults, as a group; without the time that it takes to join."""
     done = java_tool(
         "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", address, "--topic", topic, "--group", f"perf-{topic}",
-        "--num-records", str(mib * 2**20 // size), "--timeout", "60000", "--hide-header", seconds=_TOOL_SECONDS,
+        "--num-records", str(int(mib * 2**20 / size)), "--timeout", "60000", "--hide-header", seconds=_TOOL_SECONDS,
     )  # fmt: skip
     fields = done.stdout.strip().splitlines()[-1].split(",")
-    if len(fields) != PERFORMANCE_FIELDS or int(fields[4]) < mib * 2**20 // size:
+    if len(fields) != PERFORMANCE_FIELDS or int(fields[4]) < int(mib * 2**20 / size):
         raise SystemExit(f"ConsumerPerformance did not read all of {topic}:\n{done.stdout}{done.stderr[-1500:]}")
     return float(fields[8])
 
 
-def kafka_protocol(system: str, address: str, pid: int, broker_pid: int | None, size: int, partitions: int, mib: int) -> Throughput:
+def kafka_protocol(system: str, address: str, pid: int, broker_pid: int | None, case: Case, mib: int) -> Throughput:
     """One case through whatever speaks Kafka at `address`."""
-    topic = f"bench-{size}-{partitions}-{os.getpid()}"
-    create(address, topic, partitions)
-    produce(address, topic, size, max(1, mib // 16))  # warm: JIT, connections, the partition's opening
-    per_gib = 1024 / mib
+    topic = f"bench-{CASES.index(case)}-{os.getpid()}"
+    create(address, topic, case.partitions)
+    size, written = case.record_bytes, mib * case.share
+    produce(address, topic, size, written / 16, case.settings)  # warm: JIT, connections, the partition's opening
+    per_gib = 1024 / written
     server, broker = ProcessCost(pid), None if broker_pid is None else ProcessCost(broker_pid)
-    rate, p50, p99 = produce(address, topic, size, mib)
+    rate, p50, p99 = produce(address, topic, size, written, case.settings)
     produce_cpu, broker_cpu = server.cpu_seconds() * per_gib, None if broker is None else broker.cpu_seconds() * per_gib
     server = ProcessCost(pid)
-    consumed = _consume(address, topic, size, mib)
+    consumed = _consume(address, topic, size, written)
     return Throughput(
-        system=system, record_bytes=size, partitions=partitions, produce_mib_s=rate, produce_p50_ms=p50, produce_p99_ms=p99,
+        system=system, case=case.name, produce_mib_s=rate, produce_p50_ms=p50, produce_p99_ms=p99,
         consume_mib_s=consumed, produce_cpu_s_per_gib=produce_cpu, consume_cpu_s_per_gib=server.cpu_seconds() * per_gib,
         broker_cpu_s_per_gib=broker_cpu, resident_mib=server.resident_mib(),
     )  # fmt: skip
 
 
-def native(pulsar: Standalone, directory: Path, size: int, partitions: int, mib: int) -> Throughput:
+def native(pulsar: Standalone, directory: Path, case: Case, mib: int) -> Throughput:
     """The same with Pulsar's own PerformanceProducer and PerformanceConsumer."""
-    topic = f"native-{size}-{partitions}-{os.getpid()}"
-    admin("PUT", f"{pulsar.admin_url}/admin/v2/persistent/public/default/{topic}/partitions", str(partitions).encode())
-    count = mib * 2**20 // size
+    topic = f"native-{CASES.index(case)}-{os.getpid()}"
+    admin("PUT", f"{pulsar.admin_url}/admin/v2/persistent/public/default/{topic}/partitions", str(case.partitions).encode())
+    size = case.record_bytes
+    count = int(mib * case.share * 2**20 / size)
     *start, libraries = java(DEFAULT_VERSION, directory)
     settings = directory / "client.conf"
     settings.write_text("")
@@ -113,7 +139,7 @@ def native(pulsar: Standalone, directory: Path, size: int, partitions: int, mib:
         "org.apache.pulsar.testclient.PulsarPerfTestTool", str(settings),
     ]  # fmt: skip
     full = f"persistent://public/default/{topic}"
-    per_gib = 1024 / mib
+    per_gib = 1024 / (mib * case.share)
     cost = ProcessCost(pulsar.pid)
     written = run(
         [*command, "produce", "-u", pulsar.url, "-m", str(count), "-s", str(size),
@@ -131,7 +157,7 @@ def native(pulsar: Standalone, directory: Path, size: int, partitions: int, mib:
     )
     consumed = numbers(r"Aggregated throughput stats --- +\d+ records received --- +[\d.]+ msg/s --- +([\d.]+) Mbit/s", read)[0] / 8
     return Throughput(
-        system="pulsar", record_bytes=size, partitions=partitions, produce_mib_s=rate, produce_p50_ms=p50, produce_p99_ms=p99,
+        system="pulsar", case=case.name, produce_mib_s=rate, produce_p50_ms=p50, produce_p99_ms=p99,
         consume_mib_s=consumed, produce_cpu_s_per_gib=produce_cpu, consume_cpu_s_per_gib=cost.cpu_seconds() * per_gib,
         broker_cpu_s_per_gib=None, resident_mib=cost.resident_mib(),
     )  # fmt: skip
