@@ -130,7 +130,7 @@ class Sidecar:
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
         if self.config.kafka.advertised:
-            self.services.groups.stand_for_election()  # so that clients hear of all nodes before they ask for a coordinator
+            self.services.groups.ensure_candidate()  # so that clients hear of all nodes before they ask for a coordinator
         self.port = await self.listener.start(*self.config.kafka.listen_address)
         await self.control.ready()
 

@@ -197,7 +197,7 @@ def _refusals(folded: Folded, content: Content | None) -> Iterator[str]:
     counts = [folded.next_offset - base] if content is None else [header.offset_count for header, _ in content.batches]
     for verdict, count in zip(folded.verdicts, counts, strict=True):
         if not verdict.accepted:
-            why = "a second copy" if verdict.duplicate else verdict.error.name
+            why = "a duplicate" if verdict.duplicate else verdict.error.name
             yield f"hidden            entry {folded.position}, offsets {base} to {base + count - 1}: {why}"
         base += count
 

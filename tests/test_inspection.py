@@ -53,7 +53,7 @@ async def test_a_partitions_fold_names_its_producers_and_the_entries_that_are_hi
     log.write(batch(b"b", producer_id=7, epoch=0, sequence=1))
     log.write(batch(b"b", producer_id=7, epoch=0, sequence=1))
     shown = await folded(log)
-    assert "hidden            entry 1:2, offsets 2 to 2: a second copy" in shown
+    assert "hidden            entry 1:2, offsets 2 to 2: a duplicate" in shown
     assert "folded            offsets 0 to 2, from entry 1:0; 1 batches hidden" in shown
     assert "7: epoch 0, last sequence 1, at entry 1:1" in shown
     assert "folded            offsets 2 to 2" in await folded(log, entries=1)

@@ -118,14 +118,14 @@ class CoordinatorRuntime(Generic[C]):
 
     # --- standing for election
 
-    def stand_for_election(self) -> None:
+    def ensure_candidate(self) -> None:
         """Become a candidate for all shards, with the first request that needs a coordinator."""
         if not self._is_candidate.is_set() and not self._has_left:
             self._standing.start()
 
     async def candidate(self) -> None:
         """Return when this sidecar stands for election; CoordinatorError while it can't."""
-        self.stand_for_election()
+        self.ensure_candidate()
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._is_candidate.wait()

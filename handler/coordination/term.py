@@ -124,7 +124,7 @@ class Term(Generic[R]):
         self.phase = Phase.LOADING
         begun = self._loop.time()
         self._term_log = term_log = self._open_log()
-        await term_log.take(partial(self._on_log_lost, term_log))
+        await term_log.become_only_writer(partial(self._on_log_lost, term_log))
         await term_log.read(self._replay)
         await self._state.on_loaded()
         if self._term_log is not term_log:

@@ -76,7 +76,7 @@ class Partition:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
         self._watchers: set[Watcher] = set()
-        self._start = LogStart(log_, self)
+        self._log_start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, self)
         self._foreign_at = -1.0
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
@@ -84,7 +84,7 @@ class Partition:
         self._scanned_max_timestamp = NOT_FOUND
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
-        self._start_at: Position | None = None
+        self._replay_from: Position | None = None
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
@@ -101,12 +101,12 @@ class Partition:
                 if last is None:
                     # Never written, or all trimmed: the ledger metadata has the end.
                     self._fold.begin_empty((stats.index_property if stats.index_property is not None else -1) + 1)
-                    self._start.move(self._fold.next_offset)
+                    self._log_start.move(self._fold.next_offset)
                 else:
                     start = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
-                    self._start_at = self._fold.start_position = None if start == stats.first else start
+                    self._replay_from = self._fold.replayed_from = None if start == stats.first else start
                 await self._to_end.run(if_unknown=last)
-                await self._start.refresh()
+                await self._log_start.refresh()
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
         except PulsarError as error:
@@ -194,8 +194,8 @@ class Partition:
 
     # --- the tail
 
-    def tail_start(self) -> Position | None:
-        return self._fold.last_position.after() if self._fold.last_position is not None else self._start_at
+    def tail_from(self) -> Position | None:
+        return self._fold.last_position.after() if self._fold.last_position is not None else self._replay_from
 
     def others_write(self) -> bool:
         return self._loop.time() - self._foreign_at < FOREIGN_SECONDS
@@ -312,7 +312,7 @@ class Partition:
 
         Not of a partition that has ended, or that nobody has read for some seconds: its tail reader does not run.
         """
-        return offset == self._fold.next_offset and log_start == self._start.offset and self._tail.running
+        return offset == self._fold.next_offset and log_start == self._log_start.offset and self._tail.running
 
     def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).
@@ -350,20 +350,20 @@ class Partition:
 
     @property
     def log_start(self) -> int:
-        return self._start.offset
+        return self._log_start.offset
 
     async def confirmed_start(self) -> int:
         self.used_at = self._loop.time()
-        return await self._start.confirmed()
+        return await self._log_start.confirmed()
 
     async def ask_log_start(self) -> int:
-        return await self._start.refresh()
+        return await self._log_start.refresh()
 
     def ask_log_start_soon(self) -> None:
-        self._start.refresh_soon()
+        self._log_start.refresh_soon()
 
     def refresh_log_start_if_stale(self) -> None:
-        self._start.refresh_if_stale()
+        self._log_start.refresh_if_stale()
 
     # --- searches
 

@@ -47,7 +47,7 @@ class PartitionTable:
         partition = self._partitions.get(pulsar_topic)
         if partition is None or partition.ended is not None:
             # A name of its own each time: a partition that is opened again begins its sequence anew, and
-            # under the old name the fold would take every append for a second copy.
+            # under the old name the fold would take every append for one that was sent again.
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self.cache, self._limits, self._failures)

@@ -150,6 +150,7 @@ def produce_answer(requested: ProduceFrame, results: Sequence[tuple[int, int, in
         error, base_offset, log_start = results[0]
         return b"".join((
             _ONE_HEAD.pack(_ONE_HEAD.size - 4 + len(key) + _ONE_BATCH.size, requested.correlation_id, 0, 2), key,
+            # One partition. Behind its numbers: no record errors, no message, no tags; no tags of the topic; throttle time; no tags.
             _ONE_BATCH.pack(2, index, error, base_offset, _NO_APPEND_TIME, log_start, 1, 0, 0, 0, 0, 0),
         ))  # fmt: skip
     out = bytearray(4)

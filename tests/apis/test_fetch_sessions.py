@@ -88,7 +88,7 @@ async def _play(actions: list[tuple[str, int]]) -> None:
             case "foreign":
                 setup.logs[NAME.partition(index)].write(batch(b"theirs"))
             case "start moves":
-                partition._start.move(min(partition.log_start + 1, partition.end_offset))
+                partition._log_start.move(min(partition.log_start + 1, partition.end_offset))
             case "end":
                 setup.table.forget(NAME.partition(index))
                 await setup.table.get(NAME.partition(index)).opened()

@@ -311,6 +311,31 @@ def test_a_new_static_member_that_is_replaced_while_it_joins_is_not_expelled_for
     assert stable.joined("c2").error is NONE
 
 
+def test_a_static_member_whose_new_id_can_not_be_stored_is_the_one_it_was() -> None:
+    bench = static_group()
+    old = bench.joined("a").member_id
+    request = MemberJoin(
+        "", "i", "client", "/127.0.0.1", int(SESSION * 500), int(REBALANCE * 500), "consumer", (("range", b"new"),), False, True, "i-new"
+    )  # fmt: skip
+    joining.join(bench.group, bench.now, request, "a2")
+    (effect,) = [effect for effect in bench.group.take_effects() if isinstance(effect, StoreGroup)]
+    bench.group.too_large(bench.now, effect.then)
+    bench.run()
+    assert bench.joined("a2") == JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert (bench.group.leader, list(bench.group.members)) == (old, [old, bench.joined("b").member_id])
+    member = bench.group.members[old]
+    assert (member.protocols, member.session_timeout, member.rebalance_timeout) == (RANGE, int(SESSION * 1000), int(REBALANCE * 1000))
+    assert bench.group.heartbeat(bench.now, old, "i", 1) is NONE
+
+
+def test_a_loaded_group_of_more_members_than_may_be_rebalances(stable: Bench) -> None:
+    value = group_value(stable.group, {member.member_id: b"" for member in stable.group.members.values()})
+    for max_size, state in ((2, State.STABLE), (1, State.PREPARING)):
+        group = ClassicGroup("g", stable.now, initial_delay=DELAY, max_size=max_size)
+        group.load(value, stable.now)
+        assert group.state is state
+
+
 def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
     bench = static_group()
     assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [NONE, ErrorCode.UNKNOWN_MEMBER_ID]

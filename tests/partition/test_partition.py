@@ -181,7 +181,7 @@ async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trim
         log.roll()
     assert await partition.confirmed_start() == 0
     log.trim(trimmed)
-    await partition._start.refresh()
+    await partition._log_start.refresh()
     assert partition.log_start == trimmed * 2
     assert await partition.confirmed_end() == 6
     run = partition.read(0, 1000, at_least_one=True, since=0)
@@ -315,7 +315,7 @@ async def test_a_record_that_comes_while_an_empty_log_is_looked_at_is_its_first(
         return found
 
     log.stats = stats_then_a_record  # type: ignore[method-assign]
-    assert await partition._start.refresh() == 0
+    assert await partition._log_start.refresh() == 0
     assert await read_all(partition) == [(0, b"first")]
     partition.close()
 

@@ -47,7 +47,7 @@ class MemoryTermLog(TermLog[Record]):
         self._held: list[Callable[[], None]] = []
         self.lost_reason: PulsarError | None = None
 
-    async def take(self, on_lost: Callable[[PulsarError], None]) -> None:
+    async def become_only_writer(self, on_lost: Callable[[PulsarError], None]) -> None:
         self._on_lost = on_lost
         before, self._offsets.owner = self._offsets.owner, self
         self._offsets.terms += 1

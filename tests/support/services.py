@@ -112,7 +112,7 @@ class LocalGroups:
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
         self.leaders = self
 
-    def stand_for_election(self) -> None:
+    def ensure_candidate(self) -> None:
         pass
 
     def is_here(self, group_id: str) -> bool:

@@ -40,7 +40,7 @@ class Parts(Generic[Part, Item]):
 
 async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], wanted: Sequence[Part]) -> Sequence[Item]:
     """The answer's items, in the order in which they were asked for."""
-    services.groups.stand_for_election()
+    services.groups.ensure_candidate()
     if call.forwarded:
         return await parts.here(wanted)
     leaders = await asyncio.gather(*(_in_time(call, parts, _leader(services, parts.group_of(part)), LATE_GROUP) for part in wanted))

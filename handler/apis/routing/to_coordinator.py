@@ -80,7 +80,7 @@ def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[
 
     @wraps(handle)
     async def with_error_response(services: Services, call: Call, request: G) -> Response:
-        services.groups.stand_for_election()
+        services.groups.ensure_candidate()
         try:
             return await routed(services, call, request)
         except CoordinatorError as refused:

@@ -15,6 +15,7 @@ from handler.groups.classic.members import (
     Member,
     MemberJoin,
     Protocols,
+    ReplacedMember,
     State,
     StoreGroup,
     SyncResult,
@@ -115,6 +116,7 @@ def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future:
 def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: Member, response_future: ResponseFuture) -> None:
     """KIP-345: the same instance has come back; the one before it is fenced."""
     old_id = member.member_id
+    replaced = ReplacedMember(old_id, group.leader == old_id, member.protocols, member.session_timeout, member.rebalance_timeout)
     group.reply(member.awaiting_join, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
     group.reply(member.awaiting_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
     member.awaiting_join = member.awaiting_sync = None
@@ -136,7 +138,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: 
             # It must not take itself for the leader and assign anew (KIP-814).
             answer = group.join_response(member)._replace(leader=old_leader, members=())
         assignments = {other.member_id: other.assignment for other in group.members.values()}
-        group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer)))
+        group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer, replaced)))
         return
     group.await_join(member, response_future)
     match group.state:

@@ -25,6 +25,7 @@ from handler.groups.classic.members import (
     MemberIdentity,
     MemberJoin,
     MemberSync,
+    ReplacedMember,
     State,
     StoreGroup,
     SyncResult,
@@ -76,7 +77,8 @@ class ClassicGroup:
         if value.members:
             self.state = State.STABLE
             self.leader = value.leader if value.leader in self.members else self.leader
-            if value.leader is None:  # it was a consumer group, and its members have not joined again yet
+            was_consumer_group = value.leader is None  # and its members have not joined again yet
+            if was_consumer_group or len(self.members) > self.max_size:  # the limit was lowered (GroupMetadataManager.onLoaded)
                 self.prepare_rebalance(now)
 
     def take_members(self, members: Iterable[Member], generation: int, now: Now) -> None:
@@ -245,10 +247,21 @@ class ClassicGroup:
     def too_large(self, now: Now, then: FinishSync | AnswerStaticMember | None) -> None:
         """The group can't be stored. Kafka answers UNKNOWN_SERVER_ERROR to all that wait for it, and begins again."""
         if isinstance(then, AnswerStaticMember):
-            self.reply(then.response_future, then.answer._replace(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._restore_replaced(then.answer.member_id, then.replaced, now)
+            self.reply(then.response_future, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR))
         elif then is not None and self.state is State.COMPLETING:
             self._propagate_assignment(now, ErrorCode.UNKNOWN_SERVER_ERROR)
             self.prepare_rebalance(now)
+
+    def _restore_replaced(self, new_id: str, replaced: ReplacedMember, now: Now) -> None:
+        """The log knows the member that was there before, so it is there again."""
+        member = self.members[new_id]
+        self.roster.rename(member, replaced.member_id)
+        self.roster.set_protocols(member, replaced.protocols)
+        member.session_timeout, member.rebalance_timeout = replaced.session_timeout, replaced.rebalance_timeout
+        if replaced.is_leader:
+            self.leader = replaced.member_id
+        self.reset_session_timeout(member, now)
 
     def _propagate_assignment(self, now: Now, error: ErrorCode) -> None:
         for member in self.members.values():

@@ -78,11 +78,22 @@ class FinishSync(NamedTuple):
     assignments: dict[str, bytes]
 
 
+class ReplacedMember(NamedTuple):
+    """A static member as it was before another instance took its place."""
+
+    member_id: str
+    is_leader: bool
+    protocols: Protocols
+    session_timeout: int
+    rebalance_timeout: int
+
+
 class AnswerStaticMember(NamedTuple):
     """The next step once a static member's new id is stored."""
 
     response_future: ResponseFuture
     answer: JoinResult
+    replaced: ReplacedMember
 
 
 class StoreGroup(NamedTuple):

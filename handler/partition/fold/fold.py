@@ -56,11 +56,11 @@ class Fold:
         "max_timestamp_base",
         "next_offset",
         "producers",
-        "start_position",
+        "replayed_from",
     )
 
-    def __init__(self, start_position: Position | None = None) -> None:
-        self.start_position = start_position  # None: nothing stands before what is folded
+    def __init__(self, replayed_from: Position | None = None) -> None:
+        self.replayed_from = replayed_from  # None: nothing stands before what is folded
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
@@ -146,14 +146,14 @@ class Fold:
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
         base = last_index - content.offset_count + 1
         self._advance(position, base, last_index)
-        conclusive = self.start_position is None or content.basis is None or content.basis.folded_to >= self.start_position
-        is_second_copy = self._is_second_copy(content)
+        conclusive = self.replayed_from is None or content.basis is None or content.basis.folded_to >= self.replayed_from
+        is_resent = self._is_resent(content)
         verdicts = []
         offset = base
         for number, (header, _) in enumerate(content.batches):
             batch = sequence_of(header)
-            if is_second_copy:
-                verdict = self._of_second_copy(batch)
+            if is_resent:
+                verdict = self._of_resent(batch)
             elif batch is None:
                 verdict = ACCEPTED
             else:
@@ -182,7 +182,7 @@ class Fold:
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
 
-    def _is_second_copy(self, content: Content) -> bool:
+    def _is_resent(self, content: Content) -> bool:
         """A writer numbers its entries and never goes back, but for sending one again."""
         if content.writer is None:
             return False
@@ -191,7 +191,7 @@ class Fold:
         self._note_writer(content.writer, content.writer_sequence + len(content.batches) - 1)  # each batch counts as one
         return False
 
-    def _of_second_copy(self, batch: BatchSequence | None) -> Verdict:
+    def _of_resent(self, batch: BatchSequence | None) -> Verdict:
         if batch is not None:
             verdict = self.producers.check(batch)
             if verdict.duplicate:

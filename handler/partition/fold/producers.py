@@ -50,7 +50,7 @@ ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
 class ProducerState:
     epoch: int
     last: int
-    conclusive: bool  # whether every fold would have come to it, wherever it began
+    conclusive: bool  # every fold comes to this, wherever it began
     at: Position  # where the last batch stands, at the latest
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
@@ -82,8 +82,12 @@ class ProducerTable:
         return ACCEPTED
 
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
-        """Replace this fold's state of a producer by what a writer knew of it at `folded_to`, where the two differ and the
-        writer's is not older, or this one is not conclusive. Batches that came after that are checked and recorded again.
+        """Before a batch is judged: take over what its writer knew of its producer when it had folded the log up to `folded_to`.
+
+        A fold that began later has not seen the producer's earlier batches, and would refuse, or accept, another batch than the
+        writer did. The writer's word counts, unless this fold has itself seen a batch of the producer behind `folded_to`, or knows the
+        same. Batches behind `folded_to` that this fold has seen are then judged again on top of it. So: the writer knew sequence 9 at
+        entry 40, this fold began at 38 and saw sequences 10 to 14 at entry 41. It takes over 9, judges 10 to 14 again, and goes on.
 
         Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """

@@ -34,7 +34,7 @@ ASK_AGAIN_SECONDS: Final = 0.05
 class PartitionForTail(Protocol):
     """The partition, as far as its tail reader needs it."""
 
-    def tail_start(self) -> Position | None:
+    def tail_from(self) -> Position | None:
         """From where to read on; None for the beginning."""
         ...
 
@@ -58,7 +58,7 @@ class PartitionForTail(Protocol):
 
 
 class TailReader(ConsumerEvents):
-    """Opened by `want`, closed by `stop`; in between it reads on from `tail_start()` after every interruption."""
+    """Opened by `want`, closed by `stop`; in between it reads on from `tail_from()` after every interruption."""
 
     def __init__(self, name: str, log_: EntryLog, partition: PartitionForTail) -> None:
         self._log = log_
@@ -98,7 +98,7 @@ class TailReader(ConsumerEvents):
         ended = self._ended = asyncio.get_running_loop().create_future()
         self._permits = 0
         try:
-            self._reader = await self._log.reader(self._partition.tail_start(), self)
+            self._reader = await self._log.reader(self._partition.tail_from(), self)
             self._top_up(self._wanted_permits())
             self._opened.set()
             self._task.backoff.reset()

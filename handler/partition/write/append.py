@@ -53,7 +53,7 @@ class Append:
         self.deadline = deadline
         self.batch_index = batch_index
         self._request: AppendRequest | None = request
-        self._others: list[tuple[AppendRequest, int]] = []  # requests with a second copy of the batch
+        self._others: list[tuple[AppendRequest, int]] = []  # requests with a retry of the batch
 
     @classmethod
     def of(cls, header: BatchHeader, data: bytes, deadline: float, request: AppendRequest, batch_index: int) -> Append:
@@ -75,7 +75,7 @@ class Append:
     def sequence(self) -> BatchSequence:
         return BatchSequence(self.producer_id, self.epoch, self.first_sequence, self.last_sequence)
 
-    def is_copy_of(self, other: Append) -> bool:
+    def is_retry_of(self, other: Append) -> bool:
         """Whether the two are one batch of one producer. It is sent again when its answer does not come."""
         return (
             self.first_sequence == other.first_sequence and self.last_sequence == other.last_sequence
@@ -83,7 +83,7 @@ class Append:
         )  # fmt: skip
 
     def share(self, copy: Append) -> None:
-        """The request of a second copy waits for the outcome of the first."""
+        """The request of a retry waits for the outcome of the first try."""
         self.deadline = max(self.deadline, copy.deadline)
         if copy._request is None:
             return

@@ -14,7 +14,7 @@ With many entries in flight a batch waits for the next receipt, and all that wai
 
 Invariants: SENDs leave in the order of `append`; an append is resolved once, by the fold, by a
 broker that refuses it, or by the end of its time or its partition; nothing is sent again before everything the broker
-holds has been read, so a second copy can only come from a write that was still under way.
+holds has been read, so an entry can only land twice if its first SEND was still under way.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Appender:
     # --- an ordinary batch
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
-        """Whether `append` would take such a batch without a question, whatever else its records are. Changes nothing.
+        """Whether `append` would neither hold nor refuse a batch of this size at this place in its producer's sequence. Changes nothing.
 
         Without a last position its basis would lie before where the fold began, and the verdict would not be conclusive.
         """
@@ -174,9 +174,9 @@ class Appender:
             if self._held.holds(append.producer_id) or (self._fold_may_be_stale() and not end_is_known):
                 self._held.hold(append)
                 return
-            same = self._in_flight.copy_of(append)
-            if same is not None:
-                same.share(append)
+            first_try = self._in_flight.retry_target(append)
+            if first_try is not None:
+                first_try.share(append)
                 return
             known = precheck(self._fold.producers, self._in_flight, append.sequence)
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
@@ -434,7 +434,7 @@ class Appender:
     def _resolve(self, writer_sequence: int, verdicts: Sequence[Verdict]) -> None:
         sent = self._in_flight.remove(writer_sequence)
         for append, verdict in zip(sent.appends, verdicts, strict=True):
-            # A second copy of something whose place nobody knows: no success without an offset.
+            # A duplicate of something whose place nobody knows: no success without an offset.
             lost = verdict.error is ErrorCode.NONE and verdict.base_offset < 0
             append.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else verdict.error, verdict.base_offset)
 

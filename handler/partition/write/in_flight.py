@@ -19,6 +19,8 @@ from handler.wire.records import NO_PRODUCER_ID, split_batches
 
 # The basis grows by so much with each batch: two numbers of 32 bits and less, in decimal.
 BASIS_BYTES: Final = 20
+# CommandSend.num_messages is an int32.
+MAX_OFFSETS: Final = 2**31 - 1
 
 
 class EntryInFlight:
@@ -77,10 +79,10 @@ class BatchesInFlight:
         in_flight = self._by_producer.get(producer_id)
         return in_flight[-1] if in_flight else None
 
-    def copy_of(self, append: Append) -> Append | None:
-        """The batch of which `append` is a second copy."""
+    def retry_target(self, append: Append) -> Append | None:
+        """The batch of which `append` is a client's retry."""
         in_flight = self._by_producer.get(append.producer_id, ())
-        return next((pending for pending in in_flight if pending.is_copy_of(append)), None)
+        return next((pending for pending in in_flight if pending.is_retry_of(append)), None)
 
     def add(self, append: Append) -> None:
         """It waits for an entry now."""
@@ -108,9 +110,11 @@ class BatchesInFlight:
         waiting = self.waiting
         appends = [waiting.popleft()]
         size = len(appends[0].data) + BASIS_BYTES
+        offset_count = appends[0].offset_count
         while waiting and len(appends) < max_batches:
             size += len(waiting[0].data) + BASIS_BYTES
-            if size > max_bytes:
+            offset_count += waiting[0].offset_count
+            if size > max_bytes or offset_count > MAX_OFFSETS:
                 break
             appends.append(waiting.popleft())
         writer_sequence = self._next_writer_sequence
@@ -159,7 +163,7 @@ class BatchesInFlight:
 
         They were refused or dropped by the broker and can't land any more, for one connection keeps
         its order. Under their old sequence the fold (and a deduplicating broker) would take them for
-        second copies.
+        entries that were sent again.
         """
         overtaken = False
         for writer_sequence, entry in list(self.entries.items()):

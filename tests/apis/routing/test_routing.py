@@ -59,7 +59,7 @@ class Pair:
     def leaders(self) -> Pair:
         return self
 
-    def stand_for_election(self) -> None:
+    def ensure_candidate(self) -> None:
         pass
 
     def is_here(self, group_id: str) -> bool:

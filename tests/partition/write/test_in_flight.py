@@ -46,15 +46,22 @@ async def test_an_entry_has_what_waited_up_to_a_number_and_a_size(in_flight: Bat
     assert (len(in_flight), bool(in_flight)) == (7, True)
 
 
+async def test_an_entry_has_no_more_offsets_than_a_send_can_name(in_flight: BatchesInFlight) -> None:
+    for _ in range(3):
+        add(in_flight, b"0").offset_count = 2**30
+    counts = [in_flight.next_entry(100, 10_000)[1].offset_count for _ in range(2)]
+    assert counts == [2**30] * 2
+
+
 async def test_the_next_batch_of_a_producer_follows_what_waits(in_flight: BatchesInFlight) -> None:
     first = add(in_flight, b"a", producer_id=1, sequence=0)
     in_flight.next_entry(1, 1_000)
     second = add(in_flight, b"b", producer_id=1, sequence=1)
     assert in_flight.last_of(1) is second
     copy = Append.of(read_produced(bytes(first.data)), bytes(first.data), 0.0, Outcome(), 0)
-    assert in_flight.copy_of(copy) is first
+    assert in_flight.retry_target(copy) is first
     in_flight.remove(0)
-    assert in_flight.copy_of(copy) is None
+    assert in_flight.retry_target(copy) is None
     assert in_flight.remove_all_waiting() == [second]
     assert in_flight.last_of(1) is None
     assert not in_flight
