@@ -258,7 +258,7 @@ class _DelayedFetch:
         high_watermark, log_start = -1, -1
         if isinstance(partition, Partition) and partition.is_open:
             high_watermark, log_start = partition.end_offset, partition.log_start
-            partition.refresh_log_start_if_stale()
+            partition.refresh_log_start_if_stale(wanted.offset)
             if self._context.session is not None:
                 wanted.follow(partition)
         changed = (high_watermark, log_start) != (wanted.sent_high_watermark, wanted.sent_log_start)

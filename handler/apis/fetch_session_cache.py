@@ -78,7 +78,7 @@ class FetchSession:
     used_at: float
     walked_at: float = 0.0  # when all partitions were last looked at
     resolved_for: int = -1  # the state of the catalogue for which their names were resolved then
-    partitions: OrderedDict[Key, CachedPartition] = field(default_factory=OrderedDict)
+    partitions: dict[Key, CachedPartition] = field(default_factory=dict)  # the one that got data last is last
 
 
 class FetchContext(NamedTuple):
@@ -231,4 +231,4 @@ def rotate(session: FetchSession, served: list[CachedPartition]) -> None:
     for partition in served:
         key = (partition.topic, partition.index)
         if key in session.partitions:
-            session.partitions.move_to_end(key)
+            session.partitions[key] = session.partitions.pop(key)

@@ -43,6 +43,8 @@ OPEN_SECONDS: Final = 30.0
 TAIL_IDLE_SECONDS: Final = 5.0
 # Who has written will mostly write again; until then all entries are read as they come.
 FOREIGN_SECONDS: Final = 5.0
+# Where nothing is appended; shorter than a tail waits until it is closed.
+QUIET_TICK_SECONDS: Final = 4.0
 # Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
 SEARCH_LINGER_SECONDS: Final = 5.0
 
@@ -84,6 +86,7 @@ class Partition:
         self._scanned_max_timestamp = NOT_FOUND
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
+        self._next_tick_at = 0.0
         self._replay_from: Position | None = None
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
@@ -345,6 +348,7 @@ class Partition:
         if self.ended is not None:
             raise Unavailable(f"{self.name} is closed")
         self.used_at = self._loop.time()
+        self._next_tick_at = 0.0
         await self._log_end.confirmed()
         return self._fold.next_offset
 
@@ -354,6 +358,7 @@ class Partition:
 
     async def confirmed_start(self) -> int:
         self.used_at = self._loop.time()
+        self._next_tick_at = 0.0
         return await self._log_start.confirmed()
 
     async def ask_log_start(self) -> int:
@@ -362,8 +367,9 @@ class Partition:
     def ask_log_start_soon(self) -> None:
         self._log_start.refresh_soon()
 
-    def refresh_log_start_if_stale(self) -> None:
-        self._log_start.refresh_if_stale()
+    def refresh_log_start_if_stale(self, offset: int) -> None:
+        """For a consumer that has come to `offset`."""
+        self._log_start.refresh_if_stale(at_end=offset >= self._fold.next_offset)
 
     # --- searches
 
@@ -393,8 +399,13 @@ class Partition:
 
     # --- housekeeping
 
+    def is_due(self, now: float) -> bool:
+        """Whether `tick` has something to do. Of many partitions most only wait to be closed one day."""
+        return now >= self._next_tick_at or bool(self._waiting) or self._appender.is_at_work
+
     def tick(self, now: float) -> None:
-        """Once a second: expire appends, close what nobody uses."""
+        """Once a second, if it is due: expire appends, close what nobody uses."""
+        self._next_tick_at = now + QUIET_TICK_SECONDS
         self._waiting = expire(self._waiting, now)
         if not self.is_open:
             return

@@ -83,10 +83,11 @@ class PartitionTable:
         if partition.ended is not None:
             if self._partitions.get(name) is partition:
                 del self._partitions[name]
-        elif partition.idle(now):
-            self.forget(name)
-        else:
-            partition.tick(now)
+        elif partition.is_due(now):
+            if partition.idle(now):
+                self.forget(name)
+            else:
+                partition.tick(now)
 
     async def close(self) -> None:
         await self._ticker.stopped()

@@ -14,8 +14,9 @@ log = logging.getLogger(__name__)
 
 # Retention moves the start every few minutes, so an answer of a second ago is as good as a new one.
 FRESH_SECONDS: Final = 1.0
-# A partition that is read looks so often whether retention has moved its start.
+# A partition that is read looks so often whether retention has moved its start. A consumer that waits at the end only shows it.
 STALE_SECONDS: Final = 10.0
+STALE_AT_END_SECONDS: Final = 60.0
 
 
 class PartitionForLogStart(Protocol):
@@ -46,8 +47,8 @@ class LogStart:
             return await asyncio.shield(self.refresh_soon())
         return self.offset
 
-    def refresh_if_stale(self) -> None:
-        if self._loop.time() - self._learnt_at > STALE_SECONDS:
+    def refresh_if_stale(self, at_end: bool) -> None:
+        if self._loop.time() - self._learnt_at > (STALE_AT_END_SECONDS if at_end else STALE_SECONDS):
             self.refresh_soon()
 
     def refresh_soon(self) -> asyncio.Task[int]:

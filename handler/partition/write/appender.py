@@ -120,6 +120,10 @@ class Appender:
     def pending(self) -> int:
         return len(self._in_flight) + len(self._held)
 
+    @property
+    def is_at_work(self) -> bool:
+        return bool(self._in_flight) or bool(self._held.appends)
+
     async def confirm_end(self) -> None:
         await self._partition.confirm_end()
 
