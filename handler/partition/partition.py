@@ -16,7 +16,7 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.log.entries import Content, permits_of, read_entry, without_refused
+from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
 from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
@@ -278,7 +278,7 @@ class Partition:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
         # them. So is an entry of which this fold is not conclusive: that reader goes back as far as it takes.
         if folded.conclusive:
-            data = without_refused(content, [verdict.accepted for verdict in folded.verdicts])
+            data = accepted_data(content, folded.verdicts)
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         self._to_end.reached(folded.position)
         self.changed()

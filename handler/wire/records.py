@@ -149,6 +149,14 @@ def read_ordinary(
     return None
 
 
+def all_batches(data: bytes | bytearray) -> list[tuple[BatchHeader, int]]:
+    """Headers and starts of the batches of an entry. Mostly it holds one."""
+    header = read_header(data) if data else None
+    if header is not None and header.size == len(data) and header.last_offset_delta >= 0:
+        return [(header, 0)]
+    return list(split_batches(data))
+
+
 def split_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[BatchHeader, int]]:
     """Headers and starts of the batches that follow each other in `data`, to its very end."""
     at = 0

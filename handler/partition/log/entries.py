@@ -9,7 +9,7 @@ Chunked and encrypted messages can't be given to Kafka clients yet. They are rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -18,9 +18,16 @@ from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, B
 from handler.partition.log.native import kafka_batch
 from handler.partition.log.pulsar_log import FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, empty_batch, split_batches, with_base_offsets
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, all_batches, empty_batch, with_base_offsets
 
 _OUR_WRITER = WRITER_PREFIX.encode()
+
+
+class HasAccepted(Protocol):
+    """A verdict on a batch, as far as it decides what clients get."""
+
+    @property
+    def accepted(self) -> bool: ...
 
 
 class Content(NamedTuple):
@@ -56,7 +63,7 @@ def read_entry(entry: RawEntry) -> Content:
             data = bytearray(entry.payload)
         else:
             data, _ = kafka_batch(metadata, entry.payload)
-        batches = list(split_batches(data))
+        batches = all_batches(data)
         ours = metadata.producer_name.startswith(_OUR_WRITER)
         known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None
         basis = None if known is None else Basis.decode(known)
@@ -67,8 +74,9 @@ def read_entry(entry: RawEntry) -> Content:
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
+    offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
     return Content(
-        data, batches, sum(header.offset_count for header, _ in batches),
+        data, batches, offset_count,
         metadata.producer_name if ours else None, metadata.sequence_id, basis,
     )  # fmt: skip
 
@@ -80,15 +88,17 @@ def sequence_of(header: BatchHeader) -> BatchSequence | None:
     return BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
 
 
-def without_refused(content: Content, accepted: Sequence[bool]) -> bytes | bytearray | None:
+def accepted_data(content: Content, verdicts: Sequence[HasAccepted]) -> bytes | bytearray | None:
     """The batches as Kafka's clients get them: one that is refused holds no record. None if all are."""
-    if all(accepted):
+    if len(verdicts) == 1:
+        return content.data if verdicts[0].accepted else None
+    if all(verdict.accepted for verdict in verdicts):
         return content.data
-    if not any(accepted):
+    if not any(verdict.accepted for verdict in verdicts):
         return None
     parts = []
-    for (header, at), is_accepted in zip(content.batches, accepted, strict=True):
-        parts.append(content.data[at : at + header.size] if is_accepted else empty_batch(0, header.offset_count))
+    for (header, at), verdict in zip(content.batches, verdicts, strict=True):
+        parts.append(content.data[at : at + header.size] if verdict.accepted else empty_batch(0, header.offset_count))
     return bytearray().join(parts)
 
 

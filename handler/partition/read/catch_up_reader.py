@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm
-from handler.partition.log.entries import Content, permits_of, without_refused
+from handler.partition.log.entries import Content, accepted_data, permits_of
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.pulsar.entry import Position, RawEntry
@@ -107,6 +107,7 @@ class CatchUpReader(ConsumerEvents):
         self._account = cache.read_ahead(self._evicted)
         self._held = FetchCache(budget=2**62).partition()  # the account has its bound
         self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
+        self._enough = 0  # with more permits than this no more are asked for
         self._cost = 1  # permits of the most expensive entry so far: a native batch costs as many as it has messages
         self._largest = 0  # bytes of the largest entry so far
         self.wanted = wanted
@@ -227,7 +228,7 @@ class CatchUpReader(ConsumerEvents):
 
     def _grant(self) -> None:
         """Ask for more while there is room ahead, in steps that fit the size of these entries."""
-        if self._reader is None:
+        if self._reader is None or self._permits > self._enough:
             return
         room = min(self._read_ahead, self._account.allowance) - self._account.held
         if room <= 0 and self._ahead:
@@ -235,7 +236,8 @@ class CatchUpReader(ConsumerEvents):
         # One entry until the first has come and its size is known.
         entries = max(1, min(ENTRIES_AT_ONCE, room // self._largest)) if self._largest else 1
         step = entries * self._cost
-        if self._permits <= step // 2:
+        self._enough = step // 2
+        if self._permits <= self._enough:
             self._reader.grant(step - self._permits)
             self._permits = step
 
@@ -294,7 +296,7 @@ class CatchUpReader(ConsumerEvents):
                 return _ReadFrom(content.basis.folded_to)
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
-            data = without_refused(content, [verdict.accepted for verdict in folded.verdicts])
+            data = accepted_data(content, folded.verdicts)
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
 

@@ -15,7 +15,7 @@ from typing import Final
 from handler.partition.log.basis import Basis
 from handler.partition.log.entries import Content
 from handler.partition.write.append import Append, expire
-from handler.wire.records import NO_PRODUCER_ID, split_batches
+from handler.wire.records import NO_PRODUCER_ID, all_batches, split_batches
 
 # The basis grows by so much with each batch: two numbers of 32 bits and less, in decimal.
 BASIS_BYTES: Final = 20
@@ -53,7 +53,7 @@ class EntryInFlight:
     def content(self, writer: bytes, writer_sequence: int) -> Content:
         """Its content as the log has it, for a fold that has to judge it."""
         basis = None if self.basis is None else Basis.decode(self.basis[1])
-        return Content(self.data, list(split_batches(self.data)), self.offset_count, writer, writer_sequence, basis)
+        return Content(self.data, all_batches(self.data), self.offset_count, writer, writer_sequence, basis)
 
 
 class BatchesInFlight:

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.errors import EntryUnreadable
-from handler.partition.log.entries import permits_of, read_entry, without_refused
+from handler.partition.fold.producers import Verdict
+from handler.partition.log.entries import accepted_data, permits_of, read_entry
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import with_base_offsets
 from tests.support.batches import batch
 
@@ -146,11 +148,15 @@ def test_an_entry_whose_basis_is_not_for_its_batches_can_not_be_read() -> None:
                 read_entry(_entry(metadata, payload))
 
 
+GOOD = Verdict(ErrorCode.NONE, 0)
+BAD = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+
+
 def test_a_refused_batch_is_an_empty_one_among_the_others() -> None:
     content = read_entry(_entry(_kafka(), batch(b"a", b"b") + batch(b"c") + batch(b"d")))
-    data = without_refused(content, [True, False, True])
+    data = accepted_data(content, [GOOD, BAD, GOOD])
     assert data is not None
     placed = with_base_offsets(data, 10)
     assert [(offset, value) for offset, _, value, _ in _records(placed)] == [(10, b"a"), (11, b"b"), (13, b"d")]
-    assert without_refused(content, [False] * 3) is None
-    assert without_refused(content, [True] * 3) is content.data
+    assert accepted_data(content, [BAD] * 3) is None
+    assert accepted_data(content, [GOOD] * 3) is content.data
