@@ -84,6 +84,7 @@ def page(measured: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> s
         ),
         ("Many producers of single records", "Each with one request in flight.", _by_case(crowds, "batches_per_s"), "batches/s"),
         ("One record at a time", "Until it is acknowledged.", _by_case(single, "acked_p50_ms"), "ms"),
+        ("Starting and growing", "Seconds each.", {row["what"]: {"sidecar": row["seconds"]} for row in measured["sizes"]}, "s"),
     ]  # fmt: skip
     parts = [f"<h2>{escape(title)}</h2><p>{escape(text)}</p>{_bars(bars, unit)}" for title, text, bars, unit in sections]
     if history:

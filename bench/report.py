@@ -10,6 +10,7 @@ from bench.groups import GroupCost
 from bench.latency import Latency
 from bench.opening import OpeningCost
 from bench.reading import ReadingCost
+from bench.sizes import SizeCost
 from bench.throughput import Throughput
 from bench.waiting import WaitingCost
 
@@ -107,6 +108,13 @@ def batch_table(rows: Sequence[BatchCost]) -> str:
             (row.case, f"{row.least_us:.0f}", f"{row.quartile_us:.0f}", f"{row.cpu_s_per_gib:.1f}", f"{row.batches_per_s:.0f}")
             for row in rows
         ],
+    )
+
+
+def size_table(rows: Sequence[SizeCost]) -> str:
+    return _table(
+        ("starting and growing", "seconds", "MiB"),
+        [(row.what, f"{row.seconds:.2f}", "" if row.mib is None else f"{row.mib:.0f}") for row in rows],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,6 +56,8 @@ CASES: Final = (
     Case(name="100 B, 16 partitions, 64 KiB batches", record_bytes=100, partitions=16, settings=_LARGER, share=0.5),
     Case(name="100 B, one record a request", record_bytes=100, settings=("batch.size=1",), share=0.03),
 )
+# What goes before, and is not counted.
+WARM: Final = Case(name="warm", record_bytes=1024, partitions=4, share=0.7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,7 @@ def _consume(address: str, topic: str, size: int, mib: float) -> float:
 
 def kafka_protocol(system: str, address: str, pid: int, broker_pid: int | None, case: Case, mib: int) -> Throughput:
     """One case through whatever speaks Kafka at `address`."""
-    topic = f"bench-{CASES.index(case)}-{os.getpid()}"
+    topic = f"bench-{uuid.uuid4().hex[:8]}"
     create(address, topic, case.partitions)
     size, written = case.record_bytes, mib * case.share
     produce(address, topic, size, written / 16, case.settings)  # warm: JIT, connections, the partition's opening

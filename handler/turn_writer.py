@@ -12,7 +12,7 @@ AT_ONCE_BYTES: Final = 128 * 1024
 
 
 class TurnWriter:
-    """What is written in one turn leaves together, before the loop waits for anything."""
+    """All that is written in one turn leaves together, before the loop waits for anything."""
 
     __slots__ = ("_loop", "_size", "_transport", "_unsent")
 

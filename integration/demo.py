@@ -68,7 +68,7 @@ def main() -> int:
     pulsar = Standalone(data, version=version, port=pulsar_port, web_port=web_port)
     sidecar = SidecarProcess(data, pulsar.url, pulsar.admin_url, port=kafka_port)
     try:
-        print(f"Starting Pulsar {version} (log: {_short(pulsar.log)}) ...", flush=True)
+        print(f"Starting Pulsar {version} with {pulsar.journal} (log: {_short(pulsar.log)}) ...", flush=True)
         begun = time.monotonic()
         pulsar.start()
         print(f"Pulsar is up after {time.monotonic() - begun:.0f} s. Starting the sidecar (log: {_short(sidecar.log)}) ...", flush=True)

@@ -47,7 +47,7 @@ HOLD_BACK_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a fetch can have at a moment."""
+    """The records that a fetch can have at a moment."""
 
     runs: list[FetchedRun | None]  # None for a partition whose records are on their way
     awaits_an_end: bool  # a partition is read beyond the end that is known here

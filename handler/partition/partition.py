@@ -41,7 +41,7 @@ limited = RateLimitedLog(log)
 OPEN_SECONDS: Final = 30.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
-# Who has written will mostly write again; until then all entries are read as they come.
+# Another writer that has written will mostly write again; for so long all entries are read as they come.
 FOREIGN_SECONDS: Final = 5.0
 # Where nothing is appended; shorter than a tail waits until it is closed.
 QUIET_TICK_SECONDS: Final = 4.0

@@ -29,7 +29,7 @@ IDLE_SECONDS: Final = 60.0
 _REDIRECT: Final = 0
 _FAILED: Final = 2
 
-# What a connection is for. A broker that fences a producer closes its whole connection, and one that has
+# The purpose of a connection. A broker that fences a producer closes its whole connection, and one that has
 # too many SENDs in work does not read it: what must not suffer from that has another one. Nor is the log of a
 # term to be read behind everybody's fetches.
 Purpose = Literal["write", "read", "lead", "load"]

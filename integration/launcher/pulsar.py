@@ -143,6 +143,11 @@ class Standalone(Restartable):
     def log(self) -> Path:
         return self.directory / "pulsar.log"
 
+    @property
+    def journal(self) -> str:
+        """How the bookie writes: that is most of the time that an acknowledgement takes."""
+        return ", ".join(f"{key}={value}" for key, value in sorted(self._settings.items()) if key.startswith("journal"))
+
     def start(self, seconds: float = 90) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "standalone.conf"
