@@ -81,7 +81,7 @@ docs: $(READY)
 
 # Needs uv; names and hashes only, so that any index serves.
 lock:
-	uv pip compile pyproject.toml --group lint --group proto --group messages --group test --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+	uv pip compile pyproject.toml --group lint --group proto --group messages --group test --group wheel --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

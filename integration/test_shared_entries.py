@@ -16,7 +16,7 @@ PRODUCERS = 40
 RECORDS = 50
 
 
-def _crowd(address: str, topic: str) -> list[Acked]:
+def write_crowd(address: str, topic: str) -> list[Acked]:
     """What each of many idempotent producers was told of its records, each record a batch of its own."""
 
     def write(name: int) -> list[Acked]:
@@ -32,7 +32,7 @@ def _crowd(address: str, topic: str) -> list[Acked]:
         return [ack for acked in pool.map(write, range(PRODUCERS)) for ack in acked]
 
 
-def _check(address: str, topic: str, acked: list[Acked]) -> None:
+def check_crowd(address: str, topic: str, acked: list[Acked]) -> None:
     total = PRODUCERS * RECORDS
     records = read(address, topic, total)
     assert [record.offset for record in records] == list(range(total))
@@ -58,8 +58,8 @@ def _batches_of_entries(cluster: Cluster, topic: str) -> list[int]:
 
 def test_a_crowd_shares_entries_and_every_batch_keeps_its_offset(cluster: Cluster, topic: str) -> None:
     create(cluster.kafka, topic)
-    acked = _crowd(cluster.kafka, topic)
-    _check(cluster.kafka, topic, acked)
+    acked = write_crowd(cluster.kafka, topic)
+    check_crowd(cluster.kafka, topic, acked)
     counts = _batches_of_entries(cluster, topic)
     assert len(counts) < 0.8 * len(acked)
     assert sum(counts) == len(acked)
@@ -68,6 +68,6 @@ def test_a_crowd_shares_entries_and_every_batch_keeps_its_offset(cluster: Cluste
 def test_a_topic_that_takes_only_small_messages_gets_them_one_by_one(cluster: Cluster, topic: str) -> None:
     create(cluster.kafka, topic)
     admin("POST", f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}/maxMessageSize", b"300")
-    _check(cluster.kafka, topic, _crowd(cluster.kafka, topic))
+    check_crowd(cluster.kafka, topic, write_crowd(cluster.kafka, topic))
     assert set(_batches_of_entries(cluster, topic)) <= {1, 2}
     assert "takes no entry of this size" in cluster.sidecar.log.read_text()

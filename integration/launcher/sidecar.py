@@ -10,8 +10,12 @@ from integration.launcher.process import Restartable, Server, free_port
 
 
 class SidecarProcess(Restartable):
-    def __init__(self, directory: Path, pulsar_url: str, admin_url: str, *, port: int = 0, **settings: str) -> None:
+    def __init__(
+        self, directory: Path, pulsar_url: str, admin_url: str, *, port: int = 0, site: Path | None = None, **settings: str
+    ) -> None:
+        """`site`: run what is installed there instead of this checkout."""
         self.port = port or free_port()
+        self._site = site
         self._directory = directory
         self._environment = {
             "KAFKA_SIDECAR_PULSAR__URL": pulsar_url,
@@ -35,8 +39,9 @@ class SidecarProcess(Restartable):
 
     def begin(self) -> None:
         """Start it, and do not wait until it serves."""
-        command = [sys.executable, "-m", "handler", "serve"]
-        self._server = Server("the sidecar", command, self.log, env=self._environment)
+        of_site = [] if self._site is None else ["-P"]
+        environment = self._environment if self._site is None else {**self._environment, "PYTHONPATH": str(self._site)}
+        self._server = Server("the sidecar", [sys.executable, *of_site, "-m", "handler", "serve"], self.log, env=environment)
 
     def wait(self, seconds: float = 30) -> None:
         assert self._server is not None

@@ -1,0 +1,55 @@
+"""The compiled wheel: with KAFKA_SIDECAR_COMPILED=1 in the environment mypyc compiles the modules that each batch goes through.
+
+Without it the wheel is plain Python, as a checkout is. The source is the same: nothing in it is written for the compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+HOT = (
+    "apis/ordinary_produce", "apis/promise", "partition/fold/fold", "partition/fold/producers", "partition/log/basis",
+    "partition/read/fetch_cache", "partition/write/append", "partition/write/appender", "partition/write/in_flight",
+    "partition/write/precheck", "pulsar/frames", "pulsar/producer", "turn_writer", "wire/framing", "wire/produce_frame", "wire/records",
+    "wire/varint",
+)  # fmt: skip
+
+
+def is_wanted() -> bool:
+    return os.environ.get("KAFKA_SIDECAR_COMPILED") == "1"
+
+
+class CompiledWheel(BuildHookInterface[Any]):
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """The compiler, and what the modules import: their types are checked on the way."""
+        return ["mypy>=2", "setuptools", "types-protobuf", *self.metadata.core.dependencies] if is_wanted() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if not is_wanted():
+            return
+        work = Path(tempfile.mkdtemp(prefix="kafka-sidecar-wheel-"))
+        for made in _compiled(Path(self.root), work):
+            build_data["force_include"][str(made)] = str(made.relative_to(work / "lib"))
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+
+def _compiled(root: Path, work: Path) -> list[Path]:
+    """The extension modules, below `work`/lib as they are to lie in the wheel."""
+    from mypyc.build import mypycify
+    from setuptools import Distribution
+
+    os.chdir(root)
+    extensions = mypycify([f"handler/{module}.py" for module in HOT], opt_level="3", target_dir=str(work / "c"))
+    command = Distribution({"name": "kafka-sidecar", "ext_modules": extensions}).get_command_obj("build_ext")
+    command.build_lib, command.build_temp = str(work / "lib"), str(work / "temp")
+    command.ensure_finalized()
+    command.run()
+    return sorted((work / "lib").rglob("*.so"))
