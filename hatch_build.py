@@ -26,19 +26,25 @@ def is_wanted() -> bool:
 
 class CompiledWheel(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
+    _work: tempfile.TemporaryDirectory[str] | None = None
 
     def dependencies(self) -> list[str]:
         """The compiler, and what the modules import: their types are checked on the way."""
-        return ["mypy>=2", "setuptools", "types-protobuf", *self.metadata.core.dependencies] if is_wanted() else []
+        return ["mypy>=2", "setuptools>=80", "types-protobuf", *self.metadata.core.dependencies] if is_wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if not is_wanted():
+        if not is_wanted() or version == "editable":
             return
-        work = Path(tempfile.mkdtemp(prefix="kafka-sidecar-wheel-"))
+        self._work = tempfile.TemporaryDirectory(prefix="kafka-sidecar-wheel-")
+        work = Path(self._work.name)
         for made in _compiled(Path(self.root), work):
             build_data["force_include"][str(made)] = str(made.relative_to(work / "lib"))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if self._work is not None:
+            self._work.cleanup()
 
 
 def _compiled(root: Path, work: Path) -> list[Path]:

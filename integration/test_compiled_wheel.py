@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import HOT
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce, read
 from integration.launcher.jars import ROOT
@@ -44,7 +45,9 @@ def _run(site: Path, directory: Path, *command: str) -> str:
 
 
 def test_the_same_tests_pass(site: Path, tmp_path: Path) -> None:
-    assert _run(site, tmp_path, "-c", "import handler.wire.records as one; print(one.__file__)").strip().endswith(".so")
+    names = ", ".join(f"handler.{module.replace('/', '.')}" for module in HOT)
+    files = _run(site, tmp_path, "-c", f"import sys, {names}; print(*[sys.modules[name].__file__ for name in '{names}'.split(', ')])")
+    assert all(file.endswith(".so") for file in files.split())
     shutil.copytree(ROOT / "tests", tmp_path / "tests")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert " passed" in _run(site, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS)

@@ -24,7 +24,8 @@ MAX_SESSIONS: Final = 1_000
 EVICTION_SECONDS: Final = 120.0
 # How old the size of the smallest session may be: who has none asks twice a second, and all sessions would be looked at each time.
 SMALLEST_SECONDS: Final = 1.0
-# So often all partitions of a session are looked at, and asked where they begin. Retention moves that every few minutes.
+# So often all partitions of a session are looked at, and asked where they begin: a consumer at the end is told a minute later
+# at most. Retention moves that every few minutes.
 WALK_SECONDS: Final = 30.0
 # A consumer may read many partitions, not without bound; nor may all of them together: each takes about 300 bytes here.
 MAX_PARTITIONS: Final = 50_000
@@ -55,12 +56,12 @@ class CachedPartition:
     def follow(self, partition: Partition) -> None:
         self._found = ref(partition)
 
-    def quiet_partition(self) -> Partition | None:
+    def quiet_partition(self, now: float) -> Partition | None:
         """The partition, if there is nothing in it that its consumer has not been told."""
-        if self._found is None or self.offset != self.sent_high_watermark:
+        if self._found is None or self.offset != self.sent_high_watermark or self.leader_epoch > 0:
             return None
         partition = self._found()
-        if partition is None or not partition.is_quiet(self.offset, self.sent_log_start):
+        if partition is None or not partition.is_quiet(self.offset, self.sent_log_start, now):
             return None
         return partition
 
@@ -104,8 +105,8 @@ class FetchContext(NamedTuple):
         active: list[CachedPartition] = []
         quiet: dict[Partition, CachedPartition] = {}
         for wanted in self.partitions:
-            partition = wanted.quiet_partition()
-            if partition is None:
+            partition = wanted.quiet_partition(now)
+            if partition is None or partition in quiet:  # a topic may stand there by its name and by its id
                 active.append(wanted)
             else:
                 quiet[partition] = wanted

@@ -198,7 +198,8 @@ class Partition:
     # --- the tail
 
     def tail_from(self) -> Position | None:
-        return self._fold.last_position.after() if self._fold.last_position is not None else self._replay_from
+        """The last entry is read once more: its index proves all counts before it that only receipts have told."""
+        return self._fold.last_position or self._replay_from
 
     def others_write(self) -> bool:
         return self._loop.time() - self._foreign_at < FOREIGN_SECONDS
@@ -310,12 +311,15 @@ class Partition:
         """Whether `offset` lies behind the end that is known here."""
         return offset > self._fold.next_offset
 
-    def is_quiet(self, offset: int, log_start: int) -> bool:
+    def is_quiet(self, offset: int, log_start: int, now: float) -> bool:
         """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and will be told when it has (see `watch`).
 
         Not of a partition that has ended, or that nobody has read for some seconds: its tail reader does not run.
         """
-        return offset == self._fold.next_offset and log_start == self._log_start.offset and self._tail.running
+        if offset != self._fold.next_offset or log_start != self._log_start.offset or not self._tail.running:
+            return False
+        self.used_at = self._tail.wanted_at = now
+        return True
 
     def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).

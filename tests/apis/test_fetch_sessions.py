@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handler.apis.a01_fetch import handle
 from handler.apis.api import Call
 from handler.apis.fetch_session_cache import WALK_SECONDS
-from handler.partition.partition import Partition
+from handler.partition.partition import TAIL_IDLE_SECONDS, Partition
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from handler.wire.records import split_batches
@@ -30,10 +30,14 @@ class Consumer:
     session_id: int = 0
     epoch: int = 0
     offsets: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
+    epochs: list[int] = field(default_factory=lambda: [0] * PARTITIONS)  # of the leader that it knows
     moved: set[int] = field(default_factory=lambda: set(range(PARTITIONS)))
 
     def begin(self, wait: float) -> Any:
-        wanted = [FetchPartition(partition=one, fetch_offset=self.offsets[one], partition_max_bytes=10**6) for one in sorted(self.moved)]
+        wanted = [
+            FetchPartition(partition=one, fetch_offset=self.offsets[one], partition_max_bytes=10**6, current_leader_epoch=self.epochs[one])
+            for one in sorted(self.moved)
+        ]
         request = FetchRequest(
             topics=[FetchTopic(topic_id=TOPIC_ID, partitions=wanted)] if wanted else [], max_wait_ms=round(wait * 1000), min_bytes=1,
             max_bytes=10**6, session_id=self.session_id, session_epoch=self.epoch,
@@ -67,7 +71,7 @@ class Consumer:
             session.walked_at = -WALK_SECONDS
 
 
-KINDS = ("produce", "foreign", "start moves", "end", "forgotten", "seek", "seek end", "fetch", "fetch")
+KINDS = ("produce", "foreign", "start moves", "end", "forgotten", "seek", "seek end", "epoch", "fetch", "fetch")
 ACTIONS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, PARTITIONS - 1)), min_size=3, max_size=25)
 
 
@@ -97,6 +101,10 @@ async def _play(actions: list[tuple[str, int]]) -> None:
             case "seek":
                 for consumer in (short, whole):
                     consumer.seek(index, 0)
+            case "epoch":  # of a leader that never was
+                for consumer in (short, whole):
+                    consumer.epochs[index] = 1 - consumer.epochs[index]
+                    consumer.moved.add(index)
             case "seek end":
                 for consumer in (short, whole):
                     consumer.seek(index, partition.end_offset)
@@ -168,6 +176,22 @@ async def test_a_topic_that_is_gone_is_told_to_a_consumer_that_waits_at_its_end(
     setup.services.catalog.gone(NAME)
     told = await consumer.fetch(wait=5)
     assert {error for error, *_ in told.values()} == {ErrorCode.UNKNOWN_TOPIC_ID}
+    await setup.table.close()
+
+
+async def test_the_tail_of_a_quiet_partition_runs_on_beside_a_busy_one() -> None:
+    setup = Setup()
+    await setup.produce(*[batch(b"first")] * PARTITIONS)
+    consumer = Consumer(setup)
+    while await consumer.fetch():
+        pass
+    quiet = setup.table.get(NAME.partition(1))
+    for _ in range(3):
+        quiet._tail.wanted_at -= 2 * TAIL_IDLE_SECONDS  # so long ago it was asked for last
+        await setup.produce(batch(b"busy"))
+        assert list(await consumer.fetch()) == [0], "it never waits, so it watches nothing"
+        quiet.tick(asyncio.get_running_loop().time())
+        assert quiet._tail.running
     await setup.table.close()
 
 

@@ -214,14 +214,15 @@ class MemoryReader:
         self._next = start
         self._events = events
         self._open = True
-        self._permits = 0
+        self.permits = 0
         self._woken = False
 
     def grant(self, permits: int) -> None:
-        self._permits += permits
+        self.permits += permits
         self.wake()
 
     def skip_to(self, position: Position) -> None:
+        assert self.permits <= 0, "what is granted is on its way"
         if self._next is None or self._next <= position:
             self._next = position.after()
 
@@ -233,12 +234,12 @@ class MemoryReader:
     def _deliver(self) -> None:
         self._woken = False
         for entry in list(self._log.present):
-            if not self._open or self._permits <= 0:
+            if not self._open or self.permits <= 0:
                 return
             if entry.position in self._log.markers:
                 continue
             if self._next is None or entry.position >= self._next:
-                self._permits -= 1
+                self.permits -= 1
                 self._next = entry.position.after()
                 self._events.on_entry(entry)
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 FRESH_SECONDS: Final = 1.0
 # A partition that is read looks so often whether retention has moved its start. A consumer that waits at the end only shows it.
 STALE_SECONDS: Final = 10.0
-STALE_AT_END_SECONDS: Final = 60.0
+STALE_AT_END_SECONDS: Final = 30.0
 
 
 class PartitionForLogStart(Protocol):

@@ -145,7 +145,6 @@ class TailReader(ConsumerEvents):
             if folded is not None:
                 self._reader.skip_to(folded)
         self._top_up(self._wanted_permits())
-        self._await_quiet()
 
     def _wanted_permits(self) -> int:
         return PERMITS if self._holders or self._partition.others_write() else QUIET_PERMITS
@@ -170,7 +169,8 @@ class TailReader(ConsumerEvents):
     # --- from the reader
 
     def on_entry(self, entry: RawEntry) -> None:
-        self._permits -= self._partition.on_tail_entry(entry)
+        cost = self._partition.on_tail_entry(entry)  # which may come back here for more permits
+        self._permits -= cost
         if self._holders or self._partition.others_write():
             self._top_up(PERMITS)
         else:

@@ -93,7 +93,10 @@ async def test_an_end_that_is_asked_for_is_read_up_to(delivered: list[RawEntry])
     partition.close()
 
 
-async def test_what_was_folded_by_receipts_is_compared_before_the_next_ledger_is_believed(delivered: list[RawEntry]) -> None:
+@pytest.mark.parametrize("reconnects", [False, True])
+async def test_what_was_folded_by_receipts_is_compared_before_the_next_ledger_is_believed(
+    delivered: list[RawEntry], reconnects: bool
+) -> None:
     log = MemoryLog()
     partition = await following(log, delivered)
     wrong = log.entries[-1]
@@ -101,6 +104,21 @@ async def test_what_was_folded_by_receipts_is_compared_before_the_next_ledger_is
     wrong.last_index += 1  # the broker has counted otherwise
     log.index += 1
     log.roll()
+    if reconnects:
+        log.disconnect()
     refused = await append(partition, batch(b"next"))
     assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.ended is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_others_entries_among_our_own_do_not_add_up_to_more_and_more_permits(delivered: list[RawEntry]) -> None:
+    log = MemoryLog()
+    partition = await following(log, delivered)
+    for _ in range(5):
+        log.write(batch(b"foreign"))
+        log.write(batch(b"foreign"))
+        await append(partition, batch(b"ours"))
+        partition._foreign_at = -10.0  # it is long ago by now
+    (reader,) = log.readers
+    assert reader.permits <= tail_reader.PERMITS
+    partition.close()
