@@ -352,7 +352,6 @@ class Partition:
         if self.ended is not None:
             raise Unavailable(f"{self.name} is closed")
         self.used_at = self._loop.time()
-        self._next_tick_at = 0.0
         await self._log_end.confirmed()
         return self._fold.next_offset
 
@@ -362,7 +361,6 @@ class Partition:
 
     async def confirmed_start(self) -> int:
         self.used_at = self._loop.time()
-        self._next_tick_at = 0.0
         return await self._log_start.confirmed()
 
     async def ask_log_start(self) -> int:

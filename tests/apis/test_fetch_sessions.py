@@ -121,6 +121,16 @@ def test_a_session_answers_as_one_that_looks_at_everything(actions: list[tuple[s
     asyncio.run(_play(actions))
 
 
+async def at_the_end() -> tuple[Setup, Consumer]:
+    """A consumer that has read all there is, and been told all there is to be told."""
+    setup = Setup()
+    await setup.produce(*[batch(b"first")] * PARTITIONS)
+    consumer = Consumer(setup)
+    while await consumer.fetch():
+        pass
+    return setup, consumer
+
+
 class Looks:
     """The partitions that fetches have looked at."""
 
@@ -136,11 +146,7 @@ class Looks:
 
 
 async def test_only_what_has_changed_is_looked_at_and_what_comes_wakes_the_consumer(monkeypatch: Any) -> None:
-    setup = Setup()
-    await setup.produce(*[batch(b"first")] * PARTITIONS)
-    consumer = Consumer(setup)
-    while await consumer.fetch():
-        pass
+    setup, consumer = await at_the_end()
     looks = Looks(monkeypatch)
     assert await consumer.fetch(wait=0.01) == {}
     assert looks.at == []
@@ -154,11 +160,7 @@ async def test_only_what_has_changed_is_looked_at_and_what_comes_wakes_the_consu
 
 
 async def test_a_consumer_that_was_away_for_long_has_its_partitions_read_again() -> None:
-    setup = Setup()
-    await setup.produce(*[batch(b"first")] * PARTITIONS)
-    consumer = Consumer(setup)
-    while await consumer.fetch():
-        pass
+    setup, consumer = await at_the_end()
     for index in range(PARTITIONS):
         setup.table.get(NAME.partition(index))._tail.stop()  # nobody has waited for it
     setup.logs[NAME.partition(1)].write(batch(b"theirs"))
@@ -168,11 +170,7 @@ async def test_a_consumer_that_was_away_for_long_has_its_partitions_read_again()
 
 
 async def test_a_topic_that_is_gone_is_told_to_a_consumer_that_waits_at_its_end() -> None:
-    setup = Setup()
-    await setup.produce(*[batch(b"first")] * PARTITIONS)
-    consumer = Consumer(setup)
-    while await consumer.fetch():
-        pass
+    setup, consumer = await at_the_end()
     setup.services.catalog.gone(NAME)
     told = await consumer.fetch(wait=5)
     assert {error for error, *_ in told.values()} == {ErrorCode.UNKNOWN_TOPIC_ID}
@@ -180,11 +178,7 @@ async def test_a_topic_that_is_gone_is_told_to_a_consumer_that_waits_at_its_end(
 
 
 async def test_the_tail_of_a_quiet_partition_runs_on_beside_a_busy_one() -> None:
-    setup = Setup()
-    await setup.produce(*[batch(b"first")] * PARTITIONS)
-    consumer = Consumer(setup)
-    while await consumer.fetch():
-        pass
+    setup, consumer = await at_the_end()
     quiet = setup.table.get(NAME.partition(1))
     for _ in range(3):
         quiet._tail.wanted_at -= 2 * TAIL_IDLE_SECONDS  # so long ago it was asked for last
@@ -196,11 +190,7 @@ async def test_the_tail_of_a_quiet_partition_runs_on_beside_a_busy_one() -> None
 
 
 async def test_once_in_a_while_all_are_looked_at(monkeypatch: Any) -> None:
-    setup = Setup()
-    await setup.produce(*[batch(b"first")] * PARTITIONS)
-    consumer = Consumer(setup)
-    while await consumer.fetch():
-        pass
+    setup, consumer = await at_the_end()
     looks = Looks(monkeypatch)
     consumer.looks_at_all()
     assert await consumer.fetch(wait=0.01) == {}
