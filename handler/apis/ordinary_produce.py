@@ -29,7 +29,7 @@ _SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")
 
 
 class OrdinaryProduce(Promise[Response]):
-    """A BegunRequest while its batches are on their way, and the promise of its response."""
+    """The request as its connection keeps it (`api.BegunRequest`) while its batches are on their way, and the promise of its response."""
 
     __slots__ = ("_client", "_left", "_partitions", "_requested", "_results")
 

@@ -341,3 +341,30 @@ async def test_the_greatest_timestamp_is_that_of_its_batch_and_of_none_that_is_h
     found = await greatest_timestamp(partition)
     assert (found.offset, found.timestamp) == (4, 9_000)
     partition.close()
+
+
+async def test_a_refused_entry_takes_none_apart_that_only_waits_to_be_folded(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appender, "MAX_ENTRIES_IN_FLIGHT", 2)
+    log = MemoryLog()
+    partition = open_partition(log, batches_per_entry=3)
+    await known_to(partition, producers=8)
+    log.hold_sends = True
+    outcomes = crowd(partition, producers=8)
+    log.let_go()  # two of one batch each, and their receipts send two of three
+    async with asyncio.timeout(5):
+        while len(log.held) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    landed, _ = log.held  # the second is refused
+    log.held = []
+    log.hold_sends = False
+    log.read_delay = 0.01
+    log.write(batch(b"foreign"))
+    landed()  # behind it: its receipt is not adjacent to what is folded
+    await asyncio.sleep(0)
+    (writer,) = log.writers
+    writer._events.on_send_error(8 + 2 + 3, NOT_ALLOWED, "Exceed maximum message size")
+    verdicts = await in_time(outcomes)
+    assert partition.ended is None
+    assert [verdict.base_offset for verdict in verdicts] == [8, 9, 11, 12, 13, 14, 15, 16]
+    assert [value for _, value in await read_all(partition, 8)].count(b"foreign") == 1
+    partition.close()

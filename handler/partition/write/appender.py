@@ -278,7 +278,6 @@ class Appender:
         writer = await self._log.writer(self)
         self._max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
         try:
-            self._awaiting_fold.clear()
             await self.confirm_end()
         except BaseException:
             writer.close()
@@ -297,6 +296,7 @@ class Appender:
         self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
     def _let_go(self) -> None:
+        self._awaiting_fold.clear()  # reading brings them: by then an entry may have been taken apart, or numbered anew
         if self._writer is not None:
             self._writer.close()
             self._writer = None
