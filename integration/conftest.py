@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -18,6 +19,7 @@ from integration.launcher.pulsar import Standalone, version_from_environment
 from integration.launcher.sidecar import SidecarProcess
 
 _names = itertools.count(1)
+_LINES_SHOWN: Final = 40
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,19 @@ def cluster(standalone: Standalone | None, tmp_path_factory: pytest.TempPathFact
     assert sidecar.stop() == 0
     alarms = [line for line in sidecar.log.read_text().splitlines() if "ALARM" in line or "Traceback" in line]
     assert not alarms
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that failed shows what its sidecars logged."""
+    report = yield
+    if report.failed:
+        for value in getattr(item, "funcargs", {}).values():
+            sidecar = value if isinstance(value, SidecarProcess) else getattr(value, "sidecar", None)
+            if isinstance(sidecar, SidecarProcess) and sidecar.log.exists():
+                lines = sidecar.log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
+                report.sections.append((f"the last lines of the sidecar at {sidecar.address}", "\n".join(lines)))
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -108,6 +108,9 @@ async def test_a_redirect_keeps_method_and_body() -> None:
     assert seen == [("one", "PUT", b"3"), ("two", "PUT", b"3")]
 
 
+TOPIC = "persistent://public/default/t-partition-0"
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -117,6 +120,7 @@ async def test_a_redirect_keeps_method_and_body() -> None:
         (409, AlreadyExists),
         (429, Unavailable),
         (503, Unavailable),
+        (408, Unavailable),
         (412, Refused),
     ],
 )
@@ -126,7 +130,17 @@ async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, k
         await client.topics.partitions("persistent://public/default/t")
 
 
-TOPIC = "persistent://public/default/t-partition-0"
+@pytest.mark.parametrize(
+    "reason",
+    [f"Can't find owner for topic {TOPIC}", f"Failed to find ownership for topic:{TOPIC}", "Failed to find ownership for ServiceUnit:b"],
+)
+async def test_a_topic_that_moves_is_asked_for_again(reason: str) -> None:
+    """412 is final elsewhere. Here it told producers that Pulsar's policies refuse what they write."""
+    client = admin("http://one", lambda _: response(412, {"reason": reason}))
+    with pytest.raises(Unavailable, match="owner"):
+        await client.topics.log_stats(TOPIC)
+
+
 QUESTIONS: list[Callable[[PulsarAdmin], Awaitable[Any]]] = [
     lambda admin: admin.topics.partitioned_topics("public/default"),
     lambda admin: admin.topics.partitions(TOPIC),

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 # One leads to the owner of a topic; more come while topics move.
 MAX_REDIRECTS: Final = 5
+# "Can't find owner for topic", "Failed to find ownership for": what all versions answer while a topic moves to another broker.
+_NO_OWNER: Final = re.compile(r"\bowner(ship)?\b")
 
 
 class _NotReached(Unavailable):
@@ -90,14 +92,15 @@ def _checked(method: str, url: str, response: Response) -> Response:
         raise Unavailable(f"{method} {urlsplit(url).path}: the answer is not that of a broker: {_reason(response)}")
     if status < 300:
         return response
-    text = f"{method} {urlsplit(url).path}: {status} {_reason(response)}"
+    reason = _reason(response)
+    text = f"{method} {urlsplit(url).path}: {status} {reason}"
     if status == 404:
         raise TopicMissing(text)
     if status in (401, 403):
         raise NotPermitted(text)
     if status == 409:
         raise AlreadyExists(text)
-    if status >= 500 or status == 429:
+    if status >= 500 or status in (408, 429) or (status == 412 and _NO_OWNER.search(reason)):
         raise Unavailable(text)
     raise Refused(text)
 
