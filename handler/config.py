@@ -102,8 +102,10 @@ class LimitsConfig:
         "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars of 0.1 "
         "read or write the same topics: they judge such an entry as a whole.",
     )
-    replay_entries: int = setting(2_000, "Entries read back when a partition is opened, to recognise retries.")
-    replay_bytes: int = setting(16 * 1024 * 1024, "Bytes read back when a partition is opened.")
+    replay_entries: int = setting(
+        2_000, "Entries of a partition read back before its first append of an idempotent producer, to recognise retries."
+    )
+    replay_bytes: int = setting(16 * 1024 * 1024, "The same in bytes.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,8 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
     stats = await log.stats()
     yield f"ledgers           {len(stats.ledgers)}, {sum(one.entries for one in stats.ledgers)} entries"
     if stats.last is None:
-        yield f"empty             the next offset is {(-1 if stats.index_property is None else stats.index_property) + 1}"
+        last_index = await log.index_property()
+        yield f"empty             the next offset is {(-1 if last_index is None else last_index) + 1}"
         return
     start = stats.before(stats.last, entries, 2**63)
     fold = Fold(None if start == stats.first else start)

@@ -1,7 +1,7 @@
 """A partition: the fold in the middle, the appender and the tail reader feeding it, answers from it.
 
-Calls may come before it is open; appends then wait in their order. It opens by reading back a
-bounded stretch of the log, so that a retry from before a restart is still recognised, and it ends
+Calls may come before it is open; appends then wait in their order. It begins to fold at the last entry, or a bounded stretch
+before it if somebody appends whose retry, from before a restart, is to be recognised (`Replay`). It ends
 when the log contradicts itself or is gone: the table then makes a new one.
 """
 
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
@@ -23,11 +23,12 @@ from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedR
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.read.replay import Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
 from handler.partition.write.append import Append, expire
 from handler.partition.write.appender import Appender
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Shared
 from handler.telemetry import metrics
@@ -87,11 +88,11 @@ class Partition:
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._next_tick_at = 0.0
-        self._replay_from: Position | None = None
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
         self._appender = Appender(name, log_, writer_name, self._fold, self, limits.batches_per_entry)
+        self._replay = Replay(name, log_, self._fold, self, limits.replay_entries, limits.replay_bytes)
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -99,17 +100,14 @@ class Partition:
     async def _open(self) -> None:
         try:
             async with asyncio.timeout(OPEN_SECONDS):
+                asked_at = self._loop.time()
                 stats = await self._log.stats()
-                last = stats.last
-                if last is None:
-                    # Never written, or all trimmed: the ledger metadata has the end.
-                    self._fold.begin_empty((stats.index_property if stats.index_property is not None else -1) + 1)
-                    self._log_start.move(self._fold.next_offset)
+                if stats.last is None:
+                    await self._begin_empty()
                 else:
-                    start = stats.before(last, self._limits.replay_entries, self._limits.replay_bytes)
-                    self._replay_from = self._fold.replayed_from = None if start == stats.first else start
-                await self._to_end.run(if_unknown=last)
-                await self._log_start.refresh()
+                    self._begin_at_end(stats)
+                await self._to_end.run(if_unknown=stats.last)
+                await self._log_start.begin(stats, self._fold.log_start, asked_at)
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
         except PulsarError as error:
@@ -121,10 +119,21 @@ class Partition:
         else:
             if self.ended is None:
                 self._opened.set_result(None)
-                waiting, self._waiting = self._waiting, []
-                for append in waiting:
-                    self._appender.append(append)
+                self._release()
                 self.changed()
+
+    async def _begin_empty(self) -> None:
+        """Never written, or all trimmed: the ledgers' metadata has the end."""
+        last_index = await self._log.index_property()
+        self._fold.begin_empty(0 if last_index is None else last_index + 1)
+        self._replay.done = True
+
+    def _begin_at_end(self, stats: LogStats) -> None:
+        """Begin to fold at the last entry; further back where somebody appends to whom it matters."""
+        earliest = self._replay.first_entry(stats)
+        start = earliest if any(append.has_producer for append in self._waiting) else stats.last
+        self._fold.replayed_from = None if start == stats.first else start
+        self._replay.done = start == earliest
 
     async def opened(self) -> ErrorCode:
         """Wait until the partition can answer; the error when it can't."""
@@ -154,6 +163,7 @@ class Partition:
         for append in waiting:
             append.refuse(code)
         self._appender.fail(code)
+        self._replay.stop()
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
@@ -169,7 +179,7 @@ class Partition:
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
-        return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
+        return not self._waiting and self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
     def append_next(self, append: Append, now: float) -> None:
         """Append a batch of which `is_next` is true."""
@@ -179,10 +189,24 @@ class Partition:
         """Append one checked batch, or find out why it can't be."""
         if self.ended is not None:
             append.refuse(self.ended)
-        elif self._opened.done():
+        elif self._opened.done() and not self._waiting and (self._replay.done or not append.has_producer):
             self._appender.append(append)
         else:
             self._waiting.append(append)
+            if self._opened.done():
+                self._replay.start()
+
+    def _release(self) -> None:
+        """What waited goes to the appender, unless a part of it waits for the replay."""
+        if not self._replay.done and any(append.has_producer for append in self._waiting):
+            self._replay.start()
+            return
+        waiting, self._waiting = self._waiting, []
+        for append in waiting:
+            self._appender.append(append)
+
+    def on_replayed(self) -> None:
+        self._release()
 
     def read_on(self) -> None:
         """The appender needs to know what stands before its entries."""
@@ -199,7 +223,7 @@ class Partition:
 
     def tail_from(self) -> Position | None:
         """The last entry is read once more: its index proves all counts before it that only receipts have told."""
-        return self._fold.last_position or self._replay_from
+        return self._fold.last_position or self._fold.replayed_from
 
     def others_write(self) -> bool:
         return self._loop.time() - self._foreign_at < FOREIGN_SECONDS
@@ -241,25 +265,21 @@ class Partition:
     def _take(self, entry: RawEntry) -> None:
         position = entry.position
         fold = self._fold
-        if entry.last_index is None:
-            raise IndexAlarm(
-                f"entry {position} came without an index: set brokerEntryMetadataInterceptors and "
-                "exposingBrokerEntryMetadataToClientEnabled=true on every broker"
-            )
+        last_index = index_of(entry)
         if fold.last_position is not None and position <= fold.last_position:
-            fold.check_again(position, entry.last_index)
+            fold.check_again(position, last_index)
             return
         try:
             content = self.read_entry(entry)
         except EntryUnreadable as error:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self.name, error)
-            folded = fold.unreadable(position, entry.last_index)
+            folded = fold.unreadable(position, last_index)
             self._foreign_at = self._loop.time()
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
             self._to_end.reached(position)
             return
-        folded = fold.by_reading(position, entry.last_index, content)
+        folded = fold.by_reading(position, last_index, content)
         self.on_folded(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
             self._foreign_at = self._loop.time()

@@ -54,7 +54,6 @@ class LogStats(NamedTuple):
     """A partition as the broker's managed ledger describes it."""
 
     ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
-    index_property: int | None  # properties.index of the last managed-ledger metadata write
 
     @property
     def first(self) -> Position | None:

@@ -47,7 +47,7 @@ async def test_an_entry_at_which_the_sidecar_fails_ends_the_partition_twice_and_
     for number in range(4):
         log.write(batch(b"%d" % number))
     table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits(replay_entries=4))
-    broken_fold.append(log.entries[2].position)
+    broken_fold.append(log.entries[3].position)
     opened = set()
     for _ in range(3):
         partition = table.get("t")
@@ -56,7 +56,7 @@ async def test_an_entry_at_which_the_sidecar_fails_ends_the_partition_twice_and_
     assert len(opened) == 3
     assert code is ErrorCode.NONE
     found = [await fetch(partition, offset) for offset in (0, 1, 2, 3)]
-    assert [run.error for run in found] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE]
+    assert [run.error for run in found] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE]
     assert (await append(partition, batch(b"4"))).base_offset == 4
     await table.close()
 

@@ -113,7 +113,10 @@ class MemoryLog:
         listed = tuple(
             LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items)) for ledger, items in ledgers.items()
         )
-        return LogStats(listed, self.index)
+        return LogStats(listed)
+
+    async def index_property(self) -> int | None:
+        return self.index
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
@@ -141,6 +144,9 @@ class _View:
 
     async def stats(self) -> LogStats:
         return await self.log.stats()
+
+    async def index_property(self) -> int | None:
+        return await self.log.index_property()
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         return await self.log.last_readable(last, behind)

@@ -21,7 +21,7 @@ from handler.errors import SidecarError
 from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, sequence_of
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import Position, RawEntry
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID
 
@@ -34,6 +34,16 @@ REMEMBERED_ENTRIES: Final = 4_096
 
 class IndexAlarm(SidecarError):
     """The log contradicts itself, or what was said of it: the partition must not be served."""
+
+
+def index_of(entry: RawEntry) -> int:
+    """The broker's index of an entry that is to be folded."""
+    if entry.last_index is None:
+        raise IndexAlarm(
+            f"entry {entry.position} came without an index: set brokerEntryMetadataInterceptors and "
+            "exposingBrokerEntryMetadataToClientEnabled=true on every broker"
+        )
+    return entry.last_index
 
 
 class Folded(NamedTuple):
@@ -76,6 +86,11 @@ class Fold:
         """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = True
+
+    @property
+    def log_start(self) -> int | None:
+        """The first offset of the log, if the fold has seen it."""
+        return self.first_offset if self.replayed_from is None and self.knows_next_offset else None
 
     def is_adjacent(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
@@ -130,6 +145,20 @@ class Fold:
             self.max_timestamp = max_timestamp
             self.max_timestamp_base = base
         return base
+
+    def take_over(self, earlier: Fold) -> None:
+        """Know what a fold knows that began earlier, and has come to the same entry."""
+        if (earlier.last_position, earlier.next_offset) != (self.last_position, self.next_offset):
+            raise IndexAlarm(
+                f"folded to offset {self.next_offset} at entry {self.last_position}, but read again from further back it is "
+                f"offset {earlier.next_offset} at {earlier.last_position}"
+            )
+        self.replayed_from = earlier.replayed_from
+        self.first_offset = earlier.first_offset
+        self.max_timestamp = earlier.max_timestamp
+        self.max_timestamp_base = earlier.max_timestamp_base
+        self.producers = earlier.producers
+        self._writers = earlier._writers
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
         return self._apply(position, self.next_offset + content.offset_count - 1, content)

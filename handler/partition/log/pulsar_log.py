@@ -41,6 +41,9 @@ class PulsarLog(EntryLog):
     async def stats(self) -> LogStats:
         return await self._admin.topics.log_stats(self.topic)
 
+    async def index_property(self) -> int | None:
+        return await self._admin.topics.index_property(self.topic)
+
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         """`last` itself, unless that is a marker of Pulsar's own: brokers keep those to themselves."""
         if not await self._admin.topics.is_marker(self.topic, last):

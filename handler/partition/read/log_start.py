@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import first_entry
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import LogStats, Position
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,15 @@ class LogStart:
         self._learnt_at = -STALE_SECONDS
         self._task: asyncio.Task[int] | None = None
 
+    async def begin(self, stats: LogStats, first_offset: int | None, asked_at: float) -> None:
+        """The start of a log that is opened. `first_offset`: that of its first entry, or of its end if it has none, where it is known."""
+        if first_offset is None:
+            await self._learn(stats, asked_at)
+            return
+        self.move(first_offset)
+        self._first = stats.first
+        self._learnt_at = asked_at
+
     def move(self, offset: int) -> None:
         if offset > self.offset:
             self.offset = offset
@@ -60,7 +69,10 @@ class LogStart:
 
     async def refresh(self) -> int:
         begun = self._loop.time()
-        stats = await self._log.stats()
+        await self._learn(await self._log.stats(), begun)
+        return self.offset
+
+    async def _learn(self, stats: LogStats, asked_at: float) -> None:
         if stats.first is None:
             # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
             # log is still empty after the end was learnt, for a record may have come in between.
@@ -70,8 +82,7 @@ class LogStart:
         elif stats.first != self._first:
             self.move((await first_entry(self._log)).base_offset)
             self._first = stats.first
-        self._learnt_at = begun
-        return self.offset
+        self._learnt_at = asked_at
 
 
 def _log_failure(task: asyncio.Task[int]) -> None:

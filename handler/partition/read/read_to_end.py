@@ -66,6 +66,9 @@ class ReadToEnd:
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.last_position or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is not None and readable > behind:
+            if fold.last_position is None and fold.replayed_from is not None and readable < fold.replayed_from:
+                fold.replayed_from = readable  # nothing but markers from where folding was to begin
+                self._tail.restart()
             await self._arrived(readable, None)
         if readable != last:
             self._last_pulsar_marker = last

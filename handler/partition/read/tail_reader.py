@@ -80,6 +80,11 @@ class TailReader(ConsumerEvents):
         self.wanted_at = asyncio.get_running_loop().time()
         self._task.start()
 
+    def restart(self) -> None:
+        """`tail_from()` has changed."""
+        self.stop()
+        self.want()
+
     def stop(self) -> None:
         self._task.stop()
         self._let_go()

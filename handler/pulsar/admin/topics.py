@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
@@ -41,11 +40,11 @@ class TopicAdmin:
         return await self._http.get(path_of(partition) + "/internal-info", lambda info: str(info["creationDate"]))
 
     async def log_stats(self, partition: str) -> LogStats:
-        ledgers, index = await asyncio.gather(
-            self._http.get(path_of(partition) + "/internalStats", _ledgers),
-            self._http.get(path_of(partition) + "/internal-info", _index_property),
-        )
-        return LogStats(ledgers, index)
+        return LogStats(await self._http.get(path_of(partition) + "/internalStats", _ledgers))
+
+    async def index_property(self, partition: str) -> int | None:
+        """The last index as the ledgers' metadata has it: older than the last entry, and left when all entries are gone."""
+        return await self._http.get(path_of(partition) + "/internal-info", _index_property)
 
     async def find_index(self, partition: str, index: int) -> Position | None:
         """The entry that holds `index` (PIP-415), None beyond the end; before the index of the first entry,

@@ -260,6 +260,33 @@ def test_each_batch_of_an_entry_has_a_verdict_of_its_own() -> None:
     assert (fold.producers.states[1].last, fold.producers.states[2].last) == (2, 1)
 
 
+@given(steps=_steps(*KINDS, "reopen"), begins=st.tuples(st.integers(0, 40), st.integers(0, 40)))
+def test_a_fold_that_takes_over_what_an_earlier_one_knows_is_that_one(steps: Steps, begins: tuple[int, int]) -> None:
+    log = _play(steps)
+    if not log.entries:
+        return
+    began, later = sorted(min(begin, len(log.entries) - 1) for begin in begins)
+    half = (later + len(log.entries)) // 2
+    earlier, fold, expected = (_fold_from(log, begin) for begin in (began, later, began))
+    for one, entries in ((fold, log.entries[later : half + 1]), (earlier, log.entries[began : half + 1]), (expected, log.entries[began:])):
+        for entry in entries:
+            one.by_reading(*entry_of(entry))
+    fold.take_over(earlier)
+    for entry in log.entries[half + 1 :]:
+        fold.by_reading(*entry_of(entry))
+    for name in ("first_offset", "replayed_from", "last_position", "next_offset", "max_timestamp", "max_timestamp_base", "_writers"):
+        assert getattr(fold, name) == getattr(expected, name), name
+    assert fold.producers.states == expected.producers.states
+
+
+def test_a_past_that_ends_elsewhere_is_an_alarm() -> None:
+    fold, earlier = Fold(Position(1, 0)), Fold()
+    fold.by_reading(Position(1, 0), 2, _content(WRITERS[0], 0, (1, 0, 2)))
+    earlier.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, (1, 0, 2)))
+    with pytest.raises(IndexAlarm, match="read again"):
+        fold.take_over(earlier)
+
+
 def test_an_index_that_comes_back_is_an_alarm() -> None:
     fold = Fold()
     content = _content(WRITERS[0], 0, (1, 0, 2))
