@@ -1,7 +1,7 @@
 """A partition: the fold in the middle, the appender and the tail reader feeding it, answers from it.
 
-Calls may come before it is open; appends then wait in their order. It begins to fold at the last entry, or a bounded stretch
-before it if somebody appends whose retry, from before a restart, is to be recognised (`Replay`). It ends
+Calls may come before it is open; appends then wait in their order. It begins to fold a little before the last entry, or
+further back if somebody appends whose retry, from before a restart, is to be recognised (`Replay`). It ends
 when the log contradicts itself or is gone: the table then makes a new one.
 """
 
@@ -38,6 +38,10 @@ from handler.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+# Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
+# mostly go on close to the end.
+ENTRIES_BEFORE_END: Final = 64
+BYTES_BEFORE_END: Final = 1024 * 1024
 # As long as Kafka clients wait for an answer (request.timeout.ms).
 OPEN_SECONDS: Final = 30.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
@@ -103,10 +107,18 @@ class Partition:
                 asked_at = self._loop.time()
                 stats = await self._log.stats()
                 if stats.last is None:
-                    await self._begin_empty()
+                    # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as well.
+                    last_index = await self._log.index_property()
+                    stats = await self._log.stats()
+                if stats.last is None:
+                    self._fold.begin_empty(0 if last_index is None else last_index + 1)
+                    self._replay.done = True
                 else:
-                    self._begin_at_end(stats)
+                    self._begin_before(stats, stats.last)
+                begun_from = self._fold.replayed_from
                 await self._to_end.run(if_unknown=stats.last)
+                if self._fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
+                    self._replay.done = False
                 await self._log_start.begin(stats, self._fold.log_start, asked_at)
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
@@ -122,16 +134,11 @@ class Partition:
                 self._release()
                 self.changed()
 
-    async def _begin_empty(self) -> None:
-        """Never written, or all trimmed: the ledgers' metadata has the end."""
-        last_index = await self._log.index_property()
-        self._fold.begin_empty(0 if last_index is None else last_index + 1)
-        self._replay.done = True
-
-    def _begin_at_end(self, stats: LogStats) -> None:
-        """Begin to fold at the last entry; further back where somebody appends to whom it matters."""
-        earliest = self._replay.first_entry(stats)
-        start = earliest if any(append.has_producer for append in self._waiting) else stats.last
+    def _begin_before(self, stats: LogStats, last: Position) -> None:
+        """Begin to fold a little before the last entry; further back where somebody appends to whom it matters."""
+        earliest = self._replay.first_entry(stats, last)
+        replays = any(append.has_producer for append in self._waiting)
+        start = earliest if replays else max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
         self._fold.replayed_from = None if start == stats.first else start
         self._replay.done = start == earliest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -75,9 +76,17 @@ KINDS = ("produce", "foreign", "start moves", "end", "forgotten", "seek", "seek 
 ACTIONS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, PARTITIONS - 1)), min_size=3, max_size=25)
 
 
-async def _settled(setup: Setup) -> None:
+async def _settled(setup: Setup, consumers: Sequence[Consumer]) -> None:
+    """What consumers will ask for is here: how much of it has come by then is no matter of sessions."""
     for index in range(PARTITIONS):
-        await setup.table.get(NAME.partition(index)).confirmed_end()
+        partition = setup.table.get(NAME.partition(index))
+        await partition.confirmed_end()
+        for offset in {consumer.offsets[index] for consumer in consumers}:
+            async with asyncio.timeout(5):
+                while (run := partition.read(offset, 1_000_000, at_least_one=True, since=0)) is None or (
+                    run.error is ErrorCode.NONE and run.next_offset < partition.end_offset
+                ):
+                    await asyncio.sleep(0.001)
 
 
 async def _play(actions: list[tuple[str, int]]) -> None:
@@ -109,7 +118,7 @@ async def _play(actions: list[tuple[str, int]]) -> None:
                 for consumer in (short, whole):
                     consumer.seek(index, partition.end_offset)
             case "fetch":
-                await _settled(setup)
+                await _settled(setup, (short, whole))
                 whole.looks_at_all()
                 assert await short.fetch() == await whole.fetch()
     await setup.table.close()

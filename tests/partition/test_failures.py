@@ -81,6 +81,17 @@ async def test_old_data_at_which_the_sidecar_fails_is_unreadable_too(broken_fold
     await table.close()
 
 
+async def test_the_log_start_is_not_guessed_from_an_entry_that_was_given_up() -> None:
+    log = MemoryLog()
+    first = log.write(batch(*[b"v"] * 5))
+    partition = open_partition(log)
+    for _ in range(2):
+        partition._failures.note("t-partition-0", first)
+    assert await partition.opened() is ErrorCode.NONE
+    assert partition.log_start == 0
+    partition.close()
+
+
 async def test_an_append_at_which_the_sidecar_fails_is_refused_and_can_be_sent_again(broken_fold: list[Position]) -> None:
     log = MemoryLog()
     table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits())

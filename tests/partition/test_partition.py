@@ -320,6 +320,23 @@ async def test_a_record_that_comes_while_an_empty_log_is_looked_at_is_its_first(
     partition.close()
 
 
+async def test_a_record_that_comes_while_the_end_of_an_emptied_log_is_asked_for_is_behind_it() -> None:
+    log = MemoryLog()
+    log.write(batch(b"gone"))
+    log.trim(1)
+    ask = log.index_property
+
+    async def a_record_then_the_property() -> int | None:
+        log.write(batch(b"new"))
+        return await ask()
+
+    log.index_property = a_record_then_the_property  # type: ignore[method-assign]
+    partition = open_partition(log)
+    assert await read_all(partition, 1) == [(1, b"new")]
+    assert partition.log_start == 1
+    partition.close()
+
+
 async def test_a_retry_through_a_sidecar_that_has_not_looked_lately_is_recognised() -> None:
     log = MemoryLog()
     mine, other = open_partition(log, "kafka-sidecar-mine"), open_partition(log, "kafka-sidecar-other")

@@ -36,6 +36,7 @@ class MemoryLog:
     read_delay: float = 0.0
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
+    names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
         """The same log as another sidecar sees it."""
@@ -251,7 +252,9 @@ class MemoryReader:
 
     async def last_position(self) -> Position | None:
         await asyncio.sleep(0)
-        return self._log.present[-1].position if self._log.present else None
+        log = self._log
+        named = [entry.position for entry in log.present if log.names_markers or entry.position not in log.markers]
+        return named[-1] if named else None
 
     def close(self) -> None:
         self._open = False

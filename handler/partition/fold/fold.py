@@ -56,6 +56,7 @@ class Folded(NamedTuple):
 
 class Fold:
     __slots__ = (
+        "_knows_first_offset",
         "_recent",
         "_recent_order",
         "_writers",
@@ -74,6 +75,7 @@ class Fold:
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
+        self._knows_first_offset = False
         self.last_position: Position | None = None
         self.producers = ProducerTable()
         self.max_timestamp = -1
@@ -85,12 +87,12 @@ class Fold:
     def begin_empty(self, next_offset: int) -> None:
         """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
-        self.knows_next_offset = True
+        self.knows_next_offset = self._knows_first_offset = True
 
     @property
     def log_start(self) -> int | None:
         """The first offset of the log, if the fold has seen it."""
-        return self.first_offset if self.replayed_from is None and self.knows_next_offset else None
+        return self.first_offset if self.replayed_from is None and self._knows_first_offset else None
 
     def is_adjacent(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
@@ -168,8 +170,10 @@ class Fold:
 
     def unreadable(self, position: Position, last_index: int) -> Folded:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
-        base = min(self.next_offset, last_index) if self.knows_next_offset else last_index
+        known = self.knows_next_offset
+        base = min(self.next_offset, last_index) if known else last_index
         self._advance(position, base, last_index)
+        self._knows_first_offset &= known
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
 
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
@@ -202,7 +206,7 @@ class Fold:
         if self.last_position is not None and position <= self.last_position:
             raise IndexAlarm(f"entry {position} comes after {self.last_position}")
         if not self.knows_next_offset:
-            self.knows_next_offset = True
+            self.knows_next_offset = self._knows_first_offset = True
             self.first_offset = base
         self.next_offset = last_index + 1
         self.last_position = position

@@ -60,18 +60,24 @@ class ReadToEnd:
             return
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
+        self._go_back_to(last)
         if last == self._last_pulsar_marker or await self._arrived(last, ARRIVAL_SECONDS):
             return
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.last_position or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is not None and readable > behind:
-            if fold.last_position is None and fold.replayed_from is not None and readable < fold.replayed_from:
-                fold.replayed_from = readable  # nothing but markers from where folding was to begin
-                self._tail.restart()
+            self._go_back_to(readable)
             await self._arrived(readable, None)
         if readable != last:
             self._last_pulsar_marker = last
+
+    def _go_back_to(self, last: Position) -> None:
+        """Read from the last entry that readers are given, where all that was to be read behind it is markers."""
+        fold = self._fold
+        if fold.last_position is None and fold.replayed_from is not None and last < fold.replayed_from:
+            fold.replayed_from = last
+            self._tail.restart()
 
     async def _arrived(self, position: Position, seconds: float | None) -> bool:
         """Wait until an entry is folded; False when it was not in time."""

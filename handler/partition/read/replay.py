@@ -1,33 +1,31 @@
 """What producers wrote before the fold began: folded once, and not before somebody appends to whom it matters.
 
-A partition that is only read begins to fold at its last entry. Whether an append is a retry is told by what its producer
+A partition that is only read begins to fold a little before its last entry. Whether an append is a retry is told by what its producer
 wrote before, so the first append with a producer waits until a second fold has come from further back to where the partition is,
 and the partition has taken over what that one knows.
 """
 
 from __future__ import annotations
 
-from contextlib import aclosing
+import asyncio
 from typing import Final, Protocol
 
-from handler.errors import EntryUnreadable
+from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
-from handler.partition.log.entries import Content
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import raw_entries_from
+from handler.partition.log.entries import Content, permits_of
+from handler.partition.log.port import EntryLog, LogReader
+from handler.partition.read.read_entries import ENTRY_SECONDS, NoEntryCame
 from handler.pulsar.entry import LogStats, Position, RawEntry
+from handler.pulsar.errors import PulsarError
+from handler.pulsar.events import ConsumerEvents
 from handler.tasks import KeptAlive
 
-# What is read has its bound in bytes (limits.replay_bytes); more permits than these save no time.
-PERMITS: Final = 256
+# As many as the tail reader's: with fewer it would not catch up with it while others write.
+PERMITS: Final = 1_000
 
 
 class PartitionForReplay(Protocol):
     """The partition, as far as its replay needs it."""
-
-    async def confirm_end(self) -> None:
-        """Until everything is folded that the broker held when this was called. Raises PulsarError."""
-        ...
 
     def read_entry(self, entry: RawEntry) -> Content:
         """The content of an entry, or EntryUnreadable."""
@@ -35,6 +33,10 @@ class PartitionForReplay(Protocol):
 
     def on_replayed(self) -> None:
         """The partition's fold knows what its producers wrote before."""
+        ...
+
+    def end_for(self, error: SidecarError) -> None:
+        """Trying again won't help."""
         ...
 
     def fail_at(self, position: Position) -> None:
@@ -46,7 +48,7 @@ class PartitionForReplay(Protocol):
         ...
 
 
-class Replay:
+class Replay(ConsumerEvents):
     def __init__(self, name: str, log_: EntryLog, fold: Fold, partition: PartitionForReplay, max_entries: int, max_bytes: int) -> None:
         self._log = log_
         self._fold = fold
@@ -54,11 +56,16 @@ class Replay:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self.done = False
-        self._task = KeptAlive("replay", name, self._run)
+        self._earlier = Fold()
+        self._reader: LogReader | None = None
+        self._permits = 0  # granted and not used
+        self._entries = 0  # that have come
+        self._reached: asyncio.Future[None] | None = None
+        self._task = KeptAlive("replay", name, self._run, on_final=partition.end_for)
 
-    def first_entry(self, stats: LogStats) -> Position | None:
-        """Where a fold begins that is to know the producers; None where the log has no entry."""
-        return None if stats.last is None else stats.before(stats.last, self._max_entries, self._max_bytes)
+    def first_entry(self, stats: LogStats, last: Position) -> Position:
+        """Where a fold begins that is to know who wrote up to `last`."""
+        return stats.before(last, self._max_entries, self._max_bytes)
 
     def start(self) -> None:
         """Begin, if it is not under way. `on_replayed` tells when it is done."""
@@ -68,43 +75,69 @@ class Replay:
         self._task.stop()
 
     async def _run(self) -> None:
+        stats = await self._log.stats()
+        last, known_from = self._fold.last_position, self._fold.replayed_from
+        if last is not None and known_from is not None:
+            start = self.first_entry(stats, last)
+            if start < known_from:  # else others have written so much that the partition knows more itself
+                await self._read_from(None if start == stats.first else start)
+        self.done = True
+        self._partition.on_replayed()
+
+    async def _read_from(self, start: Position | None) -> None:
+        """Until the earlier fold has come to where the partition's is."""
+        self._earlier = Fold(start)
+        reached = self._reached = asyncio.get_running_loop().create_future()
+        self._reader = reader = await self._log.reader(start, self)
         try:
-            await self._catch_up()
+            self._permits = PERMITS
+            reader.grant(PERMITS)
+            while not reached.done():
+                entries = self._entries
+                await asyncio.wait({reached}, timeout=ENTRY_SECONDS)
+                if entries == self._entries and not reached.done():
+                    raise NoEntryCame(f"no entry came within {ENTRY_SECONDS:.0f} s")
+            reached.result()
+        finally:
+            self._reached = self._reader = None
+            reader.close()
+
+    # --- from the reader
+
+    def on_entry(self, entry: RawEntry) -> None:
+        if self._reached is None or self._reached.done():
+            return
+        self._entries += 1
+        try:
+            self._take(entry, self._reached)
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
-        else:
-            self.done = True
-            self._partition.on_replayed()
+        except Exception:
+            self._partition.fail_at(entry.position)
+        self._permits -= permits_of(entry)
+        if self._permits <= PERMITS // 2 and self._reader is not None:
+            self._reader.grant(PERMITS - self._permits)
+            self._permits = PERMITS
 
-    async def _catch_up(self) -> None:
-        await self._partition.confirm_end()  # a partition that nobody used for long is far behind
-        stats = await self._log.stats()
-        start = self.first_entry(stats)
-        if start is None or self._fold.last_position is None:
-            return  # retention took all that was before
-        earlier = Fold(None if start == stats.first else start)
-        async with aclosing(raw_entries_from(self._log, start, PERMITS)) as entries:
-            async for entry in entries:
-                if entry.position > self._fold.last_position:
-                    await self._partition.confirm_end()
-                try:
-                    self._take(earlier, entry)
-                except IndexAlarm:
-                    raise
-                except Exception:
-                    self._partition.fail_at(entry.position)
-                    return
-                if earlier.last_position == self._fold.last_position:
-                    self._fold.take_over(earlier)
-                    return
+    def on_end(self, reason: PulsarError) -> None:
+        if self._reached is not None and not self._reached.done():
+            self._reached.set_exception(reason)
 
-    def _take(self, fold: Fold, entry: RawEntry) -> None:
-        if fold.last_position is not None and entry.position <= fold.last_position:
+    def _take(self, entry: RawEntry, reached: asyncio.Future[None]) -> None:
+        position, earlier, fold = entry.position, self._earlier, self._fold
+        if earlier.last_position is not None and position <= earlier.last_position:
             return  # a rewind of the dispatcher
+        assert fold.last_position is not None
+        if position > fold.last_position:  # retention took all that was before
+            reached.set_result(None)
+            return
         last_index = index_of(entry)
         try:
             content = self._partition.read_entry(entry)
         except EntryUnreadable:
-            fold.unreadable(entry.position, last_index)
+            earlier.unreadable(position, last_index)
         else:
-            fold.by_reading(entry.position, last_index, content)
+            earlier.by_reading(position, last_index, content)
+        if position == fold.last_position:
+            fold.take_over(earlier)
+            reached.set_result(None)
