@@ -19,6 +19,7 @@ from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespo
 from handler.wire.records import split_batches
 from tests.apis.test_produce import NAME, TOPIC_ID, Setup
 from tests.support.batches import batch
+from tests.support.partitions import Told
 
 PARTITIONS = 2
 
@@ -83,10 +84,15 @@ async def _settled(setup: Setup, consumers: Sequence[Consumer]) -> None:
         await partition.confirmed_end()
         for offset in {consumer.offsets[index] for consumer in consumers}:
             async with asyncio.timeout(5):
-                while (run := partition.read(offset, 1_000_000, at_least_one=True, since=0)) is None or (
-                    run.error is ErrorCode.NONE and run.next_offset < partition.end_offset
-                ):
-                    await asyncio.sleep(0.001)
+                while not _has_all(partition, offset):
+                    changed = asyncio.Event()
+                    partition.watch(Told(changed))
+                    await changed.wait()
+
+
+def _has_all(partition: Partition, offset: int) -> bool:
+    run = partition.read(offset, 1_000_000, at_least_one=True, since=0)
+    return run is not None and (run.error is not ErrorCode.NONE or run.next_offset >= partition.end_offset)
 
 
 async def _play(actions: list[tuple[str, int]]) -> None:
