@@ -28,6 +28,7 @@ from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror, PulsarTopics
+from handler.partition.log.formats import FORMATS, KAFKA, EntryFormat
 from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -38,7 +39,7 @@ from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.tasks import InTurn, KeptAlive
 from handler.telemetry.loop_lag import LoopLag
-from handler.topics.catalog import Catalog
+from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import InvalidTopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Sidecar:
         self.groups_admin = PulsarAdmin(config.pulsar.admin_url)
         writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
         self.partitions = PartitionTable(
-            lambda topic, name: PulsarLog(self.client, self.admin, topic, name), writer_name, limits.cache_bytes,
+            lambda topic, name: PulsarLog(self.client, self.admin, topic, name, self._entry_format), writer_name, limits.cache_bytes,
             PartitionLimits(
                 replay_entries=limits.replay_entries, replay_bytes=limits.replay_bytes,
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
@@ -86,6 +87,7 @@ class Sidecar:
         self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
+        catalog.on_entry_format = lambda topic: self.partitions.set_entry_format(topic.name.pulsar, self._format_of(topic))
         self._topic_listing = catalog.listing.task()
         topics = PulsarTopics(client=self.client, admin=self.admin, writer_name=writer_name, partitions=self.partitions, catalog=catalog)
         mirror = Mirror(config.groups.mirror, self.admin, topics)
@@ -116,6 +118,16 @@ class Sidecar:
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
         )  # fmt: skip
+
+    def _format_of(self, topic: Topic) -> EntryFormat:
+        return FORMATS[topic.entry_format or self.config.kafka.entry_format]
+
+    async def _entry_format(self, partition: str) -> EntryFormat:
+        catalog = self.services.catalog
+        name = catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
+        if name is None:  # of what Kafka clients have no name for nothing is appended
+            return KAFKA
+        return self._format_of(catalog.remembered(name) or await catalog.find(name))
 
     async def start(self, *, once: bool = False) -> None:
         """Serve as soon as Pulsar can be reached; with `once` that has to be now."""

@@ -40,6 +40,11 @@ class KafkaConfig:
     namespace: str = setting("public/default", "Pulsar tenant/namespace of topics without one in their name.")
     auto_create_topics: bool = setting(False, "Make missing topics when a client asks for their metadata.")
     default_partitions: int = setting(4, "Partitions of a topic made without a number.")
+    entry_format: str = setting(
+        "kafka",
+        "How records are stored in topics that do not say so themselves (entry.format): kafka as their producers sent them, "
+        "pulsar as messages that native Pulsar clients read.",
+    )
     fetch_max_bytes: int = setting(16 * 1024 * 1024, "Bytes in one fetch answer, whatever the client asks for.")
 
     @property
@@ -51,6 +56,8 @@ class KafkaConfig:
         return _address("kafka.advertised", self.advertised) if self.advertised else None
 
 
+# partition/log/formats has them.
+ENTRY_FORMATS: Final = ("kafka", "pulsar")
 MIGRATIONS: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
@@ -214,6 +221,7 @@ def check(config: Config) -> None:
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
     _check_control(config)
+    _check_kafka(config.kafka)
     _check_groups(config.groups)
     if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(f"telemetry.log_level is {config.telemetry.log_level!r}: use DEBUG, INFO, WARNING or ERROR")
@@ -237,6 +245,11 @@ def _check_control(config: Config) -> None:
             f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "
             "set control.advertised to host:port, the pod's address say"
         )
+
+
+def _check_kafka(config: KafkaConfig) -> None:
+    if config.entry_format not in ENTRY_FORMATS:
+        raise ConfigError(f"kafka.entry_format is {config.entry_format!r}: use {' or '.join(ENTRY_FORMATS)}")
 
 
 def _check_groups(config: GroupsConfig) -> None:

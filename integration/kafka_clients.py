@@ -85,6 +85,6 @@ def bounds(address: str, topic: str, partition: int = 0) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def create(address: str, topic: str, partitions: int = 1) -> None:
+def create(address: str, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, 1, config=configs or {})])[topic].result(30)

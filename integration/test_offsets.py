@@ -123,7 +123,7 @@ async def _mark(url: str, topic: str) -> None:
     events = _Receipts()
     producer = await client.producer(f"persistent://public/default/{topic}-partition-0", "marker", events)
     producer._metadata.marker_type = 10  # MarkersProtobuf.MarkerType.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
-    producer.send(0, 1, b"")
+    producer.send(0, 1, b"", b"")
     await asyncio.wait_for(events.stored, 10)
     producer.close()
     await client.close()

@@ -7,7 +7,7 @@ v4  as many partitions as the broker makes, with −1 (KIP-464)
 v5  flexible (KIP-482); partitions and configs in the response (KIP-525)
 v7  topic ids in the response (KIP-516)
 
-Not implemented: topic configs and manual assignments, refused with INVALID_CONFIG and
+Of topic configs there is `entry.format`; others, and manual assignments, are refused with INVALID_CONFIG and
 INVALID_REPLICA_ASSIGNMENT rather than ignored.
 """
 
@@ -21,6 +21,7 @@ from handler.apis.api import Api, Call, Services
 from handler.partition.errors import error_code
 from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.topics.configs import InvalidConfig, properties_of
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -36,8 +37,8 @@ class _Refused(Exception):
         self.code = code
 
 
-def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int]:
-    """Name and partition count as asked for, or why not."""
+def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int, dict[str, str]]:
+    """Name, partition count and the properties of the Pulsar topic as asked for, or why not."""
     try:
         name = services.catalog.names.parse(topic.name)
     except InvalidTopicName as error:
@@ -46,15 +47,16 @@ def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int]
         raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is a system topic of Pulsar")
     if topic.assignments:
         raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas can't be assigned: Pulsar places them")
-    if topic.configs:
-        named = ", ".join(sorted(config.name for config in topic.configs))
-        raise _Refused(ErrorCode.INVALID_CONFIG, f"topic configs are not supported yet: {named}")
+    try:
+        properties = properties_of({config.name: config.value for config in topic.configs})
+    except InvalidConfig as error:
+        raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
         raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor must be 1 or more, or -1")
     count = services.config.default_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
     if not 0 < count <= MAX_PARTITIONS:
         raise _Refused(ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be 1 to {MAX_PARTITIONS}, or -1")
-    return name, count
+    return name, count, properties
 
 
 async def _exists(services: Services, name: TopicName) -> bool:
@@ -69,7 +71,7 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
     try:
         if twice:
             raise _Refused(ErrorCode.INVALID_REQUEST, "the request names this topic twice")
-        name, count = _checked(services, topic)
+        name, count, properties = _checked(services, topic)
         topic_id = None
         if validate_only or name.internal:
             if await _exists(services, name):
@@ -77,7 +79,7 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
             if name.internal:
                 raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is made by the sidecar when groups are used")
         else:
-            topic_id = (await services.catalog.create(name, count)).topic_id
+            topic_id = (await services.catalog.create(name, count, properties)).topic_id
             services.partitions.forget_topic(name.pulsar)  # of one that had this name before
     except _Refused as refused:
         return CreatableTopicResult(name=topic.name, error_code=refused.code, error_message=str(refused))

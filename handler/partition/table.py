@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from handler.partition.failures import EntryFailures
+from handler.partition.log.formats import EntryFormat
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
@@ -59,6 +60,12 @@ class PartitionTable:
         partition = self._partitions.pop(pulsar_topic, None)
         if partition is not None:
             partition.close()
+
+    def set_entry_format(self, pulsar_topic: str, entry_format: EntryFormat) -> None:
+        prefix = pulsar_topic + "-partition-"
+        for name, partition in self._partitions.items():
+            if name.startswith(prefix):
+                partition.set_entry_format(entry_format)
 
     def forget_topic(self, pulsar_topic: str) -> None:
         prefix = pulsar_topic + "-partition-"

@@ -150,13 +150,12 @@ class PulsarClient:
 
     async def producer(
         self, topic: str, name: str, events: ProducerEvents, *,
-        properties: dict[bytes, bytes] | None = None, access_mode: int = SHARED,
+        access_mode: int = SHARED,
         topic_epoch: int | None = None, wait_seconds: float | None = None, purpose: Purpose = "write",
     ) -> Producer:  # fmt: skip
         connection = await self._owner(topic, purpose)
         return await Producer.open(
-            connection, topic, name, events, properties=properties or {},
-            access_mode=access_mode, topic_epoch=topic_epoch, wait_seconds=wait_seconds,
+            connection, topic, name, events, access_mode=access_mode, topic_epoch=topic_epoch, wait_seconds=wait_seconds,
         )  # fmt: skip
 
     async def reader(

@@ -13,6 +13,20 @@ NONE: Final = 0
 MAX_UNCOMPRESSED: Final = 128 * 1024 * 1024
 
 
+def compress(codec: int, data: bytes) -> bytes:
+    match codec:
+        case 1:
+            return bytes(cramjam.lz4.compress_block(data, store_size=False))
+        case 2:
+            return bytes(cramjam.zlib.compress(data))
+        case 3:
+            return bytes(cramjam.zstd.compress(data))
+        case 4:
+            return bytes(cramjam.snappy.compress_raw(data))
+        case _:
+            return data
+
+
 def decompress(codec: int, data: memoryview, uncompressed_size: int) -> bytes:
     if codec == NONE:
         return bytes(data)

@@ -8,14 +8,16 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.pulsar.codecs import decompress
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+
+_U32: Final = struct.Struct(">I")
 
 Properties = list[tuple[str, bytes]]
 
@@ -33,13 +35,12 @@ def read_messages(metadata: MessageMetadata, payload: memoryview) -> tuple[list[
     data = decompress(metadata.compression, payload, metadata.uncompressed_size)
     if not metadata.HasField("num_messages_in_batch"):
         value = None if metadata.null_value else data
-        return [Message(0, metadata.event_time or metadata.publish_time, _key(metadata), value, _properties(metadata))], 1
+        return [Message(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))], 1
     count = metadata.num_messages_in_batch
     messages = []
-    for index, (single, value) in enumerate(_split(data, count)):
-        if not single.compacted_out:
-            timestamp = single.event_time or metadata.event_time or metadata.publish_time
-            messages.append(Message(index, timestamp, _key(single), None if single.null_value else value, _properties(single)))
+    for number, single, value in split_batch(data, count):
+        timestamp = single.event_time or metadata.event_time or metadata.publish_time
+        messages.append(Message(number, timestamp, key_of(single), None if single.null_value else value, properties_of(single)))
     return messages, count
 
 
@@ -51,31 +52,32 @@ def write_batch(messages: Iterable[tuple[bytes, bytes | None]], event_time: int)
         single.partition_key = base64.b64encode(key)
         single.partition_key_b64_encoded = True
         head = single.SerializeToString()
-        out += struct.pack(">I", len(head))
+        out += _U32.pack(len(head))
         out += head
         out += value or b""
     return bytes(out)
 
 
-def _split(data: bytes, count: int) -> list[tuple[SingleMessageMetadata, bytes]]:
-    messages = []
+def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMetadata, bytes]]:
+    """The messages of a batch, without those that compaction took out: number, metadata, payload."""
     at = 0
+    size_at, parse = _U32.unpack_from, SingleMessageMetadata.FromString
     try:
-        for _ in range(count):
-            (size,) = struct.unpack_from(">I", data, at)
-            single = SingleMessageMetadata.FromString(data[at + 4 : at + 4 + size])
+        for number in range(count):
+            (size,) = size_at(data, at)
             at += 4 + size
+            single = parse(data[at - size : at])
             end = at + single.payload_size
-            if single.payload_size < 0 or end > len(data):
+            if end < at or end > len(data):
                 raise EntryUnreadable("a batched message is longer than its entry")
-            messages.append((single, data[at:end]))
+            if not single.compacted_out:
+                yield number, single, data[at:end]
             at = end
     except (struct.error, DecodeError) as error:
         raise EntryUnreadable(f"a broken batch of {count} messages: {error}") from error
-    return messages
 
 
-def _key(message: MessageMetadata | SingleMessageMetadata) -> bytes | None:
+def key_of(message: MessageMetadata | SingleMessageMetadata) -> bytes | None:
     if message.null_partition_key:
         return None
     if message.HasField("partition_key"):
@@ -89,5 +91,5 @@ def _key(message: MessageMetadata | SingleMessageMetadata) -> bytes | None:
     return message.ordering_key if message.HasField("ordering_key") else None
 
 
-def _properties(message: MessageMetadata | SingleMessageMetadata) -> Properties:
+def properties_of(message: MessageMetadata | SingleMessageMetadata) -> Properties:
     return [(pair.key.decode("utf-8", "replace"), pair.value) for pair in message.properties]

@@ -27,7 +27,7 @@ class Producer:
     __slots__ = ("_command", "_connection", "_events", "_id", "_metadata", "_open", "_varied", "_varying", "name", "topic", "topic_epoch")
 
     def __init__(
-        self, connection: Connection, topic: str, name: str, events: ProducerEvents, properties: dict[bytes, bytes]
+        self, connection: Connection, topic: str, name: str, events: ProducerEvents
     ) -> None:  # fmt: skip
         self.topic = topic
         self.name = name
@@ -40,8 +40,6 @@ class Producer:
         self._command = BaseCommand(type=Type.SEND)
         self._command.send.producer_id = self._id
         self._metadata = MessageMetadata(producer_name=name.encode())
-        for key, value in properties.items():
-            self._metadata.properties.add(key=key, value=value)
         # The same with one more property, which is another one in each entry.
         self._varied = MessageMetadata()
         self._varied.CopyFrom(self._metadata)
@@ -50,10 +48,10 @@ class Producer:
     @classmethod
     async def open(
         cls, connection: Connection, topic: str, name: str, events: ProducerEvents, *,
-        properties: dict[bytes, bytes], access_mode: int = SHARED, topic_epoch: int | None = None,
+        access_mode: int = SHARED, topic_epoch: int | None = None,
         wait_seconds: float | None = None,
     ) -> Producer:  # fmt: skip
-        producer = cls(connection, topic, name, events, properties)
+        producer = cls(connection, topic, name, events)
         connection.producers[producer._id] = producer
         command = BaseCommand(type=Type.PRODUCER)
         command.producer.topic = topic
@@ -82,8 +80,13 @@ class Producer:
     def max_message_size(self) -> int:
         return self._connection.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes | bytearray, varying: tuple[bytes, bytes] | None = None) -> None:
-        """Write one entry that takes `count` indexes; `varying` is a property of this entry alone."""
+    def send(
+        self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, varying: tuple[bytes, bytes] | None = None
+    ) -> None:
+        """Write one entry that takes `count` indexes.
+
+        `fields` are those of its MessageMetadata that say how to read it, encoded; `varying` is one more property of it.
+        """
         if not self._open:
             raise Unavailable(f"the producer on {self.topic} is closed")
         send = self._command.send
@@ -96,20 +99,11 @@ class Producer:
             self._varying.key, self._varying.value = varying
         metadata.sequence_id = sequence
         metadata.publish_time = time.time_ns() // 1_000_000
-        self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString(), payload), payload)
+        self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString() + fields, payload), payload)
 
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
         """Write one entry that holds `count` messages of Pulsar's own (see `messages.write_batch`)."""
-        if not self._open:
-            raise Unavailable(f"the producer on {self.topic} is closed")
-        self._command.send.sequence_id = sequence
-        self._command.send.num_messages = count
-        metadata = MessageMetadata()
-        metadata.CopyFrom(self._metadata)
-        metadata.sequence_id = sequence
-        metadata.publish_time = time.time_ns() // 1_000_000
-        metadata.num_messages_in_batch = count
-        self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString(), payload), payload)
+        self.send(sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload)
 
     def close(self) -> None:
         """Tell the broker; nobody waits for its answer."""

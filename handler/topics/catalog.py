@@ -7,14 +7,16 @@ import logging
 import math
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.admin import AlreadyExists, PartitionedTopic, PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
+from handler.topics.configs import entry_format
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
@@ -49,6 +51,12 @@ class Topic:
     partitions: int
     topic_id: uuid.UUID
     learnt_at: float
+    properties: Mapping[str, str] = field(default_factory=dict)  # of the Pulsar topic
+
+    @property
+    def entry_format(self) -> str | None:
+        """The format in which its entries are to be written; None where nobody has said."""
+        return entry_format(self.properties)
 
 
 class Undescribed(Unavailable):
@@ -78,6 +86,8 @@ class Catalog:
         self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
+        # What to do when the format of a topic's entries has changed.
+        self.on_entry_format: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
 
@@ -146,28 +156,29 @@ class Catalog:
     async def _find(self, name: TopicName) -> Topic:
         async with self._lookups:
             try:
-                partitions, created = await self._look_up(name)
+                found, created = await self._look_up(name)
             except TopicMissing:
                 now = self._clock()
                 self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
                 raise
-        topic = Topic(name, partitions, uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}"), self._clock())
+        topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
+        topic = Topic(name, found.partitions, topic_id, self._clock(), found.properties)
         self._remember(topic)
         return topic
 
-    async def _look_up(self, name: TopicName) -> tuple[int, str]:
-        partitions, created = await asyncio.gather(
-            self._admin.topics.partitions(name.pulsar), self._admin.topics.created_at(name.partition(0)), return_exceptions=True
+    async def _look_up(self, name: TopicName) -> tuple[PartitionedTopic, str]:
+        found, created = await asyncio.gather(
+            self._admin.topics.describe(name.pulsar), self._admin.topics.created_at(name.partition(0)), return_exceptions=True
         )
         # Of a topic that isn't there the first answers 404 and the second 500, in either order.
-        if isinstance(partitions, BaseException):
-            raise partitions
+        if isinstance(found, BaseException):
+            raise found
         if isinstance(created, PulsarError):
             # One that was created a moment ago, or that has lost a partition.
             raise Undescribed(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
         if isinstance(created, BaseException):
             raise created
-        return partitions, created
+        return found, created
 
     async def topic_id(self, name: TopicName) -> uuid.UUID:
         return (await self.find(name)).topic_id
@@ -239,9 +250,9 @@ class Catalog:
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)
 
-    async def create(self, name: TopicName, partitions: int) -> Topic:
+    async def create(self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> Topic:
         async with self._creations:
-            await self._admin.topics.create_topic(name.pulsar, partitions)
+            await self._admin.topics.create_topic(name.pulsar, partitions, properties)
         # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
         for _ in range(NEW_TOPIC_ATTEMPTS):
             try:
@@ -301,6 +312,8 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
+        elif before is not None and before.entry_format != topic.entry_format:
+            self.on_entry_format(topic)
         self._gone.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)

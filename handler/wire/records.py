@@ -222,5 +222,17 @@ def with_last_offset(data: bytes, last_offset_delta: int) -> bytes:
     """A batch that takes offsets behind its last record too."""
     head = bytearray(data[:HEADER_SIZE])
     head[23:27] = _I32.pack(last_offset_delta)
+    return _with_head(head, data)
+
+
+def with_earlier_timestamps(data: bytes, by: int) -> bytes:
+    """A batch whose records are so many milliseconds older."""
+    head = bytearray(data[:HEADER_SIZE])
+    for at in (27, 35):  # records count from the base timestamp
+        _OFFSET.pack_into(head, at, _OFFSET.unpack_from(head, at)[0] - by)
+    return _with_head(head, data)
+
+
+def _with_head(head: bytearray, data: bytes) -> bytes:
     head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[_CHECKED_FROM:])).to_bytes(4, "big")
     return bytes(head) + data[HEADER_SIZE:]

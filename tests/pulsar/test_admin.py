@@ -35,7 +35,7 @@ class Connections:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
-    async def request(self, method: str, url: str, body: bytes | None = None) -> Response:
+    async def request(self, method: str, url: str, body: bytes | None = None, content_type: str = "") -> Response:
         await asyncio.sleep(0)
         return self._answer(Request(method, url, body))
 

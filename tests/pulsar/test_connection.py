@@ -132,7 +132,7 @@ async def test_one_that_fails_at_a_frame_ends_alone() -> None:
         second = await client.producer(TOPIC, "second", other)
         (link,) = (link for link in broker.links if link.of_type(Type.PRODUCER))
         for producer in (first, second):
-            producer.send(0, 1, b"x")
+            producer.send(0, 1, b"", b"x")
             link.send(receipt(producer._id, 0, 1, 0))
         await failing.wait()
         assert failing.ended[0].retriable

@@ -34,7 +34,7 @@ async def test_receipts_errors_and_the_end_reach_the_producer_they_belong_to() -
         await client.producer(TOPIC, "v", other)
         (link,) = (link for link in broker.links if link.of_type(Type.PRODUCER))
         producer_id = link.of_type(Type.PRODUCER)[0].producer.producer_id
-        producer.send(7, 3, b"payload")
+        producer.send(7, 3, b"", b"payload")
         await until(lambda: link.of_type(Type.SEND))
         assert link.of_type(Type.SEND)[0].send.num_messages == 3
         link.send(receipt(producer_id, 7, 4, 2))
@@ -60,7 +60,7 @@ async def test_receipts_errors_and_the_end_reach_the_producer_they_belong_to() -
         assert len(mine.ended) == len(other.ended) == 1
         assert other.receipts == []
         with pytest.raises(Unavailable):
-            producer.send(9, 1, b"too late")
+            producer.send(9, 1, b"", b"too late")
         await client.close()
 
 

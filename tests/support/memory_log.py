@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from handler.partition.log.formats import KAFKA, EntryFormat
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
-from handler.partition.log.pulsar_log import FORMAT_PROPERTY, KAFKA_FORMAT
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
@@ -36,6 +36,7 @@ class MemoryLog:
     read_delay: float = 0.0
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
+    format: EntryFormat = KAFKA
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
@@ -57,7 +58,7 @@ class MemoryLog:
         """A batch of some other sidecar's, of which nobody here has heard."""
         self.foreign += 1
         metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=self.foreign, publish_time=1)
-        metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
+        metadata.MergeFromString(KAFKA.fields)
         return self.append(metadata, read_produced(data).offset_count, data)
 
     def mark(self) -> None:
@@ -88,6 +89,9 @@ class MemoryLog:
         return self.entries[self.trimmed :]
 
     # --- EntryLog
+
+    async def entry_format(self) -> EntryFormat:
+        return self.format
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.writer_as(self.writer_name, events)
@@ -137,6 +141,9 @@ class _View:
     log: MemoryLog
     name: str
 
+    async def entry_format(self) -> EntryFormat:
+        return await self.log.entry_format()
+
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.log.writer_as(self.name, events)
 
@@ -174,7 +181,7 @@ class MemoryWriter:
     def max_message_size(self) -> int:
         return self._log.max_message_size
 
-    def send(self, sequence: int, count: int, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
+    def send(self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
         if not self._open:
             return
         if self._log.refuse_sends:
@@ -182,7 +189,7 @@ class MemoryWriter:
             asyncio.get_running_loop().call_soon(self._events.on_send_error, sequence, self._log.refuse_with, self._log.refuse_saying)
             return
         metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence, publish_time=1)
-        metadata.properties.add(key=FORMAT_PROPERTY, value=KAFKA_FORMAT)
+        metadata.MergeFromString(fields)
         if basis is not None:
             metadata.properties.add(key=basis[0], value=basis[1])
         if self._log.hold_sends:

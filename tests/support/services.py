@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.pulsar.admin import AlreadyExists
+from handler.pulsar.admin import AlreadyExists, PartitionedTopic
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
@@ -42,6 +42,7 @@ class MemoryAdmin:
 
     there: dict[str, tuple[int, str]] = field(default_factory=dict)
     away: bool = False
+    properties: dict[str, dict[str, str]] = field(default_factory=dict)
     lost_partition: set[str] = field(default_factory=set)
     hold: asyncio.Event | None = None  # answers wait for it
     calls: int = 0
@@ -70,11 +71,11 @@ class MemoryAdmin:
         await self._answer()
         return [topic for topic in self.there if topic.startswith(f"persistent://{namespace}/")]
 
-    async def partitions(self, topic: str) -> int:
+    async def describe(self, topic: str) -> PartitionedTopic:
         await self._answer()
         if topic not in self.there:
             raise TopicMissing(topic)
-        return self.there[topic][0]
+        return PartitionedTopic(self.there[topic][0], self.properties.get(topic, {}))
 
     async def created_at(self, partition: str) -> str:
         await self._answer()
@@ -83,7 +84,8 @@ class MemoryAdmin:
             raise Unavailable("500 Internal Server Error")
         return self.there[topic][1]
 
-    async def create_topic(self, topic: str, partitions: int) -> None:
+    async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str]) -> None:
+        self.properties[topic] = dict(properties)
         await self._answer()
         if topic in self.there:
             raise AlreadyExists(topic)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
 
+from handler.pulsar.admin import PartitionedTopic
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog
 from handler.topics.names import TopicName, TopicNames
@@ -27,6 +29,7 @@ class ScriptedAdmin:
     """Topics by name; `slow` says which of the two questions is answered last."""
 
     there: dict[str, tuple[int, str]] = field(default_factory=dict)
+    properties: dict[str, dict[str, str]] = field(default_factory=dict)
     slow: str = ""
     asked: int = 0
     broken_logs: int = 0
@@ -35,13 +38,13 @@ class ScriptedAdmin:
     def topics(self) -> ScriptedAdmin:
         return self
 
-    async def partitions(self, topic: str) -> int:
+    async def describe(self, topic: str) -> PartitionedTopic:
         self.asked += 1
         if self.slow == "partitions":
             await asyncio.sleep(0.01)
         if topic not in self.there:
             raise TopicMissing(topic)
-        return self.there[topic][0]
+        return PartitionedTopic(self.there[topic][0], self.properties.get(topic, {}))
 
     async def created_at(self, partition: str) -> str:
         if self.slow == "created_at":
@@ -52,7 +55,8 @@ class ScriptedAdmin:
             raise Unavailable("500")  # what a broker says of a log that isn't there
         return self.there[topic][1]
 
-    async def create_topic(self, topic: str, partitions: int) -> None:
+    async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str]) -> None:
+        self.properties[topic] = dict(properties)
         self.there[topic] = (partitions, "today")
 
 

@@ -1,7 +1,7 @@
 """The content of stored entries, decided entry by entry and never by topic.
 
-    kafka format   property entry.format=kafka: the payload is record batches, one or several
-    native         anything else: a Pulsar message or batch, in any Pulsar compression
+    formats/kafka    property entry.format=kafka: the payload is record batches, one or several
+    formats/pulsar   anything else: a Pulsar message or batch, in any Pulsar compression
 
 Chunked and encrypted messages can't be given to Kafka clients yet. They are reported, never skipped.
 """
@@ -9,18 +9,20 @@ Chunked and encrypted messages can't be given to Kafka clients yet. They are rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
-from handler.partition.log.native import kafka_batch
-from handler.partition.log.pulsar_log import FORMAT_PROPERTY, KAFKA_FORMAT, WRITER_PREFIX
+from handler.partition.log.formats import KAFKA, PULSAR
+from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
+from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, all_batches, empty_batch, with_base_offsets
 
-_OUR_WRITER = WRITER_PREFIX.encode()
+_OUR_WRITER: Final = WRITER_PREFIX.encode()
+_KAFKA: Final = KAFKA.name.encode()
 
 
 class HasAccepted(Protocol):
@@ -57,12 +59,8 @@ def read_entry(entry: RawEntry) -> Content:
             raise EntryUnreadable("the message is encrypted")
         if metadata.num_chunks_from_msg > 1:
             raise EntryUnreadable("the message is chunked")
-        data: bytes | bytearray
-        if properties.get(FORMAT_PROPERTY) == KAFKA_FORMAT:
-            # A copy: the view would keep the whole network chunk alive for as long as this is cached. It gets its offsets in place.
-            data = bytearray(entry.payload)
-        else:
-            data, _ = kafka_batch(metadata, entry.payload)
+        entry_format = KAFKA if properties.get(FORMAT_PROPERTY) == _KAFKA else PULSAR
+        data = entry_format.decode(metadata, entry.payload)
         batches = all_batches(data)
         ours = metadata.producer_name.startswith(_OUR_WRITER)
         known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from handler.partition.log.formats import EntryFormat
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
@@ -12,8 +13,8 @@ from handler.pulsar.events import ConsumerEvents, ProducerEvents
 class LogWriter(Protocol):
     @property
     def max_message_size(self) -> int: ...
-    def send(self, sequence: int, count: int, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
-        """`basis`: a property, see `basis.Basis`."""
+    def send(self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
+        """`fields`: see `EncodedEntry`. `basis`: a property, see `basis.Basis`."""
         ...
 
     def close(self) -> None: ...
@@ -35,6 +36,10 @@ class EntryLog(Protocol):
 
     async def writer(self, events: ProducerEvents) -> LogWriter: ...
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...
+    async def entry_format(self) -> EntryFormat:
+        """The format in which the topic's entries are written now."""
+        ...
+
     async def stats(self) -> LogStats: ...
     async def index_property(self) -> int | None:
         """The last index of a log whose entries are all gone; None where there was none."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
+from handler.partition.log.formats import KAFKA, EntryFormat
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -13,9 +15,6 @@ from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
 # The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
 WRITER_PREFIX: Final = "kafka-sidecar-"
-# The property by which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
-FORMAT_PROPERTY: Final = b"entry.format"
-KAFKA_FORMAT: Final = b"kafka"
 # Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
 # before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.
 PULSAR_MARKERS_AT_MOST: Final = 1_000
@@ -24,16 +23,26 @@ PULSAR_MARKERS_AT_MOST: Final = 1_000
 class PulsarLog(EntryLog):
     """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
 
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, writer_name: str) -> None:
+    def __init__(
+        self,
+        client: PulsarClient,
+        admin: PulsarAdmin,
+        topic: str,
+        writer_name: str,
+        format_of: Callable[[str], Awaitable[EntryFormat]] | None = None,
+    ) -> None:
         self.topic = topic
         self._client = client
         self._admin = admin
         self._writer_name = writer_name
+        self._format_of = format_of
         self._broker_finds_index = True
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
-        properties = {FORMAT_PROPERTY: KAFKA_FORMAT}
-        return await self._client.producer(self.topic, self._writer_name, events, properties=properties)
+        return await self._client.producer(self.topic, self._writer_name, events)
+
+    async def entry_format(self) -> EntryFormat:
+        return KAFKA if self._format_of is None else await self._format_of(self.topic)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self._client.reader(self.topic, start, events)

@@ -6,6 +6,7 @@ import logging
 from typing import Final, Protocol
 
 from handler.partition.log.basis import BatchSequence
+from handler.partition.log.formats import EncodedEntry
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -31,6 +32,7 @@ class Append:
         "batch_index",
         "data",
         "deadline",
+        "encoded",
         "epoch",
         "first_sequence",
         "last_sequence",
@@ -44,6 +46,7 @@ class Append:
         deadline: float, request: AppendRequest, batch_index: int,
     ) -> None:  # fmt: skip
         self.data = data
+        self.encoded: EncodedEntry | None = None  # as it is stored, where that is not as it is
         self.offset_count = offset_count
         self.max_timestamp = max_timestamp
         self.producer_id = producer_id
@@ -61,6 +64,11 @@ class Append:
             data, header.offset_count, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
             request, batch_index,
         )  # fmt: skip
+
+    @property
+    def size(self) -> int:
+        """Of what is stored."""
+        return len(self.data) if self.encoded is None else len(self.encoded.fields) + len(self.encoded.payload)
 
     @property
     def has_producer(self) -> bool:

@@ -26,12 +26,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from handler.errors import SidecarError
+from handler.errors import ProtocolError, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY
 from handler.partition.log.entries import Content
+from handler.partition.log.formats import KAFKA, EntryFormat
 from handler.partition.log.port import EntryLog, LogWriter
 from handler.partition.write.append import AREA, Append
 from handler.partition.write.held_appends import HeldAppends
@@ -43,6 +44,7 @@ from handler.tasks import Backoff, KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import BatchMalformed
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -62,6 +64,7 @@ MAX_ENTRIES_IN_FLIGHT: Final = 10
 MAX_ENTRY_BYTES: Final = 256 * 1024
 # No batch waits for longer, nearly: where receipts are slow, more entries are in flight.
 MAX_WAIT_SECONDS: Final = 0.005
+_AS_IT_IS: Final = KAFKA.fields
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256
 
@@ -98,7 +101,9 @@ class Appender:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender, batches_per_entry: int
     ) -> None:
+        self._name = name
         self._log = log_
+        self.entry_format: EntryFormat = KAFKA
         self.writer_name = writer_name.encode()
         self._fold = fold
         self._partition = partition
@@ -136,6 +141,8 @@ class Appender:
         """
         if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
             return False
+        if self.entry_format is not KAFKA:
+            return False
         if not self._in_flight and now - self.used_at > STALE_FOLD_SECONDS:
             return False
         return is_next_of_producer(self._fold.producers, self._in_flight, producer_id, epoch, first_sequence)
@@ -171,7 +178,14 @@ class Appender:
         limited.exception("a batch could not be appended")
 
     def _append(self, append: Append, end_is_known: bool) -> None:
-        if len(append.data) > self._max_batch_size:
+        if self.entry_format.opens_records and append.encoded is None:
+            try:
+                append.encoded = self.entry_format.encode(append.data)
+            except ProtocolError as error:
+                log.info("a batch for %s was refused: %s", self._name, error)
+                append.refuse(ErrorCode.CORRUPT_MESSAGE if isinstance(error, BatchMalformed) else ErrorCode.INVALID_RECORD)
+                return
+        if append.size > self._max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
         if append.has_producer:
@@ -244,7 +258,8 @@ class Appender:
         entry.basis = self._basis(entry)
         entry.sent_at = now
         entry.was_sent = True
-        self._writer.send(writer_sequence, entry.offset_count, entry.data, entry.basis)
+        fields, payload = entry.encoded or (_AS_IT_IS, entry.data)
+        self._writer.send(writer_sequence, entry.offset_count, fields, payload, entry.basis)
 
     def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
         """Without a producer only a second try depends on what came before it: its first may have landed."""

@@ -26,7 +26,7 @@ MAX_OFFSETS: Final = 2**31 - 1
 class EntryInFlight:
     """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
 
-    __slots__ = ("appends", "basis", "data", "has_producer", "offset_count", "sent_at", "was_sent")
+    __slots__ = ("appends", "basis", "data", "encoded", "has_producer", "offset_count", "sent_at", "was_sent")
 
     def __init__(self, appends: Sequence[Append]) -> None:
         self.appends = appends
@@ -35,12 +35,14 @@ class EntryInFlight:
             self.data = append.data
             self.offset_count = append.offset_count
             self.has_producer = append.producer_id != NO_PRODUCER_ID
+            self.encoded = append.encoded
         else:
             self.data = bytearray().join([append.data for append in appends])
             self.offset_count = sum([append.offset_count for append in appends])
             self.has_producer = any([append.has_producer for append in appends])
             for append in appends:
                 append.data = b""
+            self.encoded = None
         self.basis: tuple[bytes, bytes] | None = None  # the property, as it was sent last
         self.sent_at = 0.0  # 0 while no answer of the broker is awaited
         self.was_sent = False
@@ -111,7 +113,7 @@ class BatchesInFlight:
         appends = [waiting.popleft()]
         size = len(appends[0].data) + BASIS_BYTES
         offset_count = appends[0].offset_count
-        while waiting and len(appends) < max_batches:
+        while waiting and len(appends) < max_batches and appends[0].encoded is None and waiting[0].encoded is None:
             size += len(waiting[0].data) + BASIS_BYTES
             offset_count += waiting[0].offset_count
             if size > max_bytes or offset_count > MAX_OFFSETS:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from handler.pulsar.admin.cluster import ClusterAdmin
 from handler.pulsar.admin.http import AdminHttp, AlreadyExists
 from handler.pulsar.admin.subscriptions import SubscriptionAdmin, names_a_subscription
-from handler.pulsar.admin.topics import BEFORE_FIRST, TopicAdmin
+from handler.pulsar.admin.topics import BEFORE_FIRST, PartitionedTopic, TopicAdmin
 
-__all__ = ["BEFORE_FIRST", "AlreadyExists", "ClusterAdmin", "PulsarAdmin", "SubscriptionAdmin", "TopicAdmin", "names_a_subscription"]
+__all__ = [
+    "BEFORE_FIRST", "AlreadyExists", "ClusterAdmin", "PartitionedTopic", "PulsarAdmin", "SubscriptionAdmin", "TopicAdmin",
+    "names_a_subscription",
+]  # fmt: skip
 
 
 class PulsarAdmin:

@@ -25,6 +25,9 @@ MAX_HEADERS: Final = 256
 _NO_BODY: Final = b""
 
 
+JSON: Final = "application/json"
+
+
 class NotConnected(Exception):
     """Nobody has heard the request."""
 
@@ -161,13 +164,13 @@ class HttpConnections:
         self._is_closed = False
         self._tls: ssl.SSLContext | None = None
 
-    async def request(self, method: str, url: str, body: bytes | None = None) -> Response:
+    async def request(self, method: str, url: str, body: bytes | None = None, content_type: str = JSON) -> Response:
         """Raises NotConnected, NoAnswer, or ValueError where the URL is none."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or parts.hostname is None:
             raise ValueError(f"{url} is no address of a broker")
         origin = _Origin(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
-        request = _encoded(method, parts, body)
+        request = _encoded(method, parts, body, content_type)
         is_sent = False
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS), self._slots:
@@ -221,7 +224,7 @@ class HttpConnections:
         self._idle.clear()
 
 
-def _encoded(method: str, parts: SplitResult, body: bytes | None) -> bytes:
+def _encoded(method: str, parts: SplitResult, body: bytes | None, content_type: str) -> bytes:
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.netloc.rpartition("@")[2]
     head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nUser-Agent: kafka-sidecar/{__version__}\r\n"
@@ -231,4 +234,4 @@ def _encoded(method: str, parts: SplitResult, body: bytes | None) -> bytes:
     if body is None:
         length = "" if method == "GET" else "Content-Length: 0\r\n"
         return (head + length + "\r\n").encode("ascii")
-    return (head + f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode("ascii") + body
+    return (head + f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n").encode("ascii") + body

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-from handler.pulsar.admin.connections import HttpConnections, NoAnswer, NotConnected, Response
+from handler.pulsar.admin.connections import JSON, HttpConnections, NoAnswer, NotConnected, Response
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 T = TypeVar("T")
@@ -43,12 +43,14 @@ class AdminHttp:
     def close(self) -> None:
         self._connections.close()
 
-    async def call(self, method: str, path: str, *, body: object = None, params: dict[str, str] | None = None) -> Response:
+    async def call(
+        self, method: str, path: str, *, body: object = None, params: dict[str, str] | None = None, content_type: str = JSON
+    ) -> Response:
         """One call to whichever broker answers, redirects followed; raises the exception that fits the status."""
         failure: Unavailable | None = None
         for base in (*self._urls[self._current :], *self._urls[: self._current]):
             try:
-                response = await self._call_at(base, method, path, body, params)
+                response = await self._call_at(base, method, path, body, params, content_type)
             except _NotReached as error:
                 failure = error
             else:
@@ -57,12 +59,12 @@ class AdminHttp:
         assert failure is not None
         raise failure
 
-    async def _call_at(self, base: str, method: str, path: str, body: object, params: dict[str, str] | None) -> Response:
+    async def _call_at(self, base: str, method: str, path: str, body: object, params: dict[str, str] | None, content_type: str) -> Response:
         url = f"{base}{path}?{urlencode(params)}" if params else base + path
         encoded = None if body is None else json.dumps(body).encode()
         for _ in range(MAX_REDIRECTS):
             try:
-                response = await self._connections.request(method, url, encoded)
+                response = await self._connections.request(method, url, encoded, content_type)
             except (NotConnected, NoAnswer) as error:
                 # A call that changes something is not repeated once a broker may have heard it.
                 again = method == "GET" or isinstance(error, NotConnected)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing
 
 BEFORE_FIRST: Final = Position(-1, -1)
+
+
+# PartitionedTopicMetadata.MEDIA_TYPE
+_TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
+
+
+class PartitionedTopic(NamedTuple):
+    """A partitioned topic as the metadata store has it."""
+
+    partitions: int
+    properties: dict[str, str]
 
 
 class TopicAdmin:
@@ -18,15 +31,28 @@ class TopicAdmin:
     async def partitioned_topics(self, namespace: str) -> list[str]:
         return await self._http.get(f"/admin/v2/persistent/{namespace}/partitioned", texts)
 
+    async def describe(self, topic: str) -> PartitionedTopic:
+        """What `topic` is; TopicMissing when there is no such partitioned topic."""
+        found = await self._http.get(path_of(topic) + "/partitions", _partitioned_topic)
+        if found.partitions == 0:  # 2.9 answers 0 where later versions answer 404
+            raise TopicMissing(f"{topic} is not a partitioned topic")
+        return found
+
     async def partitions(self, topic: str) -> int:
         """How many partitions `topic` has; TopicMissing when there is no such partitioned topic."""
-        count = await self._http.get(path_of(topic) + "/partitions", lambda found: int(found["partitions"]))
-        if count == 0:  # 2.9 answers 0 where later versions answer 404
-            raise TopicMissing(f"{topic} is not a partitioned topic")
-        return count
+        return (await self.describe(topic)).partitions
 
-    async def create_topic(self, topic: str, partitions: int) -> None:
-        await self._http.call("PUT", path_of(topic) + "/partitions", body=partitions)
+    async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Make a partitioned topic. Refused where it is to have properties and the broker is too old for them (2.10)."""
+        if properties:
+            body = {"partitions": partitions, "properties": dict(properties)}
+            await self._http.call("PUT", path_of(topic) + "/partitions", body=body, content_type=_TOPIC_METADATA)
+        else:
+            await self._http.call("PUT", path_of(topic) + "/partitions", body=partitions)
+
+    async def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
+        """Set these and leave the others. Refused where the broker is too old for it."""
+        await self._http.call("PUT", path_of(topic) + "/properties", body=dict(properties))
 
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._http.call("POST", path_of(topic) + "/partitions", body=partitions)
@@ -91,6 +117,11 @@ class TopicAdmin:
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
         await self._http.call("PUT", path_of(partition) + "/compaction")
+
+
+def _partitioned_topic(found: Any) -> PartitionedTopic:
+    properties = mapping(found.get("properties") or {})
+    return PartitionedTopic(int(found["partitions"]), {str(name): str(value) for name, value in properties.items()})
 
 
 def _by_partition(found: Any) -> dict[int, dict[str, Any]]:

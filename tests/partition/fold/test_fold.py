@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.log.basis import Basis
 from handler.partition.log.entries import Content
-from handler.partition.log.native import kafka_batch
+from handler.partition.log.formats import PULSAR
 from handler.pulsar.entry import Position
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
@@ -77,7 +77,7 @@ def _content(writer: bytes, number: int, *batches: BatchOf, basis: Basis | None 
 
 def _native() -> Content:
     metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1_000)
-    data, _ = kafka_batch(metadata, memoryview(b"value"))
+    data = PULSAR.decode(metadata, memoryview(b"value"))
     return Content(data, list(split_batches(data)), 1, None, 0, None)
 
 

@@ -1,0 +1,37 @@
+"""What a format of entries has to do."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+# By which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
+FORMAT_PROPERTY: Final = b"entry.format"
+
+
+class EncodedEntry(NamedTuple):
+    """An entry as it is to be stored."""
+
+    fields: bytes  # of its MessageMetadata, encoded: those that say how to read it
+    payload: bytes | bytearray
+
+
+class EntryFormat(Protocol):
+    @property
+    def name(self) -> str:
+        """As topics name it, and as entries say it of themselves (property entry.format)."""
+        ...
+
+    @property
+    def opens_records(self) -> bool:
+        """Whether it has to look into the records. Else the batches of several producers may share an entry."""
+        ...
+
+    def encode(self, data: bytes | bytearray) -> EncodedEntry:
+        """The entry for a batch that `read_produced` has taken. BatchMalformed or BatchInvalid where its records are not what it says."""
+        ...
+
+    def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes | bytearray:
+        """The batches of an entry of this format, without offsets. Any exception where it can't be read."""
+        ...

@@ -1,0 +1,176 @@
+"""Format pulsar: a record is a message of an ordinary Pulsar batch, so that native consumers see what Kafka's producers write.
+
+record        message
+key           partition key, in base64 (and marked so) where it is no UTF-8; none for null
+value         payload; marked null_value for null
+timestamp     event time
+headers       properties, where they are text and no name stands twice; else those that are, and `kafka.headers` has all of them
+compression   the same codec, over the whole batch, as Pulsar does it
+
+Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back (`kafka.batch`):
+producer id, epoch, base sequence. Whatever has none was written by somebody else: every native message, single or batched, is read
+here. Its key may be an ordering key, its time is the publish time where it has no event time, and headers are its properties.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Final
+
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
+from handler.pulsar.codecs import compress, decompress
+from handler.pulsar.messages import Properties, key_of, properties_of, split_batch
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from handler.wire.compression import without_compression
+from handler.wire.records import CODEC_MASK, BatchInvalid, BatchMalformed, read_header, with_earlier_timestamps, with_last_offset
+
+BATCH_PROPERTY: Final = b"kafka.batch"
+HEADERS_PROPERTY: Final = b"kafka.headers"
+_NO_FACTS: Final = (-1, -1, -1)
+# Kafka's codec → Pulsar's.
+_COMPRESSION: Final = {0: 0, 1: 2, 2: 4, 3: 1, 4: 3}
+_U32: Final = struct.Struct(">I")
+_I32: Final = struct.Struct(">i")
+_U64_MASK: Final = 2**64 - 1
+_NULL: Final = -1
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class PulsarFormat:
+    name: Final = "pulsar"
+    opens_records: Final = True
+
+    def encode(self, data: bytes | bytearray) -> EncodedEntry:
+        header = read_header(data)
+        try:
+            messages = _messages(without_compression(header, data), header.record_count)
+        except CorruptRecordException as error:
+            raise BatchMalformed(f"the records of the batch can't be read: {error}") from error
+        except (UnicodeError, ValueError, IndexError) as error:
+            raise BatchInvalid(f"a record of the batch can't be read: {error}") from error
+        codec = _COMPRESSION[header.attributes & CODEC_MASK]
+        metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=codec, uncompressed_size=len(messages))
+        metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
+        facts = b"%d %d %d" % (header.producer_id, header.producer_epoch, header.base_sequence)
+        metadata.properties.add(key=BATCH_PROPERTY, value=facts)
+        return EncodedEntry(metadata.SerializePartialToString(), compress(codec, messages))
+
+    def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes:
+        facts = next((pair.value for pair in metadata.properties if pair.key == BATCH_PROPERTY), None)
+        producer_id, epoch, sequence = _NO_FACTS if facts is None else map(int, facts.split())
+        builder = DefaultRecordBatchBuilder(
+            magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
+            batch_size=2**31 - 1,
+        )  # fmt: skip
+        data = decompress(metadata.compression, payload, metadata.uncompressed_size)
+        if not metadata.HasField("num_messages_in_batch"):
+            value = None if metadata.null_value else data
+            builder.append(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))
+            return bytes(builder.build())
+        append = builder.append
+        unstamped = 0 if facts is not None else metadata.event_time or metadata.publish_time
+        headers_of = properties_of if facts is None else _headers
+        last = -1
+        later = 0
+        count = metadata.num_messages_in_batch
+        for number, message, value in split_batch(data, count):
+            timestamp = _signed(message.event_time or unstamped)
+            if last < 0 and timestamp < 0:
+                later = -timestamp  # the builder takes −1, which is no time, for none given yet
+            headers = headers_of(message) if message.properties else []
+            append(number, timestamp + later, key_of(message), None if message.null_value else value, headers)
+            last = number
+        built = bytes(builder.build())
+        if later:
+            built = with_earlier_timestamps(built, later)
+        return built if last == count - 1 else with_last_offset(built, count - 1)
+
+
+def _messages(data: bytes | bytearray, count: int) -> bytes:
+    """The payload of a Pulsar batch, not compressed yet."""
+    parts: list[bytes] = []
+    number = -1
+    for number, record in enumerate(DefaultRecordBatch(data)):
+        if record.offset != number:
+            raise BatchInvalid(f"record {number} of the batch has the offset {record.offset}")
+        key, value = record.key, record.value
+        message = SingleMessageMetadata(payload_size=0 if value is None else len(value), event_time=record.timestamp & _U64_MASK)
+        if value is None:
+            message.null_value = True
+        if key is not None:
+            _set_key(message, key)
+        if record.headers:
+            _set_properties(message, record.headers)
+        head = message.SerializeToString()
+        parts += (_U32.pack(len(head)), head, value or b"")
+    if number + 1 != count:
+        raise BatchInvalid(f"the batch says {count} records and has {number + 1}")
+    return b"".join(parts)
+
+
+def _set_key(message: SingleMessageMetadata, key: bytes) -> None:
+    if _is_text(key):
+        message.partition_key = key
+    else:
+        message.partition_key = base64.b64encode(key)
+        message.partition_key_b64_encoded = True
+
+
+def _set_properties(message: SingleMessageMetadata, headers: Headers) -> None:
+    texts = {name: value for name, value in headers if value is not None and _is_text(value)}  # of one name the last, as natives have it
+    texts.pop(HEADERS_PROPERTY.decode(), None)
+    for name, value in texts.items():
+        message.properties.add(key=name.encode(), value=value)
+    if len(texts) != len(headers):
+        message.properties.add(key=HEADERS_PROPERTY, value=base64.b64encode(_packed(headers)))
+
+
+def _is_text(value: bytes) -> bool:
+    if value.isascii():
+        return True
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _packed(headers: Headers) -> bytes:
+    """Each header as the length of its name, the name, the length of its value (−1 for null) and the value."""
+    parts = []
+    for name, value in headers:
+        encoded = name.encode()
+        parts += [_I32.pack(len(encoded)), encoded, _I32.pack(_NULL if value is None else len(value)), value or b""]
+    return b"".join(parts)
+
+
+def _unpacked(packed: bytes) -> Headers:
+    headers: Headers = []
+    at = 0
+    while at < len(packed):
+        (size,) = _I32.unpack_from(packed, at)
+        name = packed[at + 4 : at + 4 + size].decode()
+        at += 4 + size
+        (size,) = _I32.unpack_from(packed, at)
+        at += 4
+        headers.append((name, None if size == _NULL else packed[at : at + size]))
+        at += max(size, 0)
+    return headers
+
+
+def _headers(message: SingleMessageMetadata) -> Headers | Properties:
+    """The headers of a record that a Kafka producer wrote."""
+    last = message.properties[-1]
+    return _unpacked(base64.b64decode(last.value)) if last.key == HEADERS_PROPERTY else properties_of(message)
+
+
+def _signed(unsigned: int) -> int:
+    return unsigned if unsigned < 2**63 else unsigned - 2**64
+
+
+PULSAR: Final = PulsarFormat()

@@ -1,0 +1,105 @@
+"""Kafka's compressions of a record batch, taken off within a bound."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+import cramjam
+
+from handler.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchMalformed
+
+# A batch is at most max.message.bytes compressed; zeros shrink to a thousandth.
+MAX_UNCOMPRESSED: Final = 128 * 1024 * 1024
+# How far a first guess at the size goes. A wrong one costs another try.
+_USUAL_RATIO: Final = 8
+_SMALLEST_GUESS: Final = 64 * 1024
+_NO_ROOM: Final = "failed to write whole buffer"
+_GZIP_WINDOW: Final = 31  # zlib's number for a gzip stream of any window
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER_SIZE: Final = 16
+_I32: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
+_OVERHEAD: Final = 12
+_ATTRIBUTES_AT: Final = 21
+_I16: Final = struct.Struct(">h")
+
+
+def without_compression(header: BatchHeader, data: bytes | bytearray) -> bytes | bytearray:
+    """The batch with its records as they are. Its checksum is not made anew: it was looked at when the batch came."""
+    codec = header.attributes & CODEC_MASK
+    if not codec:
+        return data
+    try:
+        records = _DECOMPRESS[codec](data[HEADER_SIZE : header.size])
+    except KeyError:
+        raise BatchMalformed(f"unknown compression codec {codec}") from None
+    except (cramjam.DecompressionError, zlib.error, struct.error, ValueError) as error:
+        raise BatchMalformed(f"the records can't be decompressed: {error}") from error
+    plain = bytearray(data[:HEADER_SIZE])
+    _I32.pack_into(plain, _LENGTH_AT, HEADER_SIZE - _OVERHEAD + len(records))
+    _I16.pack_into(plain, _ATTRIBUTES_AT, header.attributes & ~CODEC_MASK)
+    plain += records
+    return plain
+
+
+def _gzip(data: bytes | bytearray) -> bytes:
+    stream = zlib.decompressobj(_GZIP_WINDOW)
+    out = stream.decompress(data, MAX_UNCOMPRESSED)
+    if stream.unconsumed_tail:
+        raise _too_large()
+    if not stream.eof:
+        raise BatchMalformed("the records end in the middle of a gzip stream")
+    return out
+
+
+def _snappy(data: bytes | bytearray) -> bytes | bytearray:
+    """Java's producers write blocks (xerial), librdkafka one raw stream."""
+    if not data.startswith(_XERIAL_MAGIC):
+        return _raw_snappy(data)
+    out = bytearray()
+    at = _XERIAL_HEADER_SIZE
+    while at < len(data):
+        (size,) = _I32.unpack_from(data, at)
+        if size < 0 or at + 4 + size > len(data):
+            raise BatchMalformed("a snappy block is longer than its batch")
+        out += _raw_snappy(data[at + 4 : at + 4 + size])
+        if len(out) > MAX_UNCOMPRESSED:
+            raise _too_large()
+        at += 4 + size
+    return out
+
+
+def _raw_snappy(block: bytes | bytearray) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > MAX_UNCOMPRESSED:
+        raise _too_large()
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _growing(decompress_into: Callable[[bytes | bytearray, bytearray], int], data: bytes | bytearray) -> bytes:
+    """What has no size in front is tried with more and more room."""
+    room = max(_SMALLEST_GUESS, _USUAL_RATIO * len(data))
+    while True:
+        out = bytearray(min(room, MAX_UNCOMPRESSED))
+        try:
+            written = decompress_into(data, out)
+        except cramjam.DecompressionError as error:
+            if _NO_ROOM not in str(error) or room >= MAX_UNCOMPRESSED:
+                raise
+            room *= _USUAL_RATIO
+            continue
+        return bytes(memoryview(out)[:written])
+
+
+def _too_large() -> BatchMalformed:
+    return BatchMalformed(f"the records unfold to more than {MAX_UNCOMPRESSED} bytes")
+
+
+_DECOMPRESS: Final[dict[int, Callable[[bytes | bytearray], bytes | bytearray]]] = {
+    1: _gzip,
+    2: _snappy,
+    3: lambda data: _growing(cramjam.lz4.decompress_into, data),
+    4: lambda data: _growing(cramjam.zstd.decompress_into, data),
+}
