@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.batches import CASES, batch_costs
+from bench.formats import format_costs
 from bench.opening import opening_costs
 from bench.process import ProcessCost
 from bench.reading import reading_costs, write_for_reading
-from bench.report import batch_table, opening_table, reading_table, waiting_table
+from bench.report import batch_table, format_table, opening_table, reading_table, waiting_table
 from bench.waiting import waiting_costs
 from integration.launcher.jars import CACHE, ROOT
 from integration.launcher.pulsar import Standalone
@@ -45,6 +46,8 @@ def measure(pulsar: Standalone, directory: Path) -> dict[str, float]:
         print(opening_table(opening) + "\n", flush=True)
         waiting = waiting_costs(sidecar.address, sidecar.pid)
         print(waiting_table(waiting) + "\n", flush=True)
+        formats = list(format_costs())
+        print(format_table(formats) + "\n", flush=True)
         topic_id, end = write_for_reading(sidecar.address, MIB_READ)
     finally:
         sidecar.stop()
@@ -57,6 +60,8 @@ def measure(pulsar: Standalone, directory: Path) -> dict[str, float]:
         reader.stop()
     kept |= {f"{cost.case}, µs a batch": cost.quartile_us for cost in batches}
     kept |= {f"{cost.what}, CPU ms each": cost.cpu_ms for cost in opening}
+    kept |= {f"to format pulsar, {cost.what}, µs a record": cost.encode_us for cost in formats}
+    kept |= {f"from format pulsar, {cost.what}, µs a record": cost.decode_us for cost in formats}
     kept |= {f"waiting {cost.how}, µs a partition": cost.us_a_partition for cost in waiting}
     kept |= {f"reading, {cost.state}, CPU s/GiB": cost.cpu_s_per_gib for cost in reading}
     return kept

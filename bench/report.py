@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bench.batches import BatchCost
 from bench.crowd import CrowdCost
+from bench.formats import FormatCost
 from bench.groups import GroupCost
 from bench.latency import Latency
 from bench.opening import OpeningCost
@@ -120,6 +121,11 @@ def size_table(rows: Sequence[SizeCost]) -> str:
 
 def opening_table(rows: Sequence[OpeningCost]) -> str:
     return _table(("", "cpu ms each", "seconds for all"), [(row.what, f"{row.cpu_ms:.3f}", f"{row.seconds:.2f}") for row in rows])
+
+
+def format_table(rows: Sequence[FormatCost]) -> str:
+    head = ("format pulsar", "us a record, to Pulsar", "to Kafka")
+    return _table(head, [(row.what, f"{row.encode_us:.2f}", f"{row.decode_us:.2f}") for row in rows])
 
 
 def waiting_table(rows: Sequence[WaitingCost]) -> str:

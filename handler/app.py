@@ -40,6 +40,7 @@ from handler.server.listener import Listener
 from handler.tasks import InTurn, KeptAlive
 from handler.telemetry.loop_lag import LoopLag
 from handler.topics.catalog import Catalog, Topic
+from handler.topics.config_store import ConfigStore
 from handler.topics.names import InvalidTopicName, TopicNames
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class Sidecar:
         self.services = Services(
             config=config.kafka,
             catalog=catalog,
+            configs=ConfigStore(self.admin, config.kafka.entry_format),
             partitions=self.partitions,
             sessions=FetchSessionCache(),
             groups=group_runtime(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -16,6 +19,7 @@ from kafka import TopicPartition as PyPartition
 from integration.conftest import Cluster
 from integration.kafka_clients import Acks, bounds, consumer, produce, producer, read
 from integration.launcher.kafka import java_tool
+from integration.support import admin
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -176,3 +180,48 @@ def test_the_console_tools_of_apache_kafka_4(cluster: Cluster, topic: str) -> No
     greatest = java_tool("org.apache.kafka.tools.GetOffsetShell", *server, "--topic", topic, "--time", "-3")
     assert greatest.returncode == 0, greatest.stderr
     assert greatest.stdout.strip(), greatest.stderr
+
+
+def test_the_config_tool_of_apache_kafka_4(cluster: Cluster, topic: str) -> None:
+    """What it sets is Pulsar's own policy, what can't be kept is refused with the reason, and the rest is told as it is."""
+    server = ("--bootstrap-server", cluster.kafka)
+    of_topic = (*server, "--entity-type", "topics", "--entity-name", topic)
+    tool = "kafka.admin.ConfigCommand"
+    made = java_tool(
+        "org.apache.kafka.tools.TopicCommand",
+        *server,
+        "--create",
+        "--topic",
+        topic,
+        "--partitions",
+        "2",
+        "--config",
+        "retention.ms=7200000",
+    )
+    assert f"Created topic {topic}" in made.stdout, made.stdout + made.stderr
+    done = java_tool(tool, *of_topic, "--alter", "--add-config", "entry.format=pulsar,max.message.bytes=100000")
+    assert "Completed updating config" in done.stdout, done.stdout + done.stderr
+    policy = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
+    assert json.loads(admin("GET", f"{policy}/properties")) == {"entry.format": "pulsar"}
+    wanted = {"retentionTimeInMinutes": 120, "retentionSizeInMB": -1}
+    assert _eventually(lambda: json.loads(admin("GET", f"{policy}/retention") or b"null"), wanted) == wanted
+    assert _eventually(lambda: json.loads(admin("GET", f"{policy}/maxMessageSize") or b"null"), 100_000) == 100_000
+    told = java_tool(tool, *of_topic, "--describe", "--all").stdout
+    for one in ("retention.ms=7200000", "entry.format=pulsar", "max.message.bytes=100000", "cleanup.policy=delete"):
+        assert f" {one} " in told, told
+    refused = java_tool(tool, *of_topic, "--alter", "--add-config", "retention.ms=1000")
+    assert "a multiple of 60000" in refused.stdout + refused.stderr
+    done = java_tool(tool, *of_topic, "--alter", "--delete-config", "retention.ms,max.message.bytes,entry.format")
+    assert "Completed updating config" in done.stdout, done.stdout + done.stderr
+    assert json.loads(admin("GET", f"{policy}/properties")) == {}
+    assert _eventually(lambda: admin("GET", f"{policy}/retention"), b"") == b""
+    node = java_tool(tool, *server, "--entity-type", "brokers", "--entity-name", "0", "--describe", "--all")
+    assert "num.partitions" in node.stdout, node.stdout + node.stderr
+
+
+def _eventually(ask: Callable[[], Any], wanted: Any) -> Any:
+    """Brokers learn of policies by a topic of their own, a moment later."""
+    deadline = time.monotonic() + 10
+    while (found := ask()) != wanted and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found

@@ -7,21 +7,23 @@ v4  as many partitions as the broker makes, with −1 (KIP-464)
 v5  flexible (KIP-482); partitions and configs in the response (KIP-525)
 v7  topic ids in the response (KIP-516)
 
-Of topic configs there is `entry.format`; others, and manual assignments, are refused with INVALID_CONFIG and
+The topic configs are those of `topics/configs`. Others, and manual assignments, are refused with INVALID_CONFIG and
 INVALID_REPLICA_ASSIGNMENT rather than ignored.
 """
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.partition.errors import error_code
 from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topics.configs import InvalidConfig, properties_of
+from handler.pulsar.errors import PulsarError, Refused, TopicMissing
+from handler.topics.configs import InvalidConfig, Operation, TopicSettings, altered
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -37,8 +39,8 @@ class _Refused(Exception):
         self.code = code
 
 
-def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int, dict[str, str]]:
-    """Name, partition count and the properties of the Pulsar topic as asked for, or why not."""
+def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int]:
+    """Name and partition count as asked for, or why not."""
     try:
         name = services.catalog.names.parse(topic.name)
     except InvalidTopicName as error:
@@ -47,16 +49,36 @@ def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int,
         raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is a system topic of Pulsar")
     if topic.assignments:
         raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas can't be assigned: Pulsar places them")
-    try:
-        properties = properties_of({config.name: config.value for config in topic.configs})
-    except InvalidConfig as error:
-        raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
         raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor must be 1 or more, or -1")
     count = services.config.default_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
     if not 0 < count <= MAX_PARTITIONS:
         raise _Refused(ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be 1 to {MAX_PARTITIONS}, or -1")
-    return name, count, properties
+    return name, count
+
+
+async def _settings(services: Services, name: TopicName, topic: CreatableTopic) -> TopicSettings:
+    """What the topic is to have of its own."""
+    if not topic.configs:
+        return TopicSettings()
+    wanted = [(config.name, Operation.SET, config.value) for config in topic.configs]
+    try:
+        return altered(await services.configs.defaults(name), wanted)
+    except InvalidConfig as error:
+        raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+async def _make(services: Services, name: TopicName, count: int, settings: TopicSettings) -> uuid.UUID:
+    topic = await services.catalog.create(name, count, settings.properties)
+    try:
+        await services.configs.write(name, replace(settings, retention=None, max_message_bytes=None), settings)
+    except PulsarError as error:
+        await services.catalog.delete(name)  # a topic without what it was to have would keep too much, or too little
+        if isinstance(error, Refused):
+            raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
+        raise
+    services.partitions.forget_topic(name.pulsar)  # of one that had this name before
+    return topic.topic_id
 
 
 async def _exists(services: Services, name: TopicName) -> bool:
@@ -71,7 +93,8 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
     try:
         if twice:
             raise _Refused(ErrorCode.INVALID_REQUEST, "the request names this topic twice")
-        name, count, properties = _checked(services, topic)
+        name, count = _checked(services, topic)
+        settings = await _settings(services, name, topic)
         topic_id = None
         if validate_only or name.internal:
             if await _exists(services, name):
@@ -79,8 +102,7 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
             if name.internal:
                 raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is made by the sidecar when groups are used")
         else:
-            topic_id = (await services.catalog.create(name, count, properties)).topic_id
-            services.partitions.forget_topic(name.pulsar)  # of one that had this name before
+            topic_id = await _make(services, name, count, settings)
     except _Refused as refused:
         return CreatableTopicResult(name=topic.name, error_code=refused.code, error_message=str(refused))
     except AlreadyExists:

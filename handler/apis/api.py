@@ -24,6 +24,7 @@ from handler.partition.table import PartitionTable
 from handler.pulsar.errors import TopicMissing
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
+from handler.topics.config_store import ConfigStore
 from handler.topics.names import TopicName
 from handler.wire.message import Message
 
@@ -72,6 +73,7 @@ class Services:
 
     config: KafkaConfig
     catalog: Catalog
+    configs: ConfigStore
     partitions: PartitionTable
     sessions: FetchSessionCache
     groups: GroupRuntime

@@ -1,40 +1,237 @@
-"""Kafka's topic configs, and where Pulsar keeps them. Pure.
+"""Kafka's topic configs, and what Pulsar keeps of them. Pure.
 
-A config that is not here is refused, never ignored.
+    Kafka config                          Pulsar
+    entry.format                          a property of the topic (see partition/log/formats)
+    retention.ms, retention.bytes         the topic's retention policy: whole minutes and MiB, both at once
+    max.message.bytes                     the topic's maxMessageSize
+    the others here                       what holds for every topic; they can be read, and set to what they are
+
+A config that is not here is refused, never ignored. A policy that nobody asked to change is not written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Final, NamedTuple
 
-# How the records of Kafka's producers are stored (see partition/log/formats). It is a property of the Pulsar topic: every sidecar
-# sees it.
 ENTRY_FORMAT: Final = "entry.format"
 ENTRY_FORMATS: Final = ("kafka", "pulsar")
 # The property by which Kafka-on-Pulsar has it; its third format is one of Kafka batches too.
 _KOP_ENTRY_FORMAT: Final = "kafkaEntryFormat"
 _KOP_FORMATS: Final = {"kafka": "kafka", "mixed_kafka": "kafka", "pulsar": "pulsar"}
+RETENTION_MS: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
+MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+UNLIMITED: Final = -1
+_MINUTE_MS: Final = 60_000
+_MIB: Final = 1024 * 1024
+_MAX_INT: Final = 2**31 - 1  # of Pulsar's minutes and MiB, and of Kafka's sizes
+
+
+class ConfigType(IntEnum):
+    """DescribeConfigsResponse.ConfigType."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+class ConfigSource(IntEnum):
+    """DescribeConfigsResponse.ConfigSource."""
+
+    TOPIC_CONFIG = 1
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class Operation(IntEnum):
+    """AlterConfigOp.OpType (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Retention(NamedTuple):
+    """Pulsar's retention policy: what is acknowledged, or has no subscription, is kept within both limits."""
+
+    minutes: int
+    megabytes: int
 
 
 class InvalidConfig(ValueError):
     """The text says what to change."""
 
 
-def properties_of(configs: Mapping[str, str | None]) -> dict[str, str]:
-    """The properties of a Pulsar topic that is made with these configs."""
-    unknown = sorted(set(configs) - {ENTRY_FORMAT})
-    if unknown:
-        raise InvalidConfig(f"these topic configs are not supported yet: {', '.join(unknown)}")
-    wanted = configs.get(ENTRY_FORMAT)
-    if wanted is None:
-        return {}
-    if wanted not in ENTRY_FORMATS:
-        raise InvalidConfig(f"{ENTRY_FORMAT} is {wanted!r}: use {' or '.join(ENTRY_FORMATS)}")
-    return {ENTRY_FORMAT: wanted}
+class Config(NamedTuple):
+    """A config as a client is told it."""
+
+    name: str
+    value: str
+    type: ConfigType
+    source: ConfigSource
+    default: str  # what it would be if the topic did not say
+    read_only: bool
+    documentation: str
+
+
+# Pulsar's own default.
+_KEEPS_NOTHING: Final = Retention(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What Pulsar keeps of a topic, and what holds where the topic itself does not say."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    retention: Retention | None = None
+    max_message_bytes: int | None = None
+    default_entry_format: str = ENTRY_FORMATS[0]
+    default_retention: Retention = _KEEPS_NOTHING
+    default_max_message_bytes: int = 5 * _MIB
+
+
+_DOCUMENTATION: Final = {
+    ENTRY_FORMAT: "How records are stored: kafka as their producers sent them, pulsar as messages that native Pulsar clients read.",
+    RETENTION_MS: "For how long records are kept: Pulsar's retention time, in whole minutes. -1 for ever.",
+    RETENTION_BYTES: "How much of a partition is kept: Pulsar's retention size, in whole MiB. -1 for all.",
+    MAX_MESSAGE_BYTES: "The largest record batch, with Pulsar's own metadata: maxMessageSize of the topic.",
+}
+_FIXED: Final = (
+    ("cleanup.policy", "delete", ConfigType.LIST, "Old records are removed by Pulsar's retention."),
+    ("compression.type", "producer", ConfigType.STRING, "Batches keep the compression of their producer."),
+    ("message.timestamp.type", "CreateTime", ConfigType.STRING, "A record has the time that its producer gave it."),
+    ("message.timestamp.after.max.ms", "3600000", ConfigType.LONG, "A record may be at most an hour ahead of the broker."),
+)
+_FIXED_VALUES: Final = {name: value for name, value, _, _ in _FIXED}
+NAMES: Final = (ENTRY_FORMAT, RETENTION_MS, RETENTION_BYTES, MAX_MESSAGE_BYTES, *_FIXED_VALUES)
 
 
 def entry_format(properties: Mapping[str, str]) -> str | None:
     """The format of a topic's entries; None where its properties say none that is known."""
     own = properties.get(ENTRY_FORMAT)
     return own if own in ENTRY_FORMATS else _KOP_FORMATS.get(properties.get(_KOP_ENTRY_FORMAT, ""))
+
+
+def describe(settings: TopicSettings) -> list[Config]:
+    """Every config of a topic."""
+    kept = settings.retention
+    default = settings.default_retention
+
+    def told(name: str, kind: ConfigType, own: str | None, without: str) -> Config:
+        source = ConfigSource.DEFAULT_CONFIG if own is None else ConfigSource.TOPIC_CONFIG
+        return Config(name, without if own is None else own, kind, source, without, False, _DOCUMENTATION[name])
+
+    own_bytes = settings.max_message_bytes
+    return [
+        told(ENTRY_FORMAT, ConfigType.STRING, entry_format(settings.properties), settings.default_entry_format),
+        told(RETENTION_MS, ConfigType.LONG, None if kept is None else _ms(kept), _ms(default)),
+        told(RETENTION_BYTES, ConfigType.LONG, None if kept is None else _bytes(kept), _bytes(default)),
+        told(MAX_MESSAGE_BYTES, ConfigType.INT, None if own_bytes is None else str(own_bytes), str(settings.default_max_message_bytes)),
+        *(Config(name, value, kind, ConfigSource.DEFAULT_CONFIG, value, True, text) for name, value, kind, text in _FIXED),
+    ]
+
+
+def describe_node(node_id: int, default_partitions: int, auto_create_topics: bool) -> list[Config]:
+    """The settings of a node that Kafka has names for. Its own stand in its configuration file."""
+    settings = (
+        ("broker.id", str(node_id), ConfigType.INT, "The node id of this sidecar."),
+        ("num.partitions", str(default_partitions), ConfigType.INT, "Partitions of a topic made without a number."),
+        (
+            "auto.create.topics.enable",
+            str(auto_create_topics).lower(),
+            ConfigType.BOOLEAN,
+            "Whether a missing topic is made when it is named.",
+        ),
+    )
+    return [Config(name, value, kind, ConfigSource.STATIC_BROKER_CONFIG, value, True, text) for name, value, kind, text in settings]
+
+
+def set_here(settings: TopicSettings) -> list[str]:
+    """The configs that the topic has of its own."""
+    return [config.name for config in describe(settings) if config.source is ConfigSource.TOPIC_CONFIG]
+
+
+def altered(settings: TopicSettings, operations: Iterable[tuple[str, Operation, str | None]]) -> TopicSettings:
+    """The settings after these operations, or InvalidConfig for the first that can't be done."""
+    seen = set()
+    for name, operation, value in operations:
+        if name in seen:
+            raise InvalidConfig(f"{name} is named twice")
+        seen.add(name)
+        if name in _FIXED_VALUES:
+            _check_fixed(name, operation, value)
+            continue
+        if name not in _DOCUMENTATION:
+            raise InvalidConfig(f"{name} is no topic config that can be set here: there are {', '.join(NAMES)}")
+        if operation in (Operation.APPEND, Operation.SUBTRACT):
+            raise InvalidConfig(f"{name} is no list: set or delete it")
+        settings = _with(settings, name, None if operation is Operation.DELETE else _given(name, value))
+    return settings
+
+
+def _with(settings: TopicSettings, name: str, value: str | None) -> TopicSettings:
+    """The settings with one config set, or with what holds without it."""
+    if name == ENTRY_FORMAT:
+        if value is not None and value not in ENTRY_FORMATS:
+            raise InvalidConfig(f"{name} is {value!r}: use {' or '.join(ENTRY_FORMATS)}")
+        others = {key: text for key, text in settings.properties.items() if key not in (ENTRY_FORMAT, _KOP_ENTRY_FORMAT)}
+        return replace(settings, properties=others if value is None else {**others, ENTRY_FORMAT: value})
+    if name == MAX_MESSAGE_BYTES:
+        return replace(settings, max_message_bytes=None if value is None else _number(name, value, 1, _MAX_INT))
+    if value is None:
+        return replace(settings, retention=_without_limit(settings.retention, name))
+    # A limit that nobody has set is Kafka's default, none; 0 is Pulsar's word for keeping nothing.
+    now = settings.retention or settings.default_retention
+    minutes, megabytes = (UNLIMITED if limit == 0 else limit for limit in now)
+    unit = _MINUTE_MS if name == RETENTION_MS else _MIB
+    number = _number(name, value, UNLIMITED, _MAX_INT * unit)
+    if number != UNLIMITED and (number % unit or not number):
+        what = "whole minutes: a multiple of 60000" if unit == _MINUTE_MS else "whole MiB: a multiple of 1048576"
+        raise InvalidConfig(f"{name} is {value}: Pulsar keeps {what}, or -1")
+    limit = UNLIMITED if number == UNLIMITED else number // unit
+    return replace(settings, retention=Retention(limit, megabytes) if name == RETENTION_MS else Retention(minutes, limit))
+
+
+def _without_limit(kept: Retention | None, deleted: str) -> Retention | None:
+    """The topic's retention without one of its limits. No limit is what the other has if nobody has set it."""
+    if kept is None:
+        return None
+    left = kept._replace(minutes=UNLIMITED) if deleted == RETENTION_MS else kept._replace(megabytes=UNLIMITED)
+    return None if left == Retention(UNLIMITED, UNLIMITED) else left
+
+
+def _check_fixed(name: str, operation: Operation, value: str | None) -> None:
+    there = _FIXED_VALUES[name]
+    if operation is Operation.DELETE or (operation in (Operation.SET, Operation.APPEND) and value == there):
+        return
+    raise InvalidConfig(f"{name} is {there} for every topic here, and can't be made {value!r}")
+
+
+def _given(name: str, value: str | None) -> str:
+    if value is None:
+        raise InvalidConfig(f"{name} needs a value")
+    return value
+
+
+def _number(name: str, value: str, lowest: int, highest: int) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        raise InvalidConfig(f"{name} is {value!r}: write a number") from None
+    if not lowest <= number <= highest:
+        raise InvalidConfig(f"{name} is {value}: it must be {lowest} to {highest}")
+    return number
+
+
+def _ms(retention: Retention) -> str:
+    return str(UNLIMITED if retention.minutes == UNLIMITED else retention.minutes * _MINUTE_MS)
+
+
+def _bytes(retention: Retention) -> str:
+    return str(UNLIMITED if retention.megabytes == UNLIMITED else retention.megabytes * _MIB)

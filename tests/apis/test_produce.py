@@ -45,7 +45,7 @@ class Setup:
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
         )
         self.services = Services(
-            config=KafkaConfig(), catalog=catalog, partitions=self.table, sessions=FetchSessionCache(),
+            config=KafkaConfig(), catalog=catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
             groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip

@@ -31,7 +31,7 @@ def test_what_changes_something_does_not_end_with_its_client() -> None:
     """Named one by one, so that a new API has to be thought of here."""
     changing = {
         "Produce", "OffsetCommit", "Heartbeat", "LeaveGroup", "ApiVersions", "CreateTopics", "DeleteTopics", "InitProducerId",
-        "CreatePartitions", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat",
+        "CreatePartitions", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat", "AlterConfigs", "IncrementalAlterConfigs",
     }  # fmt: skip
     assert {api.name for api in APIS if not api.ends_with_client} == changing
 

@@ -24,9 +24,10 @@ from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, PartitionedTopic
-from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
+from handler.topics.config_store import ConfigStore
 from handler.topics.names import TopicNames
 from handler.wire.error_code import ErrorCode
 from handler.wire.message import Message
@@ -43,6 +44,10 @@ class MemoryAdmin:
     there: dict[str, tuple[int, str]] = field(default_factory=dict)
     away: bool = False
     properties: dict[str, dict[str, str]] = field(default_factory=dict)
+    retentions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # maxMessageSize
+    keeps_policies: bool = True
+    written: int = 0  # properties and policies
     lost_partition: set[str] = field(default_factory=set)
     hold: asyncio.Event | None = None  # answers wait for it
     calls: int = 0
@@ -54,6 +59,10 @@ class MemoryAdmin:
 
     @property
     def cluster(self) -> MemoryAdmin:
+        return self
+
+    @property
+    def policies(self) -> MemoryAdmin:
         return self
 
     async def _answer(self) -> None:
@@ -75,7 +84,7 @@ class MemoryAdmin:
         await self._answer()
         if topic not in self.there:
             raise TopicMissing(topic)
-        return PartitionedTopic(self.there[topic][0], self.properties.get(topic, {}))
+        return PartitionedTopic(self.there[topic][0], dict(self.properties.get(topic, {})))
 
     async def created_at(self, partition: str) -> str:
         await self._answer()
@@ -99,6 +108,49 @@ class MemoryAdmin:
         await self._answer()
         if self.there.pop(topic, None) is None:
             raise TopicMissing(topic)
+
+    async def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
+        self.written += 1
+        self.properties.setdefault(topic, {}).update(properties)
+
+    async def remove_property(self, topic: str, name: str) -> None:
+        self.written += 1
+        del self.properties[topic][name]
+
+    async def broker_settings(self) -> dict[str, str]:
+        return {"defaultRetentionTimeInMinutes": "0", "defaultRetentionSizeInMB": "0", "maxMessageSize": "5242880"}
+
+    async def namespace_policies(self, namespace: str) -> dict[str, Any]:
+        return {"retention_policies": {"retentionTimeInMinutes": 1440, "retentionSizeInMB": 500}}
+
+    def _policy(self, *, write: bool = False) -> None:
+        if not self.keeps_policies:
+            raise Refused("switch it on")
+        self.written += write
+
+    async def retention(self, topic: str) -> tuple[int, int] | None:
+        self._policy()
+        return self.retentions.get(topic)
+
+    async def set_retention(self, topic: str, minutes: int, megabytes: int) -> None:
+        self._policy(write=True)
+        self.retentions[topic] = (minutes, megabytes)
+
+    async def remove_retention(self, topic: str) -> None:
+        self._policy(write=True)
+        del self.retentions[topic]
+
+    async def max_message_size(self, topic: str) -> int | None:
+        self._policy()
+        return self.sizes.get(topic)
+
+    async def set_max_message_size(self, topic: str, size: int) -> None:
+        self._policy(write=True)
+        self.sizes[topic] = size
+
+    async def remove_max_message_size(self, topic: str) -> None:
+        self._policy(write=True)
+        del self.sizes[topic]
 
     async def clusters(self) -> list[str]:
         if self.away:
@@ -173,7 +225,8 @@ class Sidecar:
         )
         (self.shard,) = groups.coordinator.shards
         self.services = Services(
-            config=self.config, catalog=self.catalog, partitions=self.table, sessions=FetchSessionCache(),
+            config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
+            sessions=FetchSessionCache(),
             groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
             answers=AnswerShare(2**30),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,

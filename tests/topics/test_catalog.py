@@ -44,7 +44,7 @@ class ScriptedAdmin:
             await asyncio.sleep(0.01)
         if topic not in self.there:
             raise TopicMissing(topic)
-        return PartitionedTopic(self.there[topic][0], self.properties.get(topic, {}))
+        return PartitionedTopic(self.there[topic][0], dict(self.properties.get(topic, {})))
 
     async def created_at(self, partition: str) -> str:
         if self.slow == "created_at":

@@ -1,15 +1,16 @@
-"""Pulsar's admin REST API, as far as it is used: `topics`, `subscriptions`, `cluster`, over one `http`."""
+"""Pulsar's admin REST API, as far as it is used: `topics`, `policies`, `subscriptions`, `cluster`, over one `http`."""
 
 from __future__ import annotations
 
 from handler.pulsar.admin.cluster import ClusterAdmin
 from handler.pulsar.admin.http import AdminHttp, AlreadyExists
+from handler.pulsar.admin.policies import PolicyAdmin, retention
 from handler.pulsar.admin.subscriptions import SubscriptionAdmin, names_a_subscription
 from handler.pulsar.admin.topics import BEFORE_FIRST, PartitionedTopic, TopicAdmin
 
 __all__ = [
-    "BEFORE_FIRST", "AlreadyExists", "ClusterAdmin", "PartitionedTopic", "PulsarAdmin", "SubscriptionAdmin", "TopicAdmin",
-    "names_a_subscription",
+    "BEFORE_FIRST", "AlreadyExists", "ClusterAdmin", "PartitionedTopic", "PolicyAdmin", "PulsarAdmin", "SubscriptionAdmin", "TopicAdmin",
+    "names_a_subscription", "retention",
 ]  # fmt: skip
 
 
@@ -18,6 +19,7 @@ class PulsarAdmin:
         self._http = AdminHttp(url, max_connections)
         self.topics = TopicAdmin(self._http)
         self.subscriptions = SubscriptionAdmin(self._http)
+        self.policies = PolicyAdmin(self._http)
         self.cluster = ClusterAdmin(self._http)
 
     async def close(self) -> None:

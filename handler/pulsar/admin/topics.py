@@ -46,13 +46,21 @@ class TopicAdmin:
         """Make a partitioned topic. Refused where it is to have properties and the broker is too old for them (2.10)."""
         if properties:
             body = {"partitions": partitions, "properties": dict(properties)}
-            await self._http.call("PUT", path_of(topic) + "/partitions", body=body, content_type=_TOPIC_METADATA)
+            try:
+                await self._http.call("PUT", path_of(topic) + "/partitions", body=body, content_type=_TOPIC_METADATA)
+            except Refused as error:
+                if ": 415 " in str(error):
+                    raise Refused("this Pulsar keeps no properties of topics: it must be 2.10 or later") from error
+                raise
         else:
             await self._http.call("PUT", path_of(topic) + "/partitions", body=partitions)
 
     async def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
         """Set these and leave the others. Refused where the broker is too old for it."""
         await self._http.call("PUT", path_of(topic) + "/properties", body=dict(properties))
+
+    async def remove_property(self, topic: str, name: str) -> None:
+        await self._http.call("DELETE", path_of(topic) + "/properties", params={"key": name})
 
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._http.call("POST", path_of(topic) + "/partitions", body=partitions)

@@ -1,0 +1,67 @@
+"""DescribeConfigs (32), versions 1 to 4: of topics, and of this node.
+
+v1  sources and synonyms (KIP-226)
+v3  types and documentation (KIP-569)
+v4  flexible (KIP-482)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from handler.apis.api import Api, Call, Services
+from handler.apis.configs import NotAResource, topic_of
+from handler.partition.errors import error_code
+from handler.pulsar.errors import PulsarError
+from handler.topics.configs import Config, ConfigSource, describe, describe_node
+from handler.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+async def _configs(services: Services, resource: DescribeConfigsResource) -> Sequence[Config]:
+    name = topic_of(services, resource.resource_type, resource.resource_name)
+    if name is None:
+        return describe_node(services.config.node_id, services.config.default_partitions, services.config.auto_create_topics)
+    return describe(await services.configs.read(name))
+
+
+def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = []
+    if request.include_synonyms:  # the value that holds first, then what would hold without it
+        if config.source is not ConfigSource.DEFAULT_CONFIG:
+            synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.value, source=config.source))
+        synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.default, source=ConfigSource.DEFAULT_CONFIG))
+    return DescribeConfigsResourceResult(
+        name=config.name, value=config.value, read_only=config.read_only, config_source=config.source, is_sensitive=False,
+        synonyms=synonyms, config_type=config.type, documentation=config.documentation if request.include_documentation else None,
+    )  # fmt: skip
+
+
+async def _describe(services: Services, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    try:
+        configs = await _configs(services, resource)
+    except NotAResource as refused:
+        result.error_code, result.error_message = refused.code, str(refused)
+    except PulsarError as error:
+        result.error_code, result.error_message = error_code(error), str(error)
+    else:
+        wanted = resource.configuration_keys  # empty or null: all of them (ConfigHelper)
+        result.configs = [_told(config, request) for config in configs if not wanted or config.name in wanted]
+    return result
+
+
+async def _handle(services: Services, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    results = await asyncio.gather(*(_describe(services, resource, request) for resource in request.resources))
+    return DescribeConfigsResponse(results=results)
+
+
+API: Final = Api("DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, 1, 4, _handle, ends_with_client=True)

@@ -1,0 +1,62 @@
+"""Policies of a topic, by Pulsar's admin API. Before 2.11 brokers keep none unless they are told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from handler.pulsar.admin.http import AdminHttp, path_of
+from handler.pulsar.errors import Refused, Unavailable
+
+T = TypeVar("T")
+
+_SWITCH_ON: Final = "set topicLevelPoliciesEnabled=true and systemTopicEnabled=true on every broker"
+
+
+class PolicyAdmin:
+    """What a topic says itself; None where it leaves it to its namespace. Refused where brokers keep no policies of topics."""
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def retention(self, topic: str) -> tuple[int, int] | None:
+        """Minutes and MiB."""
+        return await self._get(topic, "retention", retention)
+
+    async def set_retention(self, topic: str, minutes: int, megabytes: int) -> None:
+        await self._change("POST", topic, "retention", {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
+
+    async def remove_retention(self, topic: str) -> None:
+        await self._change("DELETE", topic, "retention")
+
+    async def max_message_size(self, topic: str) -> int | None:
+        return await self._get(topic, "maxMessageSize", int)
+
+    async def set_max_message_size(self, topic: str, size: int) -> None:
+        await self._change("POST", topic, "maxMessageSize", size)
+
+    async def remove_max_message_size(self, topic: str) -> None:
+        await self._change("DELETE", topic, "maxMessageSize")
+
+    async def _get(self, topic: str, policy: str, read: Callable[[Any], T]) -> T | None:
+        response = await self._http.call("GET", f"{path_of(topic)}/{policy}")
+        if response.status == 204 or not response.body:
+            return None
+        try:
+            found = response.json()
+            return None if found is None else read(found)
+        except (ValueError, LookupError, TypeError) as error:
+            raise Unavailable(f"the {policy} of {topic} is not what a broker answers: {response.text[:200]}") from error
+
+    async def _change(self, method: str, topic: str, policy: str, body: object = None) -> None:
+        try:
+            await self._http.call(method, f"{path_of(topic)}/{policy}", body=body)
+        except Refused as error:
+            if ": 405 " in str(error):
+                raise Refused(f"this Pulsar keeps no policies of topics: {_SWITCH_ON}") from error
+            raise
+
+
+def retention(found: Any) -> tuple[int, int]:
+    """A retention policy as the admin API has it, of a topic or a namespace: minutes and MiB."""
+    return int(found["retentionTimeInMinutes"]), int(found["retentionSizeInMB"])

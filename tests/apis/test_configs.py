@@ -1,0 +1,157 @@
+"""DescribeConfigs, IncrementalAlterConfigs and AlterConfigs of topics and of the node."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from handler.topics.configs import ENTRY_FORMAT, MAX_MESSAGE_BYTES, RETENTION_BYTES, RETENTION_MS, ConfigSource, Operation
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages import alter_configs, incremental_alter_configs
+from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from handler.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.support.services import NAMESPACE, Sidecar
+
+TOPIC, BROKER = 2, 4
+HOUR_MS = 3_600_000
+
+
+@pytest_asyncio.fixture
+async def sidecar() -> AsyncIterator[Sidecar]:
+    one = Sidecar()
+    one.admin.make("t")
+    yield one
+    await one.close()
+
+
+async def described(sidecar: Sidecar, kind: int = TOPIC, name: str = "t", keys: Sequence[str] | None = None) -> Any:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True)
+    (result,) = (await sidecar.ask(request, 4)).results
+    return result
+
+
+async def values(sidecar: Sidecar) -> dict[str, str]:
+    return {config.name: config.value for config in (await described(sidecar)).configs}
+
+
+async def incrementally(
+    sidecar: Sidecar, *operations: tuple[str, Operation, str | None], name: str = "t", kind: int = TOPIC, validate_only: bool = False
+) -> tuple[ErrorCode, str | None]:
+    configs = [
+        incremental_alter_configs.AlterableConfig(name=one, config_operation=operation, value=value) for one, operation, value in operations
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    (told,) = (await sidecar.ask(request, 1)).responses
+    return told.error_code, told.error_message
+
+
+async def replaced(sidecar: Sidecar, wanted: dict[str, str]) -> ErrorCode:
+    configs = [alter_configs.AlterableConfig(name=name, value=value) for name, value in wanted.items()]
+    resource = alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)
+    (told,) = (await sidecar.ask(alter_configs.AlterConfigsRequest(resources=[resource], validate_only=False), 2)).responses
+    return ErrorCode(told.error_code)
+
+
+async def test_what_was_set_is_described_with_what_would_hold_without_it(sidecar: Sidecar) -> None:
+    assert await incrementally(sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS)), (ENTRY_FORMAT, Operation.SET, "pulsar")) == (0, None)
+    assert sidecar.admin.retentions == {NAMESPACE + "t": (60, 500)}
+    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar"}
+    (config,) = (await described(sidecar, keys=[RETENTION_MS])).configs
+    assert (config.value, config.config_source, config.read_only) == (str(HOUR_MS), ConfigSource.TOPIC_CONFIG, False)
+    assert [(one.value, one.source) for one in config.synonyms] == [(str(HOUR_MS), 1), (str(24 * HOUR_MS), 5)]
+    assert config.documentation
+
+
+async def test_only_what_differs_is_written(sidecar: Sidecar) -> None:
+    await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"))
+    assert sidecar.admin.sizes == {NAMESPACE + "t": 1000}
+    assert sidecar.admin.retentions == {}
+    sidecar.admin.written = 0
+    await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), (RETENTION_BYTES, Operation.DELETE, None))
+    assert sidecar.admin.written == 0
+
+
+async def test_a_check_changes_nothing(sidecar: Sidecar) -> None:
+    assert await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), validate_only=True) == (0, None)
+    code, why = await incrementally(sidecar, (RETENTION_MS, Operation.SET, "7"), validate_only=True)
+    assert code is ErrorCode.INVALID_CONFIG
+    assert "60000" in (why or "")
+    assert sidecar.admin.written == 0
+
+
+async def test_nothing_is_written_if_one_of_the_configs_can_not_be(sidecar: Sidecar) -> None:
+    code, _ = await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), ("segment.bytes", Operation.SET, "1"))
+    assert code is ErrorCode.INVALID_CONFIG
+    assert sidecar.admin.written == 0
+
+
+async def test_what_an_alteration_of_all_does_not_name_is_gone(sidecar: Sidecar) -> None:
+    await replaced(sidecar, {RETENTION_MS: str(HOUR_MS), MAX_MESSAGE_BYTES: "1000", ENTRY_FORMAT: "pulsar"})
+    assert await replaced(sidecar, {ENTRY_FORMAT: "pulsar"}) is ErrorCode.NONE
+    assert (sidecar.admin.retentions, sidecar.admin.sizes) == ({}, {})
+    assert (await values(sidecar))[ENTRY_FORMAT] == "pulsar"
+
+
+async def test_what_is_appended_after_an_alteration_is_written_in_the_new_format(sidecar: Sidecar) -> None:
+    seen = []
+    sidecar.catalog.on_entry_format = lambda topic: seen.append(topic.entry_format)
+    await sidecar.catalog.find(sidecar.catalog.names.parse("t"))
+    await incrementally(sidecar, (ENTRY_FORMAT, Operation.SET, "pulsar"))
+    await incrementally(sidecar, (ENTRY_FORMAT, Operation.DELETE, None))
+    assert seen == ["pulsar", None]
+
+
+async def test_a_broker_that_keeps_no_policies_of_topics_says_what_to_switch_on(sidecar: Sidecar) -> None:
+    sidecar.admin.keeps_policies = False
+    assert (await values(sidecar))[RETENTION_MS] == str(24 * HOUR_MS)
+    code, why = await incrementally(sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS)))
+    assert code is ErrorCode.INVALID_CONFIG
+    assert why == "switch it on"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "7", ErrorCode.INVALID_REQUEST),
+        (BROKER + 4, "logger", ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_is_not_there_has_no_configs(sidecar: Sidecar, kind: int, name: str, code: ErrorCode) -> None:
+    assert (await described(sidecar, kind, name)).error_code is code
+    assert (await incrementally(sidecar, (RETENTION_MS, Operation.SET, "-1"), kind=kind, name=name))[0] is code
+
+
+async def test_a_node_tells_its_settings_and_keeps_them(sidecar: Sidecar) -> None:
+    told = {config.name: (config.value, config.read_only) for config in (await described(sidecar, BROKER, "0")).configs}
+    assert told["num.partitions"] == ("4", True)
+    assert (await incrementally(sidecar, ("num.partitions", Operation.SET, "5"), kind=BROKER, name="0"))[0] is ErrorCode.INVALID_CONFIG
+
+
+async def created(sidecar: Sidecar, configs: dict[str, str]) -> Any:
+    wanted = CreatableTopic(
+        name="new", num_partitions=1, replication_factor=1,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )  # fmt: skip
+    (told,) = (await sidecar.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1_000), 7)).topics
+    return told
+
+
+async def test_a_topic_is_made_with_its_configs(sidecar: Sidecar) -> None:
+    told = await created(sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "cleanup.policy": "delete"})
+    assert told.error_code is ErrorCode.NONE
+    assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar"}
+    assert sidecar.admin.retentions == {NAMESPACE + "new": (1440, 1)}
+
+
+async def test_a_topic_whose_configs_can_not_be_kept_is_not_made(sidecar: Sidecar) -> None:
+    assert (await created(sidecar, {"segment.bytes": "1"})).error_code is ErrorCode.INVALID_CONFIG
+    sidecar.admin.keeps_policies = False
+    assert (await created(sidecar, {RETENTION_BYTES: "1048576"})).error_code is ErrorCode.INVALID_CONFIG
+    assert NAMESPACE + "new" not in sidecar.admin.there
