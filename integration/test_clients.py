@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_admin_creates_grows_lists_and_deletes_topics(cluster: Cluster, topic: s
     assert len(admin.list_topics(timeout=20).topics[topic].partitions) == 2
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(20)
-    with pytest.raises(KafkaException, match="not supported yet"):
+    with pytest.raises(KafkaException, match="a multiple of 60000"):
         admin.create_topics([NewTopic(topic + "c", 1, 1, config={"retention.ms": "1000"})])[topic + "c"].result(20)
     with pytest.raises(KafkaException, match="TOPIC_EXCEPTION"):
         admin.create_topics([NewTopic("no/tenant", 1, 1)])["no/tenant"].result(20)
@@ -202,7 +203,7 @@ def test_the_config_tool_of_apache_kafka_4(cluster: Cluster, topic: str) -> None
     done = java_tool(tool, *of_topic, "--alter", "--add-config", "entry.format=pulsar,max.message.bytes=100000")
     assert "Completed updating config" in done.stdout, done.stdout + done.stderr
     policy = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
-    assert json.loads(admin("GET", f"{policy}/properties")) == {"entry.format": "pulsar"}
+    assert json.loads(admin("GET", f"{policy}/properties")) == {"entry.format": "pulsar", "kafka.retention": "retention.ms"}
     wanted = {"retentionTimeInMinutes": 120, "retentionSizeInMB": -1}
     assert _eventually(lambda: json.loads(admin("GET", f"{policy}/retention") or b"null"), wanted) == wanted
     assert _eventually(lambda: json.loads(admin("GET", f"{policy}/maxMessageSize") or b"null"), 100_000) == 100_000
@@ -225,3 +226,28 @@ def _eventually(ask: Callable[[], Any], wanted: Any) -> Any:
     while (found := ask()) != wanted and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
+
+
+def test_the_cluster_tools_of_apache_kafka_4(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    """What is asked of a cluster whose only replicas are sidecars: sizes, elections, reassignments, manual assignments."""
+    server = ("--bootstrap-server", cluster.kafka)
+    made = java_tool("org.apache.kafka.tools.TopicCommand", *server, "--create", "--topic", topic, "--replica-assignment", "0,0")
+    assert f"Created topic {topic}" in made.stdout, made.stdout + made.stderr
+    produce(cluster.kafka, topic, [b"x" * 1000] * 50, partition=1)
+    sizes = java_tool("org.apache.kafka.tools.LogDirsCommand", *server, "--describe", "--topic-list", topic)
+    (told,) = [json.loads(line) for line in sizes.stdout.splitlines() if line.startswith("{")]
+    (directory,) = told["brokers"][0]["logDirs"]
+    assert directory["error"] is None
+    by_partition = {one["partition"]: one["size"] for one in directory["partitions"]}
+    assert by_partition[f"{topic}-1"] > 50_000
+    elected = java_tool(
+        "org.apache.kafka.tools.LeaderElectionCommand", *server, "--election-type", "preferred", "--topic", topic, "--partition", "1"
+    )
+    assert "Valid replica already elected" in elected.stdout, elected.stdout + elected.stderr
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [0]}]}))
+    tool = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+    done = java_tool(tool, *server, "--reassignment-json-file", str(plan), "--execute")
+    assert "Successfully started" in done.stdout, done.stdout + done.stderr
+    verified = java_tool(tool, *server, "--reassignment-json-file", str(plan), "--verify", "--preserve-throttles")
+    assert f"Reassignment of partition {topic}-0 is completed" in verified.stdout, verified.stdout + verified.stderr

@@ -7,8 +7,8 @@ v4  as many partitions as the broker makes, with −1 (KIP-464)
 v5  flexible (KIP-482); partitions and configs in the response (KIP-525)
 v7  topic ids in the response (KIP-516)
 
-The topic configs are those of `topics/configs`. Others, and manual assignments, are refused with INVALID_CONFIG and
-INVALID_REPLICA_ASSIGNMENT rather than ignored.
+The topic configs are those of `topics/configs`; others are refused with INVALID_CONFIG rather than ignored. A manual assignment
+may name any live node.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from dataclasses import replace
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
+from handler.apis.nodes import NotAssignable, check_assignments
 from handler.partition.errors import error_code
 from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import PulsarError, Refused, TopicMissing
-from handler.topics.configs import InvalidConfig, Operation, TopicSettings, altered
+from handler.topics.configs import RETENTION_SET, InvalidConfig, Operation, TopicSettings, altered
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -48,13 +49,29 @@ def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int]
     if name.hidden:
         raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is a system topic of Pulsar")
     if topic.assignments:
-        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas can't be assigned: Pulsar places them")
+        return name, _assigned(services, topic)
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
         raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor must be 1 or more, or -1")
     count = services.config.default_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
     if not 0 < count <= MAX_PARTITIONS:
         raise _Refused(ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be 1 to {MAX_PARTITIONS}, or -1")
     return name, count
+
+
+def _assigned(services: Services, topic: CreatableTopic) -> int:
+    """The number of partitions of a manual assignment, which may name any live node (ReplicationControlManager.createTopic)."""
+    if topic.replication_factor != DEFAULT or topic.num_partitions != DEFAULT:
+        raise _Refused(ErrorCode.INVALID_REQUEST, "with a manual assignment the replication factor and the number of partitions must be -1")
+    indexes = sorted(one.partition_index for one in topic.assignments)
+    if indexes != list(range(len(indexes))):
+        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be a consecutive 0-based integer sequence")
+    try:
+        check_assignments(services, [one.broker_ids for one in topic.assignments])
+    except NotAssignable as error:
+        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from error
+    if len(indexes) > MAX_PARTITIONS:
+        raise _Refused(ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be 1 to {MAX_PARTITIONS}, or -1")
+    return len(indexes)
 
 
 async def _settings(services: Services, name: TopicName, topic: CreatableTopic) -> TopicSettings:
@@ -69,10 +86,13 @@ async def _settings(services: Services, name: TopicName, topic: CreatableTopic) 
 
 
 async def _make(services: Services, name: TopicName, count: int, settings: TopicSettings) -> uuid.UUID:
-    topic = await services.catalog.create(name, count, settings.properties)
+    properties = {key: value for key, value in settings.properties.items() if key != RETENTION_SET}
+    topic = await services.catalog.create(name, count, properties)
+    made = replace(settings, properties=properties, retention=None, max_message_bytes=None)
     try:
-        await services.configs.write(name, replace(settings, retention=None, max_message_bytes=None), settings)
+        await services.configs.write(name, made, settings)
     except PulsarError as error:
+        services.partitions.forget_topic(name.pulsar)
         await services.catalog.delete(name)  # a topic without what it was to have would keep too much, or too little
         if isinstance(error, Refused):
             raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error

@@ -6,13 +6,12 @@ v2  flexible (KIP-482)
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
-from handler.apis.configs import alter
-from handler.topics.configs import Operation, TopicSettings, altered, set_here
+from handler.apis.configs import Alteration, alter, named_twice
+from handler.topics.configs import Operation, TopicSettings, set_here
 from handler.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -21,20 +20,26 @@ from handler.wire.messages.alter_configs import (
 )
 
 
-def _replaced(resource: AlterConfigsResource, settings: TopicSettings) -> TopicSettings:
+def _unset(named: set[str], settings: TopicSettings) -> list[tuple[str, Operation, str | None]]:
+    return [(name, Operation.DELETE, None) for name in set_here(settings) if name not in named]
+
+
+async def _alter(services: Services, resource: AlterConfigsResource, *, twice: bool, validate_only: bool) -> AlterConfigsResourceResponse:
     wanted = [(one.name, Operation.SET, one.value) for one in resource.configs]
-    named = {one.name for one in resource.configs}
-    return altered(settings, [*((name, Operation.DELETE, None) for name in set_here(settings) if name not in named), *wanted])
-
-
-async def _alter(services: Services, resource: AlterConfigsResource, *, validate_only: bool) -> AlterConfigsResourceResponse:
-    kind, name = resource.resource_type, resource.resource_name
-    code, message = await alter(services, kind, name, partial(_replaced, resource), validate_only=validate_only)
-    return AlterConfigsResourceResponse(error_code=code, error_message=message, resource_type=kind, resource_name=name)
+    alteration = Alteration(resource.resource_type, resource.resource_name, wanted)
+    others = partial(_unset, {one.name for one in resource.configs})
+    code, message = await alter(services, alteration, others, twice=twice, validate_only=validate_only)
+    return AlterConfigsResourceResponse(
+        error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
 
 
 async def _handle(services: Services, call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    told = await asyncio.gather(*(_alter(services, one, validate_only=request.validate_only) for one in request.resources))
+    twice = named_twice((one.resource_type, one.resource_name) for one in request.resources)
+    told = [
+        await _alter(services, one, twice=(one.resource_type, one.resource_name) in twice, validate_only=request.validate_only)
+        for one in request.resources
+    ]
     return AlterConfigsResponse(responses=told)
 
 

@@ -3,7 +3,7 @@
 v2  flexible (KIP-482)
 v3  quotas (KIP-599), none here
 
-Partitions are only ever added, and to internal topics none. Not implemented: manual assignments (INVALID_REPLICA_ASSIGNMENT).
+Partitions are only ever added, and to internal topics none. A manual assignment may name any live node.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 
 from handler.apis.a19_create_topics import MAX_PARTITIONS
 from handler.apis.api import Api, Call, Services
+from handler.apis.nodes import NotAssignable, check_assignments
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import InvalidTopicName
@@ -31,14 +32,19 @@ async def _grow(services: Services, topic: CreatePartitionsTopic, validate_only:
         if name.internal:  # its count says which partition a group belongs to
             return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is internal: it keeps its partitions"
         there = (await services.catalog.find(name, fresh=True)).partitions
-        if topic.assignments:
-            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas can't be assigned: Pulsar places them"
         if topic.count <= there:
             return ErrorCode.INVALID_PARTITIONS, f"the topic has {there} partitions already, asked for {topic.count}"
         if topic.count > MAX_PARTITIONS:
             return ErrorCode.INVALID_PARTITIONS, f"a topic has at most {MAX_PARTITIONS} partitions"
+        if topic.assignments:
+            if len(topic.assignments) != topic.count - there:
+                wanted = f"attempted to add {topic.count - there} partitions, but {len(topic.assignments)} assignments were specified"
+                return ErrorCode.INVALID_REPLICA_ASSIGNMENT, wanted
+            check_assignments(services, [one.broker_ids for one in topic.assignments])
         if not validate_only:
             await services.catalog.grow(name, topic.count)
+    except NotAssignable as error:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)
     except InvalidTopicName as error:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)
     except PulsarError as error:

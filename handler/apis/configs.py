@@ -1,14 +1,16 @@
-"""Configs as the three APIs about them need it: which resource is meant, and changing a topic's."""
+"""Configs as the three APIs about them need it: which resource is meant, and changing a topic's (ConfigAdminManager)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from handler.apis.api import Services
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Refused
-from handler.topics.configs import InvalidConfig, TopicSettings
+from handler.topics.configs import InvalidConfig, Operation, TopicSettings
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 
@@ -32,32 +34,60 @@ def topic_of(services: Services, resource_type: int, resource_name: str) -> Topi
             raise NotAResource(ErrorCode.INVALID_REQUEST, f"this is node {services.config.node_id}, ask node {resource_name} itself")
         return None
     if resource_type != TOPIC:
-        raise NotAResource(
-            ErrorCode.INVALID_REQUEST, f"resources of type {resource_type} have no configs here: ask for a topic or a broker"
-        )
+        raise NotAResource(ErrorCode.INVALID_REQUEST, f"resources of type {resource_type} have no configs here: topics and brokers have")
     try:
-        return services.catalog.names.parse(resource_name)
+        name = services.catalog.names.parse(resource_name)
     except InvalidTopicName as error:
         raise NotAResource(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from error
+    if name.hidden:
+        raise NotAResource(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{resource_name} is a system topic of Pulsar")
+    return name
+
+
+def named_twice(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
+    """The resources, type and name, that a request names more than once."""
+    return {resource for resource, times in Counter(resources).items() if times > 1}
+
+
+class Alteration:
+    """What a request asks to be changed of one resource."""
+
+    def __init__(self, resource_type: int, resource_name: str, operations: Sequence[tuple[str, Operation, str | None]]) -> None:
+        self.resource = (resource_type, resource_name)
+        self.operations = operations
+
+    def check(self, *, twice: bool) -> None:
+        """INVALID_REQUEST for what is no alteration at all (ConfigAdminManager.preprocess)."""
+        if twice:
+            raise NotAResource(ErrorCode.INVALID_REQUEST, "each resource must appear at most once")
+        again = [name for name, times in Counter(name for name, _, _ in self.operations).items() if times > 1]
+        if again:
+            raise NotAResource(ErrorCode.INVALID_REQUEST, f"due to duplicate config keys: {', '.join(again)}")
+        nulls = [name for name, operation, value in self.operations if value is None and operation is not Operation.DELETE]
+        if nulls:
+            raise NotAResource(ErrorCode.INVALID_REQUEST, f"null value not supported for: {', '.join(nulls)}")
 
 
 async def alter(
-    services: Services, resource_type: int, resource_name: str, change: Callable[[TopicSettings], TopicSettings], *, validate_only: bool
-) -> tuple[ErrorCode, str | None]:
-    """Change the configs of a topic, unless it is only asked whether that could be done."""
+    services: Services, alteration: Alteration, before: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]], *,
+    twice: bool, validate_only: bool,
+) -> tuple[ErrorCode, str | None]:  # fmt: skip
+    """Change the configs of a topic, unless it is only asked whether that could be done. `before`: what is done to them first."""
     try:
-        name = topic_of(services, resource_type, resource_name)
+        alteration.check(twice=twice)
+        name = topic_of(services, *alteration.resource)
         if name is None:
             return ErrorCode.INVALID_CONFIG, "the settings of a node are its configuration file's: they can't be changed while it runs"
-        before = await services.configs.read(name)
-        after = change(before)
-        if not validate_only:
-            await services.configs.write(name, before, after)
-            await services.catalog.find(name, fresh=True)  # what is written from now on is written by it
+        if name.internal:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name.local} is internal: its settings are the sidecar's"
+        await services.configs.alter(name, lambda settings: [*before(settings), *alteration.operations], validate_only=validate_only)
     except NotAResource as refused:
         return refused.code, str(refused)
     except (InvalidConfig, Refused) as error:
         return ErrorCode.INVALID_CONFIG, str(error)
     except PulsarError as error:
         return error_code(error), str(error)
+    if not validate_only:
+        with contextlib.suppress(PulsarError):  # it is done, and looked at again before long
+            await services.catalog.find(name, fresh=True)  # what is appended from now on is stored in the format that it has now
     return ErrorCode.NONE, None

@@ -103,6 +103,14 @@ async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -
     return [(name, found[name]) for name in names if found[name] not in GONE]
 
 
+async def existing(services: Services, call: Call, name: str) -> Topic | ErrorCode:
+    """The topic that a request names, or why there is none."""
+    try:
+        return await find(services, call, services.catalog.names.parse(name))
+    except InvalidTopicName:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
 async def find(
     services: Services, call: Call, name: TopicName, *, create_partitions: int = 0, late: ErrorCode = LATE_TOPIC
 ) -> Topic | ErrorCode:

@@ -1,8 +1,8 @@
 """A partition: the fold in the middle, the appender and the tail reader feeding it, answers from it.
 
-Calls may come before it is open; appends then wait in their order. It begins to fold a little before the last entry, or
-further back if somebody appends whose retry, from before a restart, is to be recognised (`Replay`). It ends
-when the log contradicts itself or is gone: the table then makes a new one.
+Calls may come before it is open; appends then wait in their order. It begins to fold a little before the last entry; what tells
+retries from before a restart is read when somebody appends to whom it matters (`Replay`). It ends when the log contradicts itself or
+is gone: the table then makes a new one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
-from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry
+from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry, read_headers
 from handler.partition.log.formats import EntryFormat
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
@@ -137,10 +137,9 @@ class Partition:
                 self.changed()
 
     def _begin_before(self, stats: LogStats, last: Position) -> None:
-        """Begin to fold a little before the last entry; further back where somebody appends to whom it matters."""
+        """Begin to fold a little before the last entry. What tells a retry is read when somebody appends to whom it matters."""
         earliest = self._replay.first_entry(stats, last)
-        replays = any(append.has_producer for append in self._waiting)
-        start = earliest if replays else max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
+        start = max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
         self._fold.replayed_from = None if start == stats.first else start
         self._replay.done = start == earliest
 
@@ -271,9 +270,17 @@ class Partition:
 
     def read_entry(self, entry: RawEntry) -> Content:
         """The content of an entry, or EntryUnreadable."""
+        self._check_given_up(entry)
+        return read_entry(entry)
+
+    def read_headers(self, entry: RawEntry) -> Content:
+        """The same without its data."""
+        self._check_given_up(entry)
+        return read_headers(entry)
+
+    def _check_given_up(self, entry: RawEntry) -> None:
         if self._failures.is_given_up(self.name, entry.position):
             raise EntryUnreadable(f"entry {entry.position} could not be folded twice, and is taken for one that can't be read")
-        return read_entry(entry)
 
     def _take(self, entry: RawEntry) -> None:
         position = entry.position

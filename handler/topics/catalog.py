@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -86,7 +87,7 @@ class Catalog:
         self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
-        # What to do when the format of a topic's entries has changed.
+        # What to do when the format of a topic's entries may have changed.
         self.on_entry_format: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
@@ -206,6 +207,24 @@ class Catalog:
         name = await self.find_by_id(topic_id)
         return None if name is None else await self.find(name)
 
+    async def entry_format(self, name: TopicName) -> str | None:
+        """The format in which a topic's entries are to be written now. Asks for no partition of it."""
+        topic = self.known(name, FRESH_SECONDS)
+        return topic.entry_format if topic is not None else entry_format((await self._admin.topics.describe(name.pulsar)).properties)
+
+    async def look_at_all(self, pulsar_topics: Iterable[str]) -> None:
+        """Those in use: clients that have what they need do not ask for them, and their format or what they are may change."""
+        for topic in pulsar_topics:
+            name = self.names.from_pulsar(topic)
+            if name is not None:
+                with contextlib.suppress(PulsarError):  # whoever uses it learns of that
+                    await self.look_at(name)
+
+    async def sizes(self, name: TopicName) -> dict[int, int]:
+        """Bytes that Pulsar stores for each partition, what is offloaded included. TopicMissing where there is no such topic."""
+        stats = await self._admin.topics.partition_stats(name.pulsar)
+        return {index: int(of_one.get("storageSize", 0)) for index, of_one in stats.items()}
+
     async def list_names(self) -> list[TopicName]:
         """Every topic of the default namespace and Kafka's internal ones, in the order of names."""
         return await self._name_listing.call(None, self._list_names)
@@ -312,8 +331,8 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
-        elif before is not None and before.entry_format != topic.entry_format:
-            self.on_entry_format(topic)
+        if before is None or before.entry_format != topic.entry_format:
+            self.on_entry_format(topic)  # also of one that was made again, or forgotten for a while
         self._gone.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)

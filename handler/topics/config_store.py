@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
-from handler.pulsar.admin import PulsarAdmin, retention
-from handler.pulsar.errors import Refused
-from handler.topics.configs import Retention, TopicSettings
+from handler.pulsar.admin import NoTopicPolicies, PulsarAdmin, retention
+from handler.pulsar.errors import Refused, TopicMissing
+from handler.tasks import Shared
+from handler.topics.configs import RETENTION_SET, Operation, Retention, TopicSettings, altered
 from handler.topics.names import TopicName
+
+# Tools ask for all topics at once. Half of the admin client's connections are left to partitions that are opened.
+AT_ONCE: Final = 4
+# Brokers learn of a policy by a topic of their own, within some tens of milliseconds.
+LOOK_AGAIN_SECONDS: Final = 0.02
+LOOKS: Final = 250
 
 
 class ConfigStore:
     def __init__(self, admin: PulsarAdmin, default_entry_format: str) -> None:
         self._admin = admin
         self._default_entry_format = default_entry_format
+        self._reading = asyncio.Semaphore(AT_ONCE)
+        self._altering = asyncio.Lock()
+        self._defaults: Shared[str, TopicSettings] = Shared()
 
     async def defaults(self, name: TopicName) -> TopicSettings:
         """The settings of a topic that says nothing itself. May raise PulsarError."""
-        broker, namespace = await asyncio.gather(
-            self._admin.cluster.broker_settings(), self._admin.cluster.namespace_policies(f"{name.tenant}/{name.namespace}")
-        )
+        namespace = f"{name.tenant}/{name.namespace}"
+        return await self._defaults.call(namespace, lambda: self._read_defaults(namespace))
+
+    async def _read_defaults(self, namespace: str) -> TopicSettings:
+        broker, policies = await asyncio.gather(self._admin.cluster.broker_settings(), self._admin.cluster.namespace_policies(namespace))
         default = (int(broker.get("defaultRetentionTimeInMinutes", 0)), int(broker.get("defaultRetentionSizeInMB", 0)))
-        if isinstance(of_namespace := namespace.get("retention_policies"), dict):
+        if isinstance(of_namespace := policies.get("retention_policies"), dict):
             default = retention(of_namespace)
         return TopicSettings(
             default_entry_format=self._default_entry_format,
@@ -33,27 +48,57 @@ class ConfigStore:
     async def read(self, name: TopicName) -> TopicSettings:
         """The settings of a topic. May raise PulsarError."""
         topic, policies = name.pulsar, self._admin.policies
-        described, defaults = await asyncio.gather(self._admin.topics.describe(topic), self.defaults(name))
-        try:
-            own, size = await asyncio.gather(policies.retention(topic), policies.max_message_size(topic))
-        except Refused:  # brokers that keep no policies of topics: nothing is the topic's own
-            own, size = None, None
+        async with self._reading:
+            described, defaults = await asyncio.gather(self._admin.topics.describe(topic), self.defaults(name))
+            try:
+                own, size = await asyncio.gather(policies.retention(topic), policies.max_message_size(topic))
+            except NoTopicPolicies:  # nothing is the topic's own
+                own, size = None, None
         kept = None if own is None else Retention(*own)
         return replace(defaults, properties=described.properties, retention=kept, max_message_bytes=size)
+
+    async def alter(
+        self, name: TopicName, operations: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]], *, validate_only: bool
+    ) -> None:
+        """Change the configs of a topic, one alteration after another. May raise InvalidConfig or PulsarError."""
+        async with self._altering:
+            before = await self.read(name)
+            after = altered(before, operations(before))
+            if not validate_only:
+                await self.write(name, before, after)
 
     async def write(self, name: TopicName, before: TopicSettings, after: TopicSettings) -> None:
         """Change what differs, and nothing else. May raise PulsarError; what came before it is changed then."""
         topic, policies = name.pulsar, self._admin.policies
-        changed = {key: value for key, value in after.properties.items() if before.properties.get(key) != value}
-        if changed:
-            await self._admin.topics.set_properties(topic, changed)
-        for key in before.properties.keys() - after.properties.keys():
-            await self._admin.topics.remove_property(topic, key)
-        if after.retention is None and before.retention is not None:
-            await policies.remove_retention(topic)
-        elif after.retention is not None and after.retention != before.retention:
-            await policies.set_retention(topic, *after.retention)
-        if after.max_message_bytes is None and before.max_message_bytes is not None:
-            await policies.remove_max_message_size(topic)
-        elif after.max_message_bytes is not None and after.max_message_bytes != before.max_message_bytes:
-            await policies.set_max_message_size(topic, after.max_message_bytes)
+        for key in before.properties.keys() | after.properties.keys():
+            if before.properties.get(key) == after.properties.get(key):
+                continue
+            # Brokers before 3.0 can't change a property. Which limits of a retention were set is then not known; all else is refused.
+            with contextlib.suppress(*([Refused, TopicMissing] if key == RETENTION_SET else [])):
+                await self._set_property(topic, key, after.properties.get(key))
+        if after.retention != before.retention:
+            if after.retention is None:
+                await policies.remove_retention(topic)
+            else:
+                await policies.set_retention(topic, *after.retention)
+            await _seen(lambda: policies.retention(topic), after.retention)
+        if after.max_message_bytes != before.max_message_bytes:
+            if after.max_message_bytes is None:
+                await policies.remove_max_message_size(topic)
+            else:
+                await policies.set_max_message_size(topic, after.max_message_bytes)
+            await _seen(lambda: policies.max_message_size(topic), after.max_message_bytes)
+
+    async def _set_property(self, topic: str, name: str, value: str | None) -> None:
+        if value is None:
+            await self._admin.topics.remove_property(topic, name)
+        else:
+            await self._admin.topics.set_properties(topic, {name: value})
+
+
+async def _seen(ask: Callable[[], Any], wanted: object) -> None:
+    """Wait until the brokers tell what was written: the next alteration begins with what they tell. It is stored in any case."""
+    for _ in range(LOOKS):
+        if await ask() == wanted:
+            return
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)

@@ -11,7 +11,7 @@ A config that is not here is refused, never ignored. A policy that nobody asked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -24,6 +24,9 @@ _KOP_FORMATS: Final = {"kafka": "kafka", "mixed_kafka": "kafka", "pulsar": "puls
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+_LIMITS: Final = (RETENTION_MS, RETENTION_BYTES)
+# The property that says which limits of the retention policy were set.
+RETENTION_SET: Final = "kafka.retention"
 UNLIMITED: Final = -1
 _MINUTE_MS: Final = 60_000
 _MIB: Final = 1024 * 1024
@@ -157,13 +160,10 @@ def set_here(settings: TopicSettings) -> list[str]:
     return [config.name for config in describe(settings) if config.source is ConfigSource.TOPIC_CONFIG]
 
 
-def altered(settings: TopicSettings, operations: Iterable[tuple[str, Operation, str | None]]) -> TopicSettings:
+def altered(settings: TopicSettings, operations: Sequence[tuple[str, Operation, str | None]]) -> TopicSettings:
     """The settings after these operations, or InvalidConfig for the first that can't be done."""
-    seen = set()
+    limits: dict[str, str | None] = {}
     for name, operation, value in operations:
-        if name in seen:
-            raise InvalidConfig(f"{name} is named twice")
-        seen.add(name)
         if name in _FIXED_VALUES:
             _check_fixed(name, operation, value)
             continue
@@ -171,39 +171,59 @@ def altered(settings: TopicSettings, operations: Iterable[tuple[str, Operation, 
             raise InvalidConfig(f"{name} is no topic config that can be set here: there are {', '.join(NAMES)}")
         if operation in (Operation.APPEND, Operation.SUBTRACT):
             raise InvalidConfig(f"{name} is no list: set or delete it")
-        settings = _with(settings, name, None if operation is Operation.DELETE else _given(name, value))
-    return settings
+        wanted = None if operation is Operation.DELETE else _given(name, value)
+        if name in _LIMITS:
+            limits[name] = wanted
+        else:
+            settings = _with(settings, name, wanted)
+    return _with_retention(settings, limits) if limits else settings
 
 
 def _with(settings: TopicSettings, name: str, value: str | None) -> TopicSettings:
-    """The settings with one config set, or with what holds without it."""
+    """The settings with the format or the size set, or with what holds without it."""
     if name == ENTRY_FORMAT:
         if value is not None and value not in ENTRY_FORMATS:
             raise InvalidConfig(f"{name} is {value!r}: use {' or '.join(ENTRY_FORMATS)}")
         others = {key: text for key, text in settings.properties.items() if key not in (ENTRY_FORMAT, _KOP_ENTRY_FORMAT)}
         return replace(settings, properties=others if value is None else {**others, ENTRY_FORMAT: value})
-    if name == MAX_MESSAGE_BYTES:
-        return replace(settings, max_message_bytes=None if value is None else _number(name, value, 1, _MAX_INT))
+    return replace(settings, max_message_bytes=None if value is None else _number(name, value, 1, _MAX_INT))
+
+
+def _with_retention(settings: TopicSettings, limits: Mapping[str, str | None]) -> TopicSettings:
+    """The settings after setting, or deleting (None), one limit of the topic's retention or both.
+
+    Pulsar has both limits or none. So the topic says in a property which of them were set; of a policy that was made by Pulsar's own tools
+    both were. A limit that is not set is what the namespace says; where that keeps nothing it is no limit, for Pulsar takes no policy in
+    which one limit keeps nothing and the other something.
+    """
+    kept, default = settings.retention, settings.default_retention
+    known = settings.properties.get(RETENTION_SET)
+    before = set() if kept is None else set(_LIMITS if known is None else known.split(","))
+    there = {name for name in _LIMITS if (limits[name] is not None if name in limits else name in before)}
+    properties = {key: text for key, text in settings.properties.items() if key != RETENTION_SET}
+    if not there:
+        return replace(settings, retention=None, properties=properties)
+    minutes, megabytes = kept or default
+    if RETENTION_MS in limits:
+        minutes = _limit(RETENTION_MS, limits[RETENTION_MS], default.minutes)
+    if RETENTION_BYTES in limits:
+        megabytes = _limit(RETENTION_BYTES, limits[RETENTION_BYTES], default.megabytes)
+    properties[RETENTION_SET] = ",".join(sorted(there))
+    return replace(settings, retention=Retention(minutes or UNLIMITED, megabytes or UNLIMITED), properties=properties)
+
+
+def _limit(name: str, value: str | None, default: int) -> int:
+    """A limit in Pulsar's unit."""
     if value is None:
-        return replace(settings, retention=_without_limit(settings.retention, name))
-    # A limit that nobody has set is Kafka's default, none; 0 is Pulsar's word for keeping nothing.
-    now = settings.retention or settings.default_retention
-    minutes, megabytes = (UNLIMITED if limit == 0 else limit for limit in now)
+        return default
     unit = _MINUTE_MS if name == RETENTION_MS else _MIB
     number = _number(name, value, UNLIMITED, _MAX_INT * unit)
-    if number != UNLIMITED and (number % unit or not number):
+    if number == UNLIMITED:
+        return UNLIMITED
+    if number % unit or not number:
         what = "whole minutes: a multiple of 60000" if unit == _MINUTE_MS else "whole MiB: a multiple of 1048576"
         raise InvalidConfig(f"{name} is {value}: Pulsar keeps {what}, or -1")
-    limit = UNLIMITED if number == UNLIMITED else number // unit
-    return replace(settings, retention=Retention(limit, megabytes) if name == RETENTION_MS else Retention(minutes, limit))
-
-
-def _without_limit(kept: Retention | None, deleted: str) -> Retention | None:
-    """The topic's retention without one of its limits. No limit is what the other has if nobody has set it."""
-    if kept is None:
-        return None
-    left = kept._replace(minutes=UNLIMITED) if deleted == RETENTION_MS else kept._replace(megabytes=UNLIMITED)
-    return None if left == Retention(UNLIMITED, UNLIMITED) else left
+    return number // unit
 
 
 def _check_fixed(name: str, operation: Operation, value: str | None) -> None:

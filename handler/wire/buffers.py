@@ -128,6 +128,9 @@ class Reader:
     def int32_array(self) -> list[int]:
         return _given(self.nullable_int32_array())
 
+    def int8_array(self) -> list[int]:
+        return [byte - 256 if byte > 127 else byte for byte in self.bytes_()]  # the same length and bytes
+
     # --- structs
 
     def nullable_struct(self: R, element: Callable[[R, int], T], version: int) -> T | None:
@@ -320,6 +323,10 @@ class Writer:
     def int32_array(self, values: Sequence[int]) -> None:
         self._size(len(values))
         self.out += struct.pack(f">{len(values)}i", *values)
+
+    def int8_array(self, values: Sequence[int]) -> None:
+        self._size(len(values))
+        self.out += struct.pack(f">{len(values)}b", *values)
 
     # --- structs
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import cramjam
 
-from handler.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchMalformed
+from handler.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchInvalid, BatchMalformed
 
-# A batch is at most max.message.bytes compressed; zeros shrink to a thousandth.
-MAX_UNCOMPRESSED: Final = 128 * 1024 * 1024
 # How far a first guess at the size goes. A wrong one costs another try.
 _USUAL_RATIO: Final = 8
 _SMALLEST_GUESS: Final = 64 * 1024
@@ -27,13 +26,17 @@ _ATTRIBUTES_AT: Final = 21
 _I16: Final = struct.Struct(">h")
 
 
-def without_compression(header: BatchHeader, data: bytes | bytearray) -> bytes | bytearray:
+class UnfoldsTooFar(BatchInvalid):
+    """The records take more than the bound when they are decompressed; zeros shrink to a thousandth."""
+
+
+def without_compression(header: BatchHeader, data: bytes | bytearray, max_bytes: int) -> bytes | bytearray:
     """The batch with its records as they are. Its checksum is not made anew: it was looked at when the batch came."""
     codec = header.attributes & CODEC_MASK
     if not codec:
         return data
     try:
-        records = _DECOMPRESS[codec](data[HEADER_SIZE : header.size])
+        records = _DECOMPRESS[codec](data[HEADER_SIZE : header.size], max_bytes)
     except KeyError:
         raise BatchMalformed(f"unknown compression codec {codec}") from None
     except (cramjam.DecompressionError, zlib.error, struct.error, ValueError) as error:
@@ -45,61 +48,64 @@ def without_compression(header: BatchHeader, data: bytes | bytearray) -> bytes |
     return plain
 
 
-def _gzip(data: bytes | bytearray) -> bytes:
-    stream = zlib.decompressobj(_GZIP_WINDOW)
-    out = stream.decompress(data, MAX_UNCOMPRESSED)
-    if stream.unconsumed_tail:
-        raise _too_large()
-    if not stream.eof:
-        raise BatchMalformed("the records end in the middle of a gzip stream")
+def _gzip(data: bytes | bytearray, max_bytes: int) -> bytes:
+    out = b""
+    while data:  # one stream may follow another
+        stream = zlib.decompressobj(_GZIP_WINDOW)
+        out += stream.decompress(data, max_bytes - len(out) + 1)
+        if len(out) > max_bytes:
+            raise _too_large(max_bytes)
+        if not stream.eof:
+            raise BatchMalformed("the records end in the middle of a gzip stream")
+        data = stream.unused_data
     return out
 
 
-def _snappy(data: bytes | bytearray) -> bytes | bytearray:
+def _snappy(data: bytes | bytearray, max_bytes: int) -> bytes | bytearray:
     """Java's producers write blocks (xerial), librdkafka one raw stream."""
     if not data.startswith(_XERIAL_MAGIC):
-        return _raw_snappy(data)
+        return _raw_snappy(data, max_bytes)
     out = bytearray()
     at = _XERIAL_HEADER_SIZE
     while at < len(data):
         (size,) = _I32.unpack_from(data, at)
         if size < 0 or at + 4 + size > len(data):
             raise BatchMalformed("a snappy block is longer than its batch")
-        out += _raw_snappy(data[at + 4 : at + 4 + size])
-        if len(out) > MAX_UNCOMPRESSED:
-            raise _too_large()
+        out += _raw_snappy(data[at + 4 : at + 4 + size], max_bytes - len(out))
         at += 4 + size
     return out
 
 
-def _raw_snappy(block: bytes | bytearray) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > MAX_UNCOMPRESSED:
-        raise _too_large()
+def _raw_snappy(block: bytes | bytearray, max_bytes: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > max_bytes:
+        raise _too_large(max_bytes)
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _growing(decompress_into: Callable[[bytes | bytearray, bytearray], int], data: bytes | bytearray) -> bytes:
+def _growing(decompress_into: Callable[[bytes | bytearray, bytearray], int], data: bytes | bytearray, max_bytes: int) -> bytes:
     """What has no size in front is tried with more and more room."""
     room = max(_SMALLEST_GUESS, _USUAL_RATIO * len(data))
     while True:
-        out = bytearray(min(room, MAX_UNCOMPRESSED))
+        out = bytearray(min(room, max_bytes))
         try:
             written = decompress_into(data, out)
         except cramjam.DecompressionError as error:
-            if _NO_ROOM not in str(error) or room >= MAX_UNCOMPRESSED:
+            if _NO_ROOM not in str(error):
                 raise
+            if room >= max_bytes:
+                raise _too_large(max_bytes) from error
             room *= _USUAL_RATIO
             continue
         return bytes(memoryview(out)[:written])
 
 
-def _too_large() -> BatchMalformed:
-    return BatchMalformed(f"the records unfold to more than {MAX_UNCOMPRESSED} bytes")
+def _too_large(max_bytes: int) -> UnfoldsTooFar:
+    return UnfoldsTooFar(f"the records unfold to more than {max_bytes} bytes")
 
 
-_DECOMPRESS: Final[dict[int, Callable[[bytes | bytearray], bytes | bytearray]]] = {
+_DECOMPRESS: Final[dict[int, Callable[[bytes | bytearray, int], bytes | bytearray]]] = {
     1: _gzip,
     2: _snappy,
-    3: lambda data: _growing(cramjam.lz4.decompress_into, data),
-    4: lambda data: _growing(cramjam.zstd.decompress_into, data),
+    3: partial(_growing, cramjam.lz4.decompress_into),
+    4: partial(_growing, cramjam.zstd.decompress_into),
 }

@@ -23,7 +23,9 @@ WIRE: Final = Path(__file__).parent
 MADE: Final = '"""Made by `make messages` from Kafka\'s schemas: not to be edited."""'
 
 # The APIs that are served, by key.
-KEYS: Final = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 22, 23, 32, 33, 37, 42, 44, 47, 60, 68, 69, 75)
+KEYS: Final = (
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 22, 23, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46, 47, 60, 68, 69, 74, 75,
+)  # fmt: skip
 
 _FIXED: Final = {
     "bool": "?", "int8": "b", "int16": "h", "error_code": "h", "int32": "i", "timedelta_i32": "i",

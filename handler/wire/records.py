@@ -233,6 +233,13 @@ def with_earlier_timestamps(data: bytes, by: int) -> bytes:
     return _with_head(head, data)
 
 
-def _with_head(head: bytearray, data: bytes) -> bytes:
+def with_max_timestamp(data: bytes | bytearray, max_timestamp: int) -> bytes:
+    """A batch whose header says what the greatest timestamp of its records is."""
+    head = bytearray(data[:HEADER_SIZE])
+    _OFFSET.pack_into(head, 35, max_timestamp)
+    return _with_head(head, data)
+
+
+def _with_head(head: bytearray, data: bytes | bytearray) -> bytes:
     head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[_CHECKED_FROM:])).to_bytes(4, "big")
-    return bytes(head) + data[HEADER_SIZE:]
+    return bytes(head + data[HEADER_SIZE:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ async def replaced(sidecar: Sidecar, wanted: dict[str, str]) -> ErrorCode:
 async def test_what_was_set_is_described_with_what_would_hold_without_it(sidecar: Sidecar) -> None:
     assert await incrementally(sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS)), (ENTRY_FORMAT, Operation.SET, "pulsar")) == (0, None)
     assert sidecar.admin.retentions == {NAMESPACE + "t": (60, 500)}
-    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar"}
+    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": RETENTION_MS}
     (config,) = (await described(sidecar, keys=[RETENTION_MS])).configs
     assert (config.value, config.config_source, config.read_only) == (str(HOUR_MS), ConfigSource.TOPIC_CONFIG, False)
     assert [(one.value, one.source) for one in config.synonyms] == [(str(HOUR_MS), 1), (str(24 * HOUR_MS), 5)]
@@ -97,13 +98,13 @@ async def test_what_an_alteration_of_all_does_not_name_is_gone(sidecar: Sidecar)
     assert (await values(sidecar))[ENTRY_FORMAT] == "pulsar"
 
 
-async def test_what_is_appended_after_an_alteration_is_written_in_the_new_format(sidecar: Sidecar) -> None:
+async def test_partitions_are_told_of_the_format_with_each_alteration(sidecar: Sidecar) -> None:
     seen = []
     sidecar.catalog.on_entry_format = lambda topic: seen.append(topic.entry_format)
     await sidecar.catalog.find(sidecar.catalog.names.parse("t"))
     await incrementally(sidecar, (ENTRY_FORMAT, Operation.SET, "pulsar"))
     await incrementally(sidecar, (ENTRY_FORMAT, Operation.DELETE, None))
-    assert seen == ["pulsar", None]
+    assert seen == [None, "pulsar", None]
 
 
 async def test_a_broker_that_keeps_no_policies_of_topics_says_what_to_switch_on(sidecar: Sidecar) -> None:
@@ -121,6 +122,7 @@ async def test_a_broker_that_keeps_no_policies_of_topics_says_what_to_switch_on(
         (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "7", ErrorCode.INVALID_REQUEST),
         (BROKER + 4, "logger", ErrorCode.INVALID_REQUEST),
+        (TOPIC, "__change_events", ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
 async def test_what_is_not_there_has_no_configs(sidecar: Sidecar, kind: int, name: str, code: ErrorCode) -> None:
@@ -146,7 +148,7 @@ async def created(sidecar: Sidecar, configs: dict[str, str]) -> Any:
 async def test_a_topic_is_made_with_its_configs(sidecar: Sidecar) -> None:
     told = await created(sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "cleanup.policy": "delete"})
     assert told.error_code is ErrorCode.NONE
-    assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar"}
+    assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": RETENTION_BYTES}
     assert sidecar.admin.retentions == {NAMESPACE + "new": (1440, 1)}
 
 
@@ -155,3 +157,36 @@ async def test_a_topic_whose_configs_can_not_be_kept_is_not_made(sidecar: Sideca
     sidecar.admin.keeps_policies = False
     assert (await created(sidecar, {RETENTION_BYTES: "1048576"})).error_code is ErrorCode.INVALID_CONFIG
     assert NAMESPACE + "new" not in sidecar.admin.there
+
+
+async def test_an_internal_topic_keeps_its_configs(sidecar: Sidecar) -> None:
+    code, _ = await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1"), name="__consumer_offsets")
+    assert code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [(RETENTION_MS, Operation.SET, "-1"), (RETENTION_MS, Operation.DELETE, None)],
+        [(RETENTION_MS, Operation.SET, None)],
+    ],
+)
+async def test_what_is_no_alteration_is_an_invalid_request(sidecar: Sidecar, operations: list[tuple[str, Operation, str | None]]) -> None:
+    assert (await incrementally(sidecar, *operations))[0] is ErrorCode.INVALID_REQUEST
+    assert sidecar.admin.written == 0
+
+
+async def test_a_topic_that_is_named_twice_is_altered_by_neither(sidecar: Sidecar) -> None:
+    configs = [incremental_alter_configs.AlterableConfig(name=MAX_MESSAGE_BYTES, config_operation=0, value="1000")]
+    twice = [incremental_alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)] * 2
+    answer = await sidecar.ask(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=twice, validate_only=False), 1)
+    assert [one.error_code for one in answer.responses] == [ErrorCode.INVALID_REQUEST] * 2
+    assert sidecar.admin.written == 0
+
+
+async def test_alterations_that_come_at_once_both_hold(sidecar: Sidecar) -> None:
+    await asyncio.gather(
+        incrementally(sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS))),
+        incrementally(sidecar, (RETENTION_BYTES, Operation.SET, "1048576")),
+    )
+    assert sidecar.admin.retentions == {NAMESPACE + "t": (60, 1)}

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from handler.partition.log.entries import permits_of
 from handler.partition.log.formats import KAFKA, EntryFormat
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
@@ -253,7 +254,7 @@ class MemoryReader:
             if entry.position in self._log.markers:
                 continue
             if self._next is None or entry.position >= self._next:
-                self.permits -= 1
+                self.permits -= permits_of(entry)
                 self._next = entry.position.after()
                 self._events.on_entry(entry)
 

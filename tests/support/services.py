@@ -23,8 +23,8 @@ from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.pulsar.admin import AlreadyExists, PartitionedTopic
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable
+from handler.pulsar.admin import AlreadyExists, NoTopicPolicies, PartitionedTopic
+from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
@@ -46,6 +46,7 @@ class MemoryAdmin:
     properties: dict[str, dict[str, str]] = field(default_factory=dict)
     retentions: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # maxMessageSize
+    stored: dict[str, dict[int, int]] = field(default_factory=dict)  # bytes, by partition
     keeps_policies: bool = True
     written: int = 0  # properties and policies
     lost_partition: set[str] = field(default_factory=set)
@@ -123,9 +124,15 @@ class MemoryAdmin:
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:
         return {"retention_policies": {"retentionTimeInMinutes": 1440, "retentionSizeInMB": 500}}
 
+    async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
+        await self._answer()
+        if topic not in self.there:
+            raise TopicMissing(topic)
+        return {index: {"storageSize": size} for index, size in self.stored.get(topic, {}).items()}
+
     def _policy(self, *, write: bool = False) -> None:
         if not self.keeps_policies:
-            raise Refused("switch it on")
+            raise NoTopicPolicies("switch it on")
         self.written += write
 
     async def retention(self, topic: str) -> tuple[int, int] | None:

@@ -52,13 +52,39 @@ def test_what_is_set_is_told_and_taken_back() -> None:
     assert altered(there, [(name, DELETE, None) for name in wanted]) == settings
 
 
-@pytest.mark.parametrize("default", [Retention(0, 0), Retention(60, 500), Retention(-1, -1)])
-@pytest.mark.parametrize("order", [(RETENTION_MS, RETENTION_BYTES), (RETENTION_BYTES, RETENTION_MS)])
-def test_without_both_limits_the_topic_has_no_retention_of_its_own(default: Retention, order: tuple[str, str]) -> None:
-    settings = TopicSettings(default_retention=default, retention=Retention(60, 100))
-    one = altered(settings, [(order[0], DELETE, None)])
-    assert one.retention is not None
-    assert altered(one, [(order[1], DELETE, None)]).retention is None
+@pytest.mark.parametrize(
+    ("default", "without_ms", "without_bytes"),
+    [
+        (Retention(0, 0), Retention(-1, 100), Retention(60, -1)),  # what is kept without a limit is never less than with it
+        (Retention(30, 500), Retention(30, 100), Retention(60, 500)),
+        (Retention(-1, -1), Retention(-1, 100), Retention(60, -1)),
+    ],
+)
+@pytest.mark.parametrize("made_by", ["a Kafka tool", "a Pulsar tool"])
+def test_a_limit_that_is_deleted_is_the_namespaces_again(
+    default: Retention, without_ms: Retention, without_bytes: Retention, made_by: str
+) -> None:
+    nothing = TopicSettings(default_retention=default)
+    settings = altered(nothing, [(RETENTION_MS, SET, str(HOUR_MS)), (RETENTION_BYTES, SET, str(100 * MIB))])
+    if made_by == "a Pulsar tool":
+        settings = TopicSettings(default_retention=default, retention=Retention(60, 100))
+    for first, second, left in ((RETENTION_MS, RETENTION_BYTES, without_ms), (RETENTION_BYTES, RETENTION_MS, without_bytes)):
+        one = altered(settings, [(first, DELETE, None)])
+        assert one.retention == left
+        assert altered(one, [(second, DELETE, None)]) == nothing
+        assert altered(settings, [(first, DELETE, None), (second, DELETE, None)]) == nothing
+        assert altered(nothing, [(first, DELETE, None)]) == nothing
+
+
+def test_a_topic_with_one_limit_is_without_retention_when_it_is_deleted() -> None:
+    settings = altered(TopicSettings(), [(RETENTION_MS, SET, str(HOUR_MS))])
+    assert settings.retention == Retention(60, -1)
+    assert altered(settings, [(RETENTION_MS, DELETE, None)]) == TopicSettings()
+
+
+def test_what_was_to_be_kept_for_ever_is_kept_when_the_other_limit_is_deleted() -> None:
+    settings = altered(TopicSettings(), [(RETENTION_MS, SET, "-1"), (RETENTION_BYTES, SET, str(1024 * MIB))])
+    assert altered(settings, [(RETENTION_BYTES, DELETE, None)]).retention == Retention(-1, -1)
 
 
 def test_one_limit_leaves_the_other_as_it_is() -> None:
@@ -93,11 +119,6 @@ def test_a_limit_that_keeps_nothing_is_none_beside_one_that_keeps_something() ->
 def test_what_can_not_be_kept_is_refused_by_what_to_change(name: str, operation: Operation, value: str | None, says: str) -> None:
     with pytest.raises(InvalidConfig, match=says):
         altered(TopicSettings(), [(name, operation, value)])
-
-
-def test_a_config_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(InvalidConfig, match="twice"):
-        altered(TopicSettings(), [(ENTRY_FORMAT, SET, "kafka"), (ENTRY_FORMAT, DELETE, None)])
 
 
 @pytest.mark.parametrize("operation", [SET, APPEND, DELETE])

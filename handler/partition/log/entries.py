@@ -8,17 +8,18 @@ Chunked and encrypted messages can't be given to Kafka clients yet. They are rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
-from handler.partition.log.formats import KAFKA, PULSAR
+from handler.partition.log.formats import KAFKA, PULSAR, EntryFormat
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import NO_PRODUCER_ID, BatchHeader, all_batches, empty_batch, with_base_offsets
 
 _OUR_WRITER: Final = WRITER_PREFIX.encode()
@@ -52,6 +53,15 @@ class Content(NamedTuple):
 
 def read_entry(entry: RawEntry) -> Content:
     """The content of a stored entry, or EntryUnreadable."""
+    return _read(entry, _whole)
+
+
+def read_headers(entry: RawEntry) -> Content:
+    """The same without its data, for a fold that serves nobody."""
+    return _read(entry, _headers)
+
+
+def _read(entry: RawEntry, batches_of: Callable[[EntryFormat, MessageMetadata, memoryview], _Batches]) -> Content:
     try:
         metadata = entry.message_metadata
         properties = {pair.key: pair.value for pair in metadata.properties}
@@ -60,8 +70,7 @@ def read_entry(entry: RawEntry) -> Content:
         if metadata.num_chunks_from_msg > 1:
             raise EntryUnreadable("the message is chunked")
         entry_format = KAFKA if properties.get(FORMAT_PROPERTY) == _KAFKA else PULSAR
-        data = entry_format.decode(metadata, entry.payload)
-        batches = all_batches(data)
+        data, batches = batches_of(entry_format, metadata, entry.payload)
         ours = metadata.producer_name.startswith(_OUR_WRITER)
         known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None
         basis = None if known is None else Basis.decode(known)
@@ -77,6 +86,18 @@ def read_entry(entry: RawEntry) -> Content:
         data, batches, offset_count,
         metadata.producer_name if ours else None, metadata.sequence_id, basis,
     )  # fmt: skip
+
+
+_Batches = tuple[bytes | bytearray, list[tuple[BatchHeader, int]]]
+
+
+def _whole(entry_format: EntryFormat, metadata: MessageMetadata, payload: memoryview) -> _Batches:
+    data = entry_format.decode(metadata, payload)
+    return data, all_batches(data)
+
+
+def _headers(entry_format: EntryFormat, metadata: MessageMetadata, payload: memoryview) -> _Batches:
+    return b"", [(header, 0) for header in entry_format.headers(metadata, payload)]
 
 
 def sequence_of(header: BatchHeader) -> BatchSequence | None:

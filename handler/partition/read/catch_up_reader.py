@@ -250,7 +250,7 @@ class CatchUpReader(ConsumerEvents):
         cost = permits_of(entry)
         self._permits -= cost
         self._cost = max(self._cost, cost)
-        self._largest = max(self._largest, len(entry.payload) + 1)
+        self._largest = max(self._largest, len(entry.payload) + 1)  # more, if it unfolds: see _put
         if self._fold.last_position is not None and position <= self._fold.last_position:
             self._grant()
             return  # a rewind of the dispatcher
@@ -307,6 +307,7 @@ class CatchUpReader(ConsumerEvents):
         self.next_offset = entry.next_offset
         self._held.put(entry)
         self._ahead.append(entry)
+        self._largest = max(self._largest, entry.size)
         self._account.take(entry.size + ENTRY_OVERHEAD)
 
     def on_end(self, reason: PulsarError) -> None:

@@ -27,8 +27,8 @@ PERMITS: Final = 1_000
 class PartitionForReplay(Protocol):
     """The partition, as far as its replay needs it."""
 
-    def read_entry(self, entry: RawEntry) -> Content:
-        """The content of an entry, or EntryUnreadable."""
+    def read_headers(self, entry: RawEntry) -> Content:
+        """The content of an entry without its data, or EntryUnreadable."""
         ...
 
     def on_replayed(self) -> None:
@@ -133,7 +133,7 @@ class Replay(ConsumerEvents):
             return
         last_index = index_of(entry)
         try:
-            content = self._partition.read_entry(entry)
+            content = self._partition.read_headers(entry)
         except EntryUnreadable:
             earlier.unreadable(position, last_index)
         else:

@@ -6,11 +6,11 @@ import logging
 from typing import Final, Protocol
 
 from handler.partition.log.basis import BatchSequence
-from handler.partition.log.formats import EncodedEntry
+from handler.partition.log.formats import EncodedEntry, EntryFormat
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence, with_max_timestamp
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -64,6 +64,13 @@ class Append:
             data, header.offset_count, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
             request, batch_index,
         )  # fmt: skip
+
+    def encode(self, entry_format: EntryFormat) -> None:
+        """Make it as it is stored. BatchMalformed or BatchInvalid where that can't be done."""
+        self.encoded = encoded = entry_format.encode(self.data)
+        if encoded.max_timestamp != self.max_timestamp:  # who reads the entry finds what its records say
+            self.max_timestamp = encoded.max_timestamp
+            self.data = with_max_timestamp(self.data, encoded.max_timestamp)
 
     @property
     def size(self) -> int:

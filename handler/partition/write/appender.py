@@ -32,7 +32,7 @@ from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY
 from handler.partition.log.entries import Content
-from handler.partition.log.formats import KAFKA, EntryFormat
+from handler.partition.log.formats import KAFKA, EntryFormat, RecordsTooLarge
 from handler.partition.log.port import EntryLog, LogWriter
 from handler.partition.write.append import AREA, Append
 from handler.partition.write.held_appends import HeldAppends
@@ -95,6 +95,16 @@ class PartitionForAppender(Protocol):
     async def confirm_end(self) -> None:
         """Until everything is folded that the broker held when this was called. Raises PulsarError."""
         ...
+
+
+def _refusal(error: ProtocolError) -> ErrorCode:
+    match error:
+        case RecordsTooLarge():
+            return ErrorCode.MESSAGE_TOO_LARGE
+        case BatchMalformed():
+            return ErrorCode.CORRUPT_MESSAGE
+        case _:
+            return ErrorCode.INVALID_RECORD
 
 
 class Appender:
@@ -178,12 +188,12 @@ class Appender:
         limited.exception("a batch could not be appended")
 
     def _append(self, append: Append, end_is_known: bool) -> None:
-        if self.entry_format.opens_records and append.encoded is None:
+        if self.entry_format.opens_records and append.encoded is None and len(append.data) <= self._max_batch_size:
             try:
-                append.encoded = self.entry_format.encode(append.data)
+                append.encode(self.entry_format)
             except ProtocolError as error:
-                log.info("a batch for %s was refused: %s", self._name, error)
-                append.refuse(ErrorCode.CORRUPT_MESSAGE if isinstance(error, BatchMalformed) else ErrorCode.INVALID_RECORD)
+                limited.info("a batch for %s was refused: %s", self._name, error)
+                append.refuse(_refusal(error))
                 return
         if append.size > self._max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
@@ -258,8 +268,11 @@ class Appender:
         entry.basis = self._basis(entry)
         entry.sent_at = now
         entry.was_sent = True
-        fields, payload = entry.encoded or (_AS_IT_IS, entry.data)
-        self._writer.send(writer_sequence, entry.offset_count, fields, payload, entry.basis)
+        encoded = entry.encoded
+        if encoded is None:
+            self._writer.send(writer_sequence, entry.offset_count, _AS_IT_IS, entry.data, entry.basis)
+        else:
+            self._writer.send(writer_sequence, entry.offset_count, encoded.fields, encoded.payload, entry.basis)
 
     def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
         """Without a producer only a second try depends on what came before it: its first may have landed."""

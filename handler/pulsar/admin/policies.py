@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from handler.pulsar.admin.connections import Response
 from handler.pulsar.admin.http import AdminHttp, path_of
 from handler.pulsar.errors import Refused, Unavailable
 
@@ -13,8 +14,12 @@ T = TypeVar("T")
 _SWITCH_ON: Final = "set topicLevelPoliciesEnabled=true and systemTopicEnabled=true on every broker"
 
 
+class NoTopicPolicies(Refused):
+    """These brokers keep no policies of topics."""
+
+
 class PolicyAdmin:
-    """What a topic says itself; None where it leaves it to its namespace. Refused where brokers keep no policies of topics."""
+    """What a topic says itself; None where it leaves it to its namespace. May raise NoTopicPolicies."""
 
     def __init__(self, http: AdminHttp) -> None:
         self._http = http
@@ -24,22 +29,22 @@ class PolicyAdmin:
         return await self._get(topic, "retention", retention)
 
     async def set_retention(self, topic: str, minutes: int, megabytes: int) -> None:
-        await self._change("POST", topic, "retention", {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
+        await self._call("POST", topic, "retention", {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
 
     async def remove_retention(self, topic: str) -> None:
-        await self._change("DELETE", topic, "retention")
+        await self._call("DELETE", topic, "retention")
 
     async def max_message_size(self, topic: str) -> int | None:
         return await self._get(topic, "maxMessageSize", int)
 
     async def set_max_message_size(self, topic: str, size: int) -> None:
-        await self._change("POST", topic, "maxMessageSize", size)
+        await self._call("POST", topic, "maxMessageSize", size)
 
     async def remove_max_message_size(self, topic: str) -> None:
-        await self._change("DELETE", topic, "maxMessageSize")
+        await self._call("DELETE", topic, "maxMessageSize")
 
     async def _get(self, topic: str, policy: str, read: Callable[[Any], T]) -> T | None:
-        response = await self._http.call("GET", f"{path_of(topic)}/{policy}")
+        response = await self._call("GET", topic, policy)
         if response.status == 204 or not response.body:
             return None
         try:
@@ -48,12 +53,12 @@ class PolicyAdmin:
         except (ValueError, LookupError, TypeError) as error:
             raise Unavailable(f"the {policy} of {topic} is not what a broker answers: {response.text[:200]}") from error
 
-    async def _change(self, method: str, topic: str, policy: str, body: object = None) -> None:
+    async def _call(self, method: str, topic: str, policy: str, body: object = None) -> Response:
         try:
-            await self._http.call(method, f"{path_of(topic)}/{policy}", body=body)
+            return await self._http.call(method, f"{path_of(topic)}/{policy}", body=body)
         except Refused as error:
             if ": 405 " in str(error):
-                raise Refused(f"this Pulsar keeps no policies of topics: {_SWITCH_ON}") from error
+                raise NoTopicPolicies(f"this Pulsar keeps no policies of topics: {_SWITCH_ON}") from error
             raise
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.log.formats.entry_format import EncodedEntry, EntryFormat
+from handler.partition.log.formats.entry_format import EncodedEntry, EntryFormat, RecordsTooLarge
 from handler.partition.log.formats.kafka import KAFKA
 from handler.partition.log.formats.pulsar import PULSAR
 
 FORMATS: Final[dict[str, EntryFormat]] = {KAFKA.name: KAFKA, PULSAR.name: PULSAR}
 
-__all__ = ["FORMATS", "KAFKA", "PULSAR", "EncodedEntry", "EntryFormat"]
+__all__ = ["FORMATS", "KAFKA", "PULSAR", "EncodedEntry", "EntryFormat", "RecordsTooLarge"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol
 
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.records import BatchHeader, BatchInvalid
 
 # By which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"
@@ -15,6 +16,11 @@ class EncodedEntry(NamedTuple):
 
     fields: bytes  # of its MessageMetadata, encoded: those that say how to read it
     payload: bytes | bytearray
+    max_timestamp: int  # of its records, whatever the header of their batch says
+
+
+class RecordsTooLarge(BatchInvalid):
+    """More records, or more bytes, than are opened: Kafka's MESSAGE_TOO_LARGE. Java's producers split such a batch."""
 
 
 class EntryFormat(Protocol):
@@ -29,7 +35,14 @@ class EntryFormat(Protocol):
         ...
 
     def encode(self, data: bytes | bytearray) -> EncodedEntry:
-        """The entry for a batch that `read_produced` has taken. BatchMalformed or BatchInvalid where its records are not what it says."""
+        """The entry for a batch that `read_produced` has taken. What it gives, `decode` can read.
+
+        BatchMalformed or BatchInvalid where the records are not what the batch says, RecordsTooLarge where there are too many.
+        """
+        ...
+
+    def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
+        """The headers of the batches that `decode` would give, as far as a fold needs them, in less time."""
         ...
 
     def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes | bytearray:

@@ -10,6 +10,7 @@ from typing import Final
 
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.records import BatchHeader, read_header, split_batches
 
 
 class KafkaFormat:
@@ -22,7 +23,10 @@ class KafkaFormat:
         self.fields: Final = metadata.SerializePartialToString()
 
     def encode(self, data: bytes | bytearray) -> EncodedEntry:
-        return EncodedEntry(self.fields, data)
+        return EncodedEntry(self.fields, data, read_header(data).max_timestamp)
+
+    def headers(self, _: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
+        return [header for header, _ in split_batches(payload)]
 
     def decode(self, _: MessageMetadata, payload: memoryview) -> bytearray:
         # A copy: the view would keep the whole network chunk alive for as long as this is cached. It gets its offsets in place.

@@ -8,8 +8,9 @@ headers       properties, where they are text and no name stands twice; else tho
 compression   the same codec, over the whole batch, as Pulsar does it
 
 Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back (`kafka.batch`):
-producer id, epoch, base sequence. Whatever has none was written by somebody else: every native message, single or batched, is read
-here. Its key may be an ordering key, its time is the publish time where it has no event time, and headers are its properties.
+producer id, epoch, base sequence, and the greatest timestamp, so that a fold need not open the records. Whatever has none was written by
+somebody else: every native message, single or batched, is read here. Its key may be an ordering key, its time is the publish time where it
+has no event time, and headers are its properties.
 """
 
 from __future__ import annotations
@@ -21,16 +22,31 @@ from typing import Final
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
+from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry, RecordsTooLarge
 from handler.pulsar.codecs import compress, decompress
 from handler.pulsar.messages import Properties, key_of, properties_of, split_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
-from handler.wire.compression import without_compression
-from handler.wire.records import CODEC_MASK, BatchInvalid, BatchMalformed, read_header, with_earlier_timestamps, with_last_offset
+from handler.wire.compression import UnfoldsTooFar, without_compression
+from handler.wire.records import (
+    CODEC_MASK,
+    BatchHeader,
+    BatchInvalid,
+    BatchMalformed,
+    read_header,
+    with_earlier_timestamps,
+    with_last_offset,
+    with_max_timestamp,
+)
 
 BATCH_PROPERTY: Final = b"kafka.batch"
 HEADERS_PROPERTY: Final = b"kafka.headers"
-_NO_FACTS: Final = (-1, -1, -1)
+# A batch is opened in one piece: so many records take a tenth of a second.
+MAX_RECORDS: Final = 50_000
+# Larger than any batch that a broker's maxMessageSize lets through in an ordinary compression.
+MAX_BYTES: Final = 32 * 1024 * 1024
+# What Kafka's builder of records can still count from another.
+_MAX_TIMESTAMP: Final = 2**60
+_NO_FACTS: Final = (-1, -1, -1, -1)
 # Kafka's codec → Pulsar's.
 _COMPRESSION: Final = {0: 0, 1: 2, 2: 4, 3: 1, 4: 3}
 _U32: Final = struct.Struct(">I")
@@ -47,8 +63,12 @@ class PulsarFormat:
 
     def encode(self, data: bytes | bytearray) -> EncodedEntry:
         header = read_header(data)
+        if header.record_count > MAX_RECORDS:
+            raise RecordsTooLarge(f"a batch of {header.record_count} records is opened in format pulsar: write at most {MAX_RECORDS}")
         try:
-            messages = _messages(without_compression(header, data), header.record_count)
+            messages, max_timestamp = _messages(without_compression(header, data, MAX_BYTES), header.record_count)
+        except UnfoldsTooFar as error:
+            raise RecordsTooLarge(str(error)) from error
         except CorruptRecordException as error:
             raise BatchMalformed(f"the records of the batch can't be read: {error}") from error
         except (UnicodeError, ValueError, IndexError) as error:
@@ -56,13 +76,21 @@ class PulsarFormat:
         codec = _COMPRESSION[header.attributes & CODEC_MASK]
         metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=codec, uncompressed_size=len(messages))
         metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
-        facts = b"%d %d %d" % (header.producer_id, header.producer_epoch, header.base_sequence)
+        facts = b"%d %d %d %d" % (header.producer_id, header.producer_epoch, header.base_sequence, max_timestamp)
         metadata.properties.add(key=BATCH_PROPERTY, value=facts)
-        return EncodedEntry(metadata.SerializePartialToString(), compress(codec, messages))
+        return EncodedEntry(metadata.SerializePartialToString(), compress(codec, messages), max_timestamp)
+
+    def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
+        facts = _facts(metadata)
+        if facts is None:  # the greatest time of native messages stands in each of them
+            return [read_header(self.decode(metadata, payload))]
+        producer_id, epoch, sequence, max_timestamp = facts
+        count = metadata.num_messages_in_batch
+        return [BatchHeader(0, 0, -1, 2, 0, 0, count - 1, max_timestamp, max_timestamp, producer_id, epoch, sequence, count)]
 
     def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes:
-        facts = next((pair.value for pair in metadata.properties if pair.key == BATCH_PROPERTY), None)
-        producer_id, epoch, sequence = _NO_FACTS if facts is None else map(int, facts.split())
+        facts = _facts(metadata)
+        producer_id, epoch, sequence, max_timestamp = facts or _NO_FACTS
         builder = DefaultRecordBatchBuilder(
             magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
             batch_size=2**31 - 1,
@@ -88,18 +116,34 @@ class PulsarFormat:
         built = bytes(builder.build())
         if later:
             built = with_earlier_timestamps(built, later)
+        if facts is not None and last < count - 1:  # compaction may have taken the one with the greatest time
+            built = with_max_timestamp(built, max_timestamp)
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
 
-def _messages(data: bytes | bytearray, count: int) -> bytes:
-    """The payload of a Pulsar batch, not compressed yet."""
+def _facts(metadata: MessageMetadata) -> tuple[int, int, int, int] | None:
+    """What a sidecar has written beside the messages of a batch; None where it is somebody else's."""
+    for pair in metadata.properties:
+        if pair.key == BATCH_PROPERTY:
+            producer_id, epoch, sequence, max_timestamp = map(int, pair.value.split())
+            return producer_id, epoch, sequence, max_timestamp
+    return None
+
+
+def _messages(data: bytes | bytearray, count: int) -> tuple[bytes, int]:
+    """The payload of a Pulsar batch, not compressed yet, and the greatest timestamp."""
     parts: list[bytes] = []
     number = -1
+    size = 0
+    max_timestamp = -1
     for number, record in enumerate(DefaultRecordBatch(data)):
         if record.offset != number:
             raise BatchInvalid(f"record {number} of the batch has the offset {record.offset}")
-        key, value = record.key, record.value
-        message = SingleMessageMetadata(payload_size=0 if value is None else len(value), event_time=record.timestamp & _U64_MASK)
+        key, value, timestamp = record.key, record.value, record.timestamp
+        if not -1 <= timestamp <= _MAX_TIMESTAMP:
+            raise BatchInvalid(f"record {number} of the batch has the timestamp {timestamp}")
+        max_timestamp = max(max_timestamp, timestamp)
+        message = SingleMessageMetadata(payload_size=0 if value is None else len(value), event_time=timestamp & _U64_MASK)
         if value is None:
             message.null_value = True
         if key is not None:
@@ -108,9 +152,12 @@ def _messages(data: bytes | bytearray, count: int) -> bytes:
             _set_properties(message, record.headers)
         head = message.SerializeToString()
         parts += (_U32.pack(len(head)), head, value or b"")
+        size += 4 + len(head) + message.payload_size
+        if size > 2 * MAX_BYTES:  # what is no text stands in base64 as well
+            raise RecordsTooLarge(f"the batch unfolds to more than {MAX_BYTES} bytes")
     if number + 1 != count:
         raise BatchInvalid(f"the batch says {count} records and has {number + 1}")
-    return b"".join(parts)
+    return b"".join(parts), max_timestamp
 
 
 def _set_key(message: SingleMessageMetadata, key: bytes) -> None:

@@ -10,7 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.log.entries import read_entry
+from handler.partition.log.entries import read_entry, read_headers
 from handler.partition.log.formats import PULSAR, EncodedEntry
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.messages import Message, read_messages
@@ -70,13 +70,17 @@ def native(encoded: EncodedEntry) -> list[Message]:
 )
 def test_every_record_comes_back_as_it_was(records: list[Record], codec: int, producer: tuple[int, int, int]) -> None:
     data = produced(records, codec, producer)
-    content = read_entry(stored(PULSAR.encode(data)))
+    encoded = PULSAR.encode(data)
+    content = read_entry(stored(encoded))
     assert records_of(content.data) == records
     (header, _) = content.batches[0]
     before = read_header(data)
     for name in ("producer_id", "producer_epoch", "base_sequence", "record_count", "last_offset_delta", "max_timestamp"):
         assert getattr(header, name) == getattr(before, name), name
     assert content.offset_count == len(records)
+    ((light, _),) = read_headers(stored(encoded)).batches
+    for name in ("producer_id", "producer_epoch", "base_sequence", "record_count", "last_offset_delta", "max_timestamp", "last_sequence"):
+        assert getattr(light, name) == getattr(header, name), name
 
 
 def test_native_consumers_see_keys_values_headers_and_times() -> None:

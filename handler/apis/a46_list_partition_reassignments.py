@@ -1,0 +1,18 @@
+"""ListPartitionReassignments (46), version 0 (KIP-455). None is ever under way: replication is Pulsar's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis.api import Api, Call, Services
+from handler.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+
+
+async def _handle(services: Services, call: Call, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse()
+
+
+API: Final = Api(
+    "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, _handle,
+    ends_with_client=True,
+)  # fmt: skip

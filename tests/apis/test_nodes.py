@@ -1,0 +1,120 @@
+"""What admin tools ask of a cluster whose replicas are Pulsar's: elections, reassignments, directories, manual assignments."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from handler.apis.a35_describe_log_dirs import LOG_DIR
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from handler.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from handler.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from handler.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from handler.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from handler.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from handler.wire.messages.list_config_resources import ListConfigResourcesRequest
+from handler.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from tests.support.services import NAMESPACE, Sidecar
+
+NONE, MISSING, REFUSED = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+@pytest_asyncio.fixture
+async def sidecar() -> AsyncIterator[Sidecar]:
+    one = Sidecar()
+    one.admin.make("t", 2)
+    one.admin.stored[NAMESPACE + "t"] = {0: 100, 1: 20}
+    yield one
+    await one.close()
+
+
+async def test_every_partition_has_its_leader(sidecar: Sidecar) -> None:
+    wanted = [TopicPartitions(topic="t", partitions=[0, 1, 2]), TopicPartitions(topic="missing", partitions=[0])]
+    answer = await sidecar.ask(ElectLeadersRequest(election_type=0, topic_partitions=wanted, timeout_ms=1000), 2)
+    told = {(one.topic, part.partition_id): part.error_code for one in answer.replica_election_results for part in one.partition_result}
+    needless = ErrorCode.ELECTION_NOT_NEEDED
+    assert told == {("t", 0): needless, ("t", 1): needless, ("t", 2): MISSING, ("missing", 0): MISSING}
+    assert not (await sidecar.ask(ElectLeadersRequest(topic_partitions=None, timeout_ms=1000), 2)).replica_election_results
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code"),
+    [([0], NONE), (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS), ([], REFUSED), ([0, 0], REFUSED), ([7], REFUSED), ([0, 7], REFUSED)],
+)
+async def test_a_reassignment_may_name_live_nodes(sidecar: Sidecar, replicas: list[int] | None, code: ErrorCode) -> None:
+    wanted = [ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=1, replicas=replicas)])]
+    answer = await sidecar.ask(AlterPartitionReassignmentsRequest(topics=wanted, timeout_ms=1000), 1)
+    assert answer.responses[0].partitions[0].error_code is code
+    assert not (await sidecar.ask(ListPartitionReassignmentsRequest(topics=None, timeout_ms=1000), 0)).topics
+
+
+async def test_sizes_are_those_that_pulsar_has(sidecar: Sidecar) -> None:
+    async def sizes(topics: list[DescribableLogDirTopic] | None) -> dict[tuple[str, int], int]:
+        (result,) = (await sidecar.ask(DescribeLogDirsRequest(topics=topics), 4)).results
+        assert (result.error_code, result.log_dir) == (NONE, LOG_DIR)
+        return {(topic.name, part.partition_index): part.partition_size for topic in result.topics for part in topic.partitions}
+
+    assert await sizes(None) == {("t", 0): 100, ("t", 1): 20}
+    assert await sizes([DescribableLogDirTopic(topic="t", partitions=[1, 5])]) == {("t", 1): 20}
+    assert await sizes([DescribableLogDirTopic(topic=name, partitions=[0]) for name in ("missing", "a b")]) == {}
+    sidecar.admin.away = True
+    (result,) = (await sidecar.ask(DescribeLogDirsRequest(topics=None), 4)).results
+    assert result.error_code is not NONE
+
+
+@pytest.mark.parametrize(("path", "code"), [(LOG_DIR, NONE), ("/elsewhere", ErrorCode.LOG_DIR_NOT_FOUND)])
+async def test_there_is_one_directory(sidecar: Sidecar, path: str, code: ErrorCode) -> None:
+    wanted = [AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name="t", partitions=[0])])]
+    answer = await sidecar.ask(AlterReplicaLogDirsRequest(dirs=wanted), 2)
+    assert answer.results[0].partitions[0].error_code is code
+
+
+async def test_what_has_configs_is_listed_by_type(sidecar: Sidecar) -> None:
+    async def listed(types: list[int], version: int = 1) -> Any:
+        answer = await sidecar.ask(ListConfigResourcesRequest(resource_types=types), version)
+        return answer.error_code, [(one.resource_type, one.resource_name) for one in answer.config_resources]
+
+    assert await listed([]) == (NONE, [(4, "0"), (4, "2"), (2, "t")])
+    assert await listed([2]) == (NONE, [(2, "t")])
+    assert await listed([16]) == await listed([], 0) == (NONE, [])
+    assert await listed([3]) == (ErrorCode.UNSUPPORTED_VERSION, [])
+
+
+@pytest.mark.parametrize(
+    ("assignments", "counts", "code"),
+    [
+        ([(0, [0]), (1, [0])], (-1, -1), NONE),
+        ([(0, [0]), (2, [0])], (-1, -1), REFUSED),
+        ([(0, [7])], (-1, -1), REFUSED),
+        ([(0, [0])], (1, -1), ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_a_topic_is_made_by_a_manual_assignment(
+    sidecar: Sidecar, assignments: list[tuple[int, list[int]]], counts: tuple[int, int], code: ErrorCode
+) -> None:
+    wanted = CreatableTopic(
+        name="new", num_partitions=counts[0], replication_factor=counts[1],
+        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=brokers) for index, brokers in assignments],
+    )  # fmt: skip
+    (told,) = (await sidecar.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1_000), 7)).topics
+    assert told.error_code is code
+    assert (NAMESPACE + "new" in sidecar.admin.there) == (code is NONE)
+    if code is NONE:
+        assert told.num_partitions == len(assignments)
+
+
+@pytest.mark.parametrize(("brokers", "code"), [([[0], [0]], NONE), ([[0]], REFUSED), ([[0], [7]], REFUSED)])
+async def test_partitions_are_added_by_a_manual_assignment(sidecar: Sidecar, brokers: list[list[int]], code: ErrorCode) -> None:
+    assignments = [CreatePartitionsAssignment(broker_ids=one) for one in brokers]
+    wanted = CreatePartitionsTopic(name="t", count=4, assignments=assignments)
+    (told,) = (await sidecar.ask(CreatePartitionsRequest(topics=[wanted], timeout_ms=1_000), 3)).results
+    assert told.error_code is code
+    assert sidecar.admin.there[NAMESPACE + "t"][0] == (4 if code is NONE else 2)
