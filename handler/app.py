@@ -39,17 +39,17 @@ from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.tasks import InTurn, KeptAlive, every
 from handler.telemetry.loop_lag import LoopLag
-from handler.topics.catalog import Catalog
+from handler.topics.catalog import Catalog, Topic
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import InvalidTopicName, TopicNames
 
 log = logging.getLogger(__name__)
 
 # While Pulsar can't be reached: how often it is looked for, and how often that is said.
-# A topic costs half a millisecond, one after the other: of a thousand in use, two hundredths of a processor.
-IN_USE_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 2.0
 SAY_SECONDS: Final = 60.0
+# A topic costs half a millisecond, one after the other: of a thousand in use, two hundredths of a processor.
+IN_USE_SECONDS: Final = 30.0
 
 
 class Caller:
@@ -90,7 +90,7 @@ class Sidecar:
         self.answers = AnswerShare(limits.answer_bytes)
         names = TopicNames(config.kafka.namespace, config.groups.namespace)
         catalog = Catalog(self.admin, names, loop.time)
-        catalog.on_entry_format = lambda topic: self.partitions.set_entry_format(topic.name.pulsar, self._format_named(topic.entry_format))
+        catalog.on_entry_format = self._on_entry_format
         self._topic_listing = catalog.listing.task()
         self._topics_in_use = every(IN_USE_SECONDS, "topics_in_use", lambda: catalog.look_at_all(list(self.partitions.topics())))
         topics = PulsarTopics(client=self.client, admin=self.admin, writer_name=writer_name, partitions=self.partitions, catalog=catalog)
@@ -126,6 +126,10 @@ class Sidecar:
 
     def _format_named(self, name: str | None) -> EntryFormat:
         return FORMATS[name or self.config.kafka.entry_format]
+
+    def _on_entry_format(self, topic: Topic) -> None:
+        names = map(topic.name.partition, range(topic.partitions))
+        self.partitions.set_entry_format(names, self._format_named(topic.entry_format))
 
     async def _entry_format(self, partition: str) -> EntryFormat:
         catalog = self.services.catalog

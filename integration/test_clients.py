@@ -203,7 +203,7 @@ def test_the_config_tool_of_apache_kafka_4(cluster: Cluster, topic: str) -> None
     done = java_tool(tool, *of_topic, "--alter", "--add-config", "entry.format=pulsar,max.message.bytes=100000")
     assert "Completed updating config" in done.stdout, done.stdout + done.stderr
     policy = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
-    assert json.loads(admin("GET", f"{policy}/properties")) == {"entry.format": "pulsar", "kafka.retention": "retention.ms"}
+    assert json.loads(admin("GET", f"{policy}/properties")) == {"entry.format": "pulsar", "kafka.retention": "retention.ms 120 -1"}
     wanted = {"retentionTimeInMinutes": 120, "retentionSizeInMB": -1}
     assert _eventually(lambda: json.loads(admin("GET", f"{policy}/retention") or b"null"), wanted) == wanted
     assert _eventually(lambda: json.loads(admin("GET", f"{policy}/maxMessageSize") or b"null"), 100_000) == 100_000

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import Final
 
 from handler.apis.api import Api, Call, Response, Result, Services
-from handler.apis.ordinary_produce import ACKS, MAX_AHEAD_MS, ZSTD_SINCE
+from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.partition.partition import Partition
-from handler.partition.write.append import Append
+from handler.partition.write.append import MAX_AHEAD_MS, Append
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName

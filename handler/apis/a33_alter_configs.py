@@ -6,6 +6,7 @@ v2  flexible (KIP-482)
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -36,10 +37,12 @@ async def _alter(services: Services, resource: AlterConfigsResource, *, twice: b
 
 async def _handle(services: Services, call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
     twice = named_twice((one.resource_type, one.resource_name) for one in request.resources)
-    told = [
-        await _alter(services, one, twice=(one.resource_type, one.resource_name) in twice, validate_only=request.validate_only)
-        for one in request.resources
-    ]
+    told = await asyncio.gather(
+        *(
+            _alter(services, one, twice=(one.resource_type, one.resource_name) in twice, validate_only=request.validate_only)
+            for one in request.resources
+        )
+    )
     return AlterConfigsResponse(responses=told)
 
 

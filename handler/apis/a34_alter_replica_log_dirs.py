@@ -10,6 +10,8 @@ from typing import Final
 
 from handler.apis.a35_describe_log_dirs import LOG_DIR
 from handler.apis.api import Api, Call, Services
+from handler.apis.topics import existing
+from handler.topics.catalog import Topic
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -19,12 +21,23 @@ from handler.wire.messages.alter_replica_log_dirs import (
 )
 
 
+def _outcome(path: str, found: Topic | ErrorCode, index: int) -> ErrorCode:
+    if path != LOG_DIR:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if isinstance(found, ErrorCode):
+        return found
+    return ErrorCode.NONE if 0 <= index < found.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 async def _handle(services: Services, call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     results = []
     for directory in request.dirs:
-        code = ErrorCode.NONE if directory.path == LOG_DIR else ErrorCode.LOG_DIR_NOT_FOUND
         for topic in directory.topics:
-            partitions = [AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code) for index in topic.partitions]
+            found = await existing(services, call, topic.name)
+            partitions = [
+                AlterReplicaLogDirPartitionResult(partition_index=index, error_code=_outcome(directory.path, found, index))
+                for index in topic.partitions
+            ]
             results.append(AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=partitions))
     return AlterReplicaLogDirsResponse(results=results)
 

@@ -15,14 +15,12 @@ from typing import Any, Final
 from handler.apis.api import Client, Response, Result, Services
 from handler.apis.promise import Promise
 from handler.partition.partition import Partition
-from handler.partition.write.append import Append
+from handler.partition.write.append import MAX_AHEAD_MS, Append
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from handler.wire.produce_frame import ProduceFrame, produce_answer, read_produce_frame
 from handler.wire.records import LZ4, ZSTD, read_ordinary
 
-# message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
-MAX_AHEAD_MS: Final = 3_600_000
 ZSTD_SINCE: Final = 7
 ACKS: Final = frozenset((-1, 0, 1))
 _SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")

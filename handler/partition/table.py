@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from handler.partition.failures import EntryFailures
@@ -61,10 +61,11 @@ class PartitionTable:
         if partition is not None:
             partition.close()
 
-    def set_entry_format(self, pulsar_topic: str, entry_format: EntryFormat) -> None:
-        prefix = pulsar_topic + "-partition-"
-        for name, partition in self._partitions.items():
-            if name.startswith(prefix):
+    def set_entry_format(self, names: Iterable[str], entry_format: EntryFormat) -> None:
+        """Of those partitions of a topic that are in use."""
+        for name in names:
+            partition = self._partitions.get(name)
+            if partition is not None:
                 partition.set_entry_format(entry_format)
 
     def forget_topic(self, pulsar_topic: str) -> None:

@@ -7,9 +7,10 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from handler.pulsar.admin import NoTopicPolicies, PulsarAdmin, retention
-from handler.pulsar.errors import Refused, TopicMissing
+from handler.pulsar.errors import PulsarError, Refused, TopicMissing
 from handler.tasks import Shared
 from handler.topics.configs import RETENTION_SET, Operation, Retention, TopicSettings, altered
 from handler.topics.names import TopicName
@@ -17,8 +18,8 @@ from handler.topics.names import TopicName
 # Tools ask for all topics at once. Half of the admin client's connections are left to partitions that are opened.
 AT_ONCE: Final = 4
 # Brokers learn of a policy by a topic of their own, within some tens of milliseconds.
+SEEN_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 0.02
-LOOKS: Final = 250
 
 
 class ConfigStore:
@@ -26,7 +27,7 @@ class ConfigStore:
         self._admin = admin
         self._default_entry_format = default_entry_format
         self._reading = asyncio.Semaphore(AT_ONCE)
-        self._altering = asyncio.Lock()
+        self._altering: WeakValueDictionary[TopicName, asyncio.Lock] = WeakValueDictionary()
         self._defaults: Shared[str, TopicSettings] = Shared()
 
     async def defaults(self, name: TopicName) -> TopicSettings:
@@ -61,7 +62,8 @@ class ConfigStore:
         self, name: TopicName, operations: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]], *, validate_only: bool
     ) -> None:
         """Change the configs of a topic, one alteration after another. May raise InvalidConfig or PulsarError."""
-        async with self._altering:
+        lock = self._altering.setdefault(name, asyncio.Lock())
+        async with lock:
             before = await self.read(name)
             after = altered(before, operations(before))
             if not validate_only:
@@ -98,7 +100,7 @@ class ConfigStore:
 
 async def _seen(ask: Callable[[], Any], wanted: object) -> None:
     """Wait until the brokers tell what was written: the next alteration begins with what they tell. It is stored in any case."""
-    for _ in range(LOOKS):
-        if await ask() == wanted:
-            return
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    with contextlib.suppress(PulsarError, TimeoutError):
+        async with asyncio.timeout(SEEN_SECONDS):
+            while await ask() != wanted:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)

@@ -11,7 +11,7 @@ A config that is not here is refused, never ignored. A policy that nobody asked 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -123,18 +123,19 @@ def entry_format(properties: Mapping[str, str]) -> str | None:
 
 def describe(settings: TopicSettings) -> list[Config]:
     """Every config of a topic."""
-    kept = settings.retention
-    default = settings.default_retention
 
     def told(name: str, kind: ConfigType, own: str | None, without: str) -> Config:
         source = ConfigSource.DEFAULT_CONFIG if own is None else ConfigSource.TOPIC_CONFIG
         return Config(name, without if own is None else own, kind, source, without, False, _DOCUMENTATION[name])
 
     own_bytes = settings.max_message_bytes
+    kept, default = settings.retention, settings.default_retention
+    limits = _limits_set(settings)
+    ms, of_bytes = (_ms(default), _bytes(default)) if kept is None else (_ms(kept), _bytes(kept))
     return [
         told(ENTRY_FORMAT, ConfigType.STRING, entry_format(settings.properties), settings.default_entry_format),
-        told(RETENTION_MS, ConfigType.LONG, None if kept is None else _ms(kept), _ms(default)),
-        told(RETENTION_BYTES, ConfigType.LONG, None if kept is None else _bytes(kept), _bytes(default)),
+        told(RETENTION_MS, ConfigType.LONG, *((ms, _ms(default)) if RETENTION_MS in limits else (None, ms))),
+        told(RETENTION_BYTES, ConfigType.LONG, *((of_bytes, _bytes(default)) if RETENTION_BYTES in limits else (None, of_bytes))),
         told(MAX_MESSAGE_BYTES, ConfigType.INT, None if own_bytes is None else str(own_bytes), str(settings.default_max_message_bytes)),
         *(Config(name, value, kind, ConfigSource.DEFAULT_CONFIG, value, True, text) for name, value, kind, text in _FIXED),
     ]
@@ -197,8 +198,7 @@ def _with_retention(settings: TopicSettings, limits: Mapping[str, str | None]) -
     which one limit keeps nothing and the other something.
     """
     kept, default = settings.retention, settings.default_retention
-    known = settings.properties.get(RETENTION_SET)
-    before = set() if kept is None else set(_LIMITS if known is None else known.split(","))
+    before = _limits_set(settings)
     there = {name for name in _LIMITS if (limits[name] is not None if name in limits else name in before)}
     properties = {key: text for key, text in settings.properties.items() if key != RETENTION_SET}
     if not there:
@@ -208,8 +208,24 @@ def _with_retention(settings: TopicSettings, limits: Mapping[str, str | None]) -
         minutes = _limit(RETENTION_MS, limits[RETENTION_MS], default.minutes)
     if RETENTION_BYTES in limits:
         megabytes = _limit(RETENTION_BYTES, limits[RETENTION_BYTES], default.megabytes)
-    properties[RETENTION_SET] = ",".join(sorted(there))
-    return replace(settings, retention=Retention(minutes or UNLIMITED, megabytes or UNLIMITED), properties=properties)
+    retention = Retention(minutes or UNLIMITED, megabytes or UNLIMITED)
+    properties[RETENTION_SET] = _said(there, retention)
+    return replace(settings, retention=retention, properties=properties)
+
+
+def _said(limits: Iterable[str], retention: Retention) -> str:
+    """Which limits were set, and the policy that they made: another policy is not ours."""
+    return f"{','.join(sorted(limits))} {retention.minutes} {retention.megabytes}"
+
+
+def _limits_set(settings: TopicSettings) -> set[str]:
+    """The limits of the retention that the topic has of its own."""
+    kept = settings.retention
+    if kept is None:
+        return set()
+    said = settings.properties.get(RETENTION_SET, "")
+    limits = said.partition(" ")[0].split(",")
+    return set(limits) if said == _said(limits, kept) else set(_LIMITS)
 
 
 def _limit(name: str, value: str | None, default: int) -> int:

@@ -17,6 +17,7 @@ _USUAL_RATIO: Final = 8
 _SMALLEST_GUESS: Final = 64 * 1024
 _NO_ROOM: Final = "failed to write whole buffer"
 _GZIP_WINDOW: Final = 31  # zlib's number for a gzip stream of any window
+_GZIP_STREAMS: Final = 16  # a batch has one
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
 _I32: Final = struct.Struct(">i")
@@ -50,7 +51,7 @@ def without_compression(header: BatchHeader, data: bytes | bytearray, max_bytes:
 
 def _gzip(data: bytes | bytearray, max_bytes: int) -> bytes:
     out = b""
-    while data:  # one stream may follow another
+    for _ in range(_GZIP_STREAMS):  # one may follow another
         stream = zlib.decompressobj(_GZIP_WINDOW)
         out += stream.decompress(data, max_bytes - len(out) + 1)
         if len(out) > max_bytes:
@@ -58,7 +59,9 @@ def _gzip(data: bytes | bytearray, max_bytes: int) -> bytes:
         if not stream.eof:
             raise BatchMalformed("the records end in the middle of a gzip stream")
         data = stream.unused_data
-    return out
+        if not data:
+            return out
+    raise BatchMalformed(f"the records are more than {_GZIP_STREAMS} gzip streams")
 
 
 def _snappy(data: bytes | bytearray, max_bytes: int) -> bytes | bytearray:

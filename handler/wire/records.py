@@ -168,6 +168,40 @@ def split_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[BatchH
         at += header.size
 
 
+def header_count(data: bytes | bytearray, record_count: int) -> int:
+    """How many headers the records of a batch have that is not compressed. IndexError where they are cut off."""
+    at = HEADER_SIZE
+    count = 0
+    for _ in range(record_count):
+        size, at = _varint(data, at)
+        end = at + size
+        at += 1  # attributes
+        for _ in range(2):  # timestamp and offset
+            _, at = _varint(data, at)
+        for _ in range(2):  # key and value
+            size, at = _varint(data, at)
+            at += max(size, 0)
+        count += _varint(data, at)[0]
+        at = end
+    return count
+
+
+def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    """A signed integer of variable length, and where it ends."""
+    byte = data[at]
+    at += 1
+    value = byte & 0x7F
+    shift = 7
+    while byte > 0x7F:
+        if shift > 63:
+            raise IndexError("a number of more than ten bytes")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), at
+
+
 _OFFSET: Final = struct.Struct(">q")
 _I32: Final = struct.Struct(">i")
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")

@@ -61,7 +61,7 @@ async def replaced(sidecar: Sidecar, wanted: dict[str, str]) -> ErrorCode:
 async def test_what_was_set_is_described_with_what_would_hold_without_it(sidecar: Sidecar) -> None:
     assert await incrementally(sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS)), (ENTRY_FORMAT, Operation.SET, "pulsar")) == (0, None)
     assert sidecar.admin.retentions == {NAMESPACE + "t": (60, 500)}
-    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": RETENTION_MS}
+    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": "retention.ms 60 500"}
     (config,) = (await described(sidecar, keys=[RETENTION_MS])).configs
     assert (config.value, config.config_source, config.read_only) == (str(HOUR_MS), ConfigSource.TOPIC_CONFIG, False)
     assert [(one.value, one.source) for one in config.synonyms] == [(str(HOUR_MS), 1), (str(24 * HOUR_MS), 5)]
@@ -148,7 +148,7 @@ async def created(sidecar: Sidecar, configs: dict[str, str]) -> Any:
 async def test_a_topic_is_made_with_its_configs(sidecar: Sidecar) -> None:
     told = await created(sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "cleanup.policy": "delete"})
     assert told.error_code is ErrorCode.NONE
-    assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": RETENTION_BYTES}
+    assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": "retention.bytes 1440 1"}
     assert sidecar.admin.retentions == {NAMESPACE + "new": (1440, 1)}
 
 

@@ -72,9 +72,10 @@ async def test_sizes_are_those_that_pulsar_has(sidecar: Sidecar) -> None:
 
 @pytest.mark.parametrize(("path", "code"), [(LOG_DIR, NONE), ("/elsewhere", ErrorCode.LOG_DIR_NOT_FOUND)])
 async def test_there_is_one_directory(sidecar: Sidecar, path: str, code: ErrorCode) -> None:
-    wanted = [AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name="t", partitions=[0])])]
-    answer = await sidecar.ask(AlterReplicaLogDirsRequest(dirs=wanted), 2)
-    assert answer.results[0].partitions[0].error_code is code
+    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0, 9]), AlterReplicaLogDirTopic(name="missing", partitions=[0])]
+    answer = await sidecar.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)]), 2)
+    told = [part.error_code for topic in answer.results for part in topic.partitions]
+    assert told == ([NONE, MISSING, MISSING] if code is NONE else [code] * 3)
 
 
 async def test_what_has_configs_is_listed_by_type(sidecar: Sidecar) -> None:

@@ -15,11 +15,11 @@ from handler.apis.a00_produce import handle
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.ordinary_produce import MAX_AHEAD_MS
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
+from handler.partition.write.append import MAX_AHEAD_MS
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicName, TopicNames

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.formats import pulsar as pulsar_format
@@ -57,6 +58,20 @@ async def test_a_retry_is_recognised(through: str) -> None:
     assert len(log.entries) == 3
     for one in (partition, other, later):
         one.close()
+
+
+async def test_a_retry_from_long_ago_is_recognised_after_a_restart() -> None:
+    log = a_log()
+    partition = open_partition(log, "kafka-sidecar-mine")
+    await append(partition, batch(b"early", producer_id=8, epoch=0, sequence=0))
+    for sequence in range(150):
+        await append(partition, numbered(sequence))
+    partition.close()
+    later = open_partition(log, "kafka-sidecar-later")
+    assert (await append(later, batch(b"early", producer_id=8, epoch=0, sequence=0))).base_offset == 0
+    assert (await append(later, numbered(148))).base_offset == 149
+    assert (await append(later, numbered(150))).base_offset == 151
+    later.close()
 
 
 async def test_what_landed_without_a_receipt_is_not_sent_again() -> None:
@@ -130,12 +145,23 @@ def _many() -> bytes:
     return batch(*[b""] * 20)
 
 
+def _with_headers(count: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=4, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=2**30
+    )
+    for number in range(2):
+        builder.append(number, 1_000, b"k" * 100, None, [("h", b"")] * (count // 2))
+    return bytes(builder.build())
+
+
 @pytest.mark.parametrize(
     ("make", "codes"),
     [
         (_garbage, {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}),
         (_many, {ErrorCode.MESSAGE_TOO_LARGE}),
         (lambda: batch(b"a", timestamp=2**61), {ErrorCode.INVALID_RECORD}),
+        (lambda: with_max_timestamp(batch(b"a", timestamp=2**50), 5), {ErrorCode.INVALID_TIMESTAMP}),
+        (lambda: _with_headers(600), {ErrorCode.MESSAGE_TOO_LARGE}),
         (lambda: batch(b"a" * 3_000_000, codec=1), {ErrorCode.MESSAGE_TOO_LARGE}),
     ],
 )
@@ -144,6 +170,8 @@ async def test_what_can_not_be_stored_is_refused_and_nothing_of_it_is_written(
 ) -> None:
     monkeypatch.setattr(pulsar_format, "MAX_RECORDS", 10)
     monkeypatch.setattr(pulsar_format, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(pulsar_format, "MAX_HEADERS", 500)
+    monkeypatch.setattr(pulsar_format, "_FEW_BYTES", 1_000)
     log = a_log()
     partition = open_partition(log)
     assert (await append(partition, make())).error in codes

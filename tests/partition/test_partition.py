@@ -88,6 +88,28 @@ async def test_sequences_out_of_order_are_refused() -> None:
     partition.close()
 
 
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_batch_that_overtook_the_one_before_it_is_refused_and_nobody_sees_it(known: bool) -> None:
+    """Also of a producer of which nothing is known yet, whose first batch the broker refused. Both clients of Kafka send it again."""
+
+    def numbered(sequence: int) -> bytes:
+        return batch(b"%d" % sequence, producer_id=7, epoch=0, sequence=sequence)
+
+    log = MemoryLog()
+    partition, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    await append(partition, numbered(0) if known else batch(b"opens the writer"))
+    log.refuse_sends = 1
+    first = 1 if known else 0
+    refused, behind = begin_append(partition, numbered(first)), begin_append(partition, numbered(first + 1))
+    assert (await behind).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (await refused).error is ErrorCode.NONE
+    assert (await append(partition, numbered(first + 1))).error is ErrorCode.NONE
+    later = open_partition(log, "kafka-sidecar-later")
+    for one in (partition, other, later):
+        assert [value for _, value in await read_all(one)][1:] == [b"%d" % first, b"%d" % (first + 1)]
+        one.close()
+
+
 async def test_what_landed_without_a_receipt_is_found_and_not_sent_again() -> None:
     log = MemoryLog()
     partition = open_partition(log)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.topics.configs import (
@@ -74,6 +76,18 @@ def test_a_limit_that_is_deleted_is_the_namespaces_again(
         assert altered(one, [(second, DELETE, None)]) == nothing
         assert altered(settings, [(first, DELETE, None), (second, DELETE, None)]) == nothing
         assert altered(nothing, [(first, DELETE, None)]) == nothing
+
+
+def test_a_limit_that_nobody_has_set_is_told_as_what_it_is_and_not_as_the_topics() -> None:
+    settings = altered(TopicSettings(), [(RETENTION_MS, SET, str(HOUR_MS))])
+    assert (told(settings, RETENTION_BYTES).value, told(settings, RETENTION_BYTES).source) == ("-1", ConfigSource.DEFAULT_CONFIG)
+    assert set_here(settings) == [RETENTION_MS]
+
+
+def test_a_policy_that_another_tool_made_since_is_the_topics_with_both_limits() -> None:
+    settings = replace(altered(TopicSettings(), [(RETENTION_MS, SET, str(HOUR_MS))]), retention=Retention(100, 50))
+    assert set_here(settings) == [RETENTION_MS, RETENTION_BYTES]
+    assert altered(settings, [(RETENTION_MS, DELETE, None)]).retention == Retention(-1, 50)
 
 
 def test_a_topic_with_one_limit_is_without_retention_when_it_is_deleted() -> None:

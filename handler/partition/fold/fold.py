@@ -14,12 +14,12 @@ the writer's own verdict, however little it has seen of the producer. All others
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
 from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
+from handler.partition.log.basis import Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, sequence_of
 from handler.pulsar.entry import Position, RawEntry
 from handler.wire.error_code import ErrorCode
@@ -99,16 +99,18 @@ class Fold:
         last = self.last_position
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
-    def basis(self, producer_id: int) -> bytes:
-        """The fold's knowledge now, encoded, for an entry of one batch that is about to be sent."""
+    def known_producer(self, producer_id: int) -> KnownProducer | None:
+        """The last batch of a producer."""
         state = self.producers.states.get(producer_id)
-        known = UNKNOWN_PRODUCER if state is None else (state.epoch, state.last)
-        return encode_basis(self.last_position or BEFORE_ALL, *known)
+        return None if state is None else KnownProducer(state.epoch, state.last)
 
-    def basis_of_several(self, producer_ids: Iterable[int]) -> bytes:
-        """The same for an entry of several, by the producer of each."""
-        states = map(self.producers.states.get, producer_ids)
-        known = [UNKNOWN_PRODUCER if state is None else KnownProducer(state.epoch, state.last) for state in states]
+    def basis(self, producer_id: int) -> bytes | None:
+        """The fold's knowledge now, encoded, for an entry of one batch that is about to be sent; None where its producer is not known."""
+        state = self.producers.states.get(producer_id)
+        return None if state is None else encode_basis(self.last_position or BEFORE_ALL, state.epoch, state.last)
+
+    def basis_with(self, known: Sequence[KnownProducer]) -> bytes:
+        """How far the fold is now, encoded, with what is known of the producer of each batch of an entry."""
         return Basis(self.last_position or BEFORE_ALL, known).encode()
 
     def writer_sequence(self, writer: bytes) -> int:

@@ -31,6 +31,10 @@ class PartitionForReplay(Protocol):
         """The content of an entry without its data, or EntryUnreadable."""
         ...
 
+    def read_entry(self, entry: RawEntry) -> Content:
+        """The content of an entry, or EntryUnreadable."""
+        ...
+
     def on_replayed(self) -> None:
         """The partition's fold knows what its producers wrote before."""
         ...
@@ -134,6 +138,8 @@ class Replay(ConsumerEvents):
         last_index = index_of(entry)
         try:
             content = self._partition.read_headers(entry)
+            if earlier.knows_next_offset and last_index - content.offset_count + 1 < earlier.next_offset:
+                content = self._partition.read_entry(entry)  # its headers say more than is in it
         except EntryUnreadable:
             earlier.unreadable(position, last_index)
         else:

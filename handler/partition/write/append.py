@@ -14,6 +14,8 @@ from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence, wit
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
+# message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
+MAX_AHEAD_MS: Final = 3_600_000
 AREA: Final = "append"  # of the errors that are counted
 
 

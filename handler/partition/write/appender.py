@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -30,11 +31,11 @@ from handler.errors import ProtocolError, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
-from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY
+from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.log.formats import KAFKA, EntryFormat, RecordsTooLarge
 from handler.partition.log.port import EntryLog, LogWriter
-from handler.partition.write.append import AREA, Append
+from handler.partition.write.append import AREA, MAX_AHEAD_MS, Append
 from handler.partition.write.held_appends import HeldAppends
 from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
 from handler.partition.write.precheck import is_next_of_producer, precheck
@@ -195,6 +196,9 @@ class Appender:
                 limited.info("a batch for %s was refused: %s", self._name, error)
                 append.refuse(_refusal(error))
                 return
+            if append.max_timestamp > time.time_ns() // 1_000_000 + MAX_AHEAD_MS:  # its header said less
+                append.refuse(ErrorCode.INVALID_TIMESTAMP)
+                return
         if append.size > self._max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
@@ -279,8 +283,15 @@ class Appender:
         if not entry.was_sent and not entry.has_producer:
             return None
         if len(entry.appends) == 1:
-            return BASIS_PROPERTY, self._fold.basis(entry.appends[0].producer_id)
-        return BASES_PROPERTY, self._fold.basis_of_several([append.producer_id for append in entry.appends])
+            known = self._fold.basis(entry.appends[0].producer_id)
+            return BASIS_PROPERTY, known or self._fold.basis_with([self._known_producer(entry.appends[0])])
+        return BASES_PROPERTY, self._fold.basis_with([self._known_producer(append) for append in entry.appends])
+
+    def _known_producer(self, append: Append) -> KnownProducer:
+        known = self._fold.known_producer(append.producer_id)
+        if known is not None:
+            return known
+        return self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
 
     # --- the writer's life
 

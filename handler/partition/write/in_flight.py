@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from handler.partition.log.basis import Basis
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.write.append import Append, expire
 from handler.wire.records import NO_PRODUCER_ID, all_batches, split_batches
@@ -80,6 +80,16 @@ class BatchesInFlight:
         """The batch that the producer's next one has to follow."""
         in_flight = self._by_producer.get(producer_id)
         return in_flight[-1] if in_flight else None
+
+    def before_first(self, append: Append) -> KnownProducer:
+        """What the producer's last batch was before all that are under way, for one of which nothing else is known.
+
+        It may begin anywhere. But what is sent behind its first batch must not count where that one does not land.
+        """
+        first = self._by_producer[append.producer_id][0]
+        if first is append or first.epoch != append.epoch:
+            return UNKNOWN_PRODUCER
+        return KnownProducer(first.epoch, first.first_sequence - 1)
 
     def retry_target(self, append: Append) -> Append | None:
         """The batch of which `append` is a client's retry."""

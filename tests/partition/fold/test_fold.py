@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.log.basis import Basis
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
 from handler.partition.log.entries import Content
 from handler.partition.log.formats import PULSAR
 from handler.pulsar.entry import Position
@@ -116,8 +116,9 @@ class Writer:
         self.number += len(batches)
 
     def basis(self, producer_ids: list[int]) -> Basis:
-        several = len(producer_ids) > 1
-        return Basis.decode(self.fold.basis_of_several(producer_ids) if several else self.fold.basis(producer_ids[0]))
+        known = [self.fold.known_producer(producer_id) or UNKNOWN_PRODUCER for producer_id in producer_ids]
+        alone = self.fold.basis(producer_ids[0]) if len(producer_ids) == 1 else None
+        return Basis.decode(alone or self.fold.basis_with(known))
 
     def land(self) -> None:
         if self.under_way:

@@ -32,6 +32,7 @@ from handler.wire.records import (
     BatchHeader,
     BatchInvalid,
     BatchMalformed,
+    header_count,
     read_header,
     with_earlier_timestamps,
     with_last_offset,
@@ -40,10 +41,12 @@ from handler.wire.records import (
 
 BATCH_PROPERTY: Final = b"kafka.batch"
 HEADERS_PROPERTY: Final = b"kafka.headers"
-# A batch is opened in one piece: so many records take a tenth of a second.
-MAX_RECORDS: Final = 50_000
-# Larger than any batch that a broker's maxMessageSize lets through in an ordinary compression.
-MAX_BYTES: Final = 32 * 1024 * 1024
+# A batch is opened in one piece: so many records take a twentieth of a second, so many bytes or headers as much.
+MAX_RECORDS: Final = 30_000
+MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_HEADERS: Final = 50_000
+# Headers are counted before they are read where there may be too many of them.
+_FEW_BYTES: Final = 64 * 1024
 # What Kafka's builder of records can still count from another.
 _MAX_TIMESTAMP: Final = 2**60
 _NO_FACTS: Final = (-1, -1, -1, -1)
@@ -66,7 +69,10 @@ class PulsarFormat:
         if header.record_count > MAX_RECORDS:
             raise RecordsTooLarge(f"a batch of {header.record_count} records is opened in format pulsar: write at most {MAX_RECORDS}")
         try:
-            messages, max_timestamp = _messages(without_compression(header, data, MAX_BYTES), header.record_count)
+            plain = without_compression(header, data, MAX_BYTES)
+            if len(plain) > _FEW_BYTES and header_count(plain, header.record_count) > MAX_HEADERS:
+                raise RecordsTooLarge(f"a batch of more than {MAX_HEADERS} headers is opened in format pulsar: write fewer")
+            messages, max_timestamp = _messages(plain, header.record_count)
         except UnfoldsTooFar as error:
             raise RecordsTooLarge(str(error)) from error
         except CorruptRecordException as error:
@@ -82,10 +88,10 @@ class PulsarFormat:
 
     def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
         facts = _facts(metadata)
-        if facts is None:  # the greatest time of native messages stands in each of them
-            return [read_header(self.decode(metadata, payload))]
-        producer_id, epoch, sequence, max_timestamp = facts
         count = metadata.num_messages_in_batch
+        if facts is None:  # the greatest time of native messages stands in each of them
+            facts = (*_NO_FACTS[:3], _greatest_time(metadata, payload))
+        producer_id, epoch, sequence, max_timestamp = facts
         return [BatchHeader(0, 0, -1, 2, 0, 0, count - 1, max_timestamp, max_timestamp, producer_id, epoch, sequence, count)]
 
     def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes:
@@ -116,9 +122,19 @@ class PulsarFormat:
         built = bytes(builder.build())
         if later:
             built = with_earlier_timestamps(built, later)
-        if facts is not None and last < count - 1:  # compaction may have taken the one with the greatest time
+        if facts is not None and read_header(built).max_timestamp != max_timestamp:  # compaction took the one with the greatest time
             built = with_max_timestamp(built, max_timestamp)
         return built if last == count - 1 else with_last_offset(built, count - 1)
+
+
+def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
+    """Of native messages."""
+    unstamped = metadata.event_time or metadata.publish_time
+    if not metadata.HasField("num_messages_in_batch"):
+        return _signed(unstamped)
+    data = decompress(metadata.compression, payload, metadata.uncompressed_size)
+    times = (_signed(message.event_time or unstamped) for _, message, _ in split_batch(data, metadata.num_messages_in_batch))
+    return max(times, default=-1)
 
 
 def _facts(metadata: MessageMetadata) -> tuple[int, int, int, int] | None:
