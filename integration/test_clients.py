@@ -178,6 +178,10 @@ def test_the_console_tools_of_apache_kafka_4(cluster: Cluster, topic: str) -> No
         assert done.returncode == 0, done.stderr
         offsets = [int(line.rsplit(":", 1)[1] or 0) for line in done.stdout.split()]
         assert sum(offsets) == expected, (time_asked, done.stdout)
+    for named, told in (("earliest-local", [0, 0]), ("latest-tiered", []), ("earliest-pending-upload", [])):
+        done = java_tool("org.apache.kafka.tools.GetOffsetShell", *server, "--topic", topic, "--time", named)
+        assert done.returncode == 0, done.stderr
+        assert [int(line.rsplit(":", 1)[1]) for line in done.stdout.split() if line[-1] != ":"] == told, (named, done.stdout)
     greatest = java_tool("org.apache.kafka.tools.GetOffsetShell", *server, "--topic", topic, "--time", "-3")
     assert greatest.returncode == 0, greatest.stderr
     assert greatest.stdout.strip(), greatest.stderr

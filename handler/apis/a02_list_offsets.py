@@ -5,17 +5,18 @@ v2   isolation level (KIP-98), of no account without transactions
 v4   leader epochs (KIP-320)
 v6   flexible (KIP-482)
 v7   max timestamp (KIP-734)
-v8   earliest local offset (KIP-405), refused
-v9   latest tiered offset (KIP-1005), refused
+v8   earliest local offset (KIP-405)
+v9   latest tiered offset (KIP-1005)
 v10  a time-out (KIP-1075), of no account: see `late`
-v11  earliest pending upload offset (KIP-1023), refused
+v11  earliest pending upload offset (KIP-1023)
 
   −1 latest          confirmed against the broker's last entry, never older than what it acknowledged
   −2 earliest        the first entry Pulsar still has; an emptied log answers its end
   −3 max timestamp   the record with the greatest timestamp
+  −4 earliest local  the first entry that Pulsar has not offloaded
+  −5 latest tiered   the last that it has; none: −1
+  −6 pending upload  as −4; none is offloaded: −1
   ≥ 0                the first record with that timestamp or a later one; none: −1/−1
-
-Not implemented: −4, −5 and −6 (tiered storage), refused with UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from handler.apis.topics import resolve
 from handler.errors import EntryUnreadable
 from handler.partition.errors import error_code
 from handler.partition.partition import Partition
+from handler.partition.read.tiered import earliest_local, earliest_pending_upload, latest_tiered
 from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
@@ -46,6 +48,9 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 MAX_TIMESTAMP_SINCE: Final = 7
+_NEVER: Final = 2**15
+# Since which version each is asked for, and what finds it.
+_TIERED: Final = {-4: (8, earliest_local), -5: (9, latest_tiered), -6: (11, earliest_pending_upload)}
 
 
 async def _search(partition: Partition, version: int, timestamp: int) -> TimestampAndOffset | ErrorCode:
@@ -60,6 +65,9 @@ async def _search(partition: Partition, version: int, timestamp: int) -> Timesta
         return await greatest_timestamp(partition)
     if timestamp >= 0:
         return await by_time(partition, timestamp)
+    since, search = _TIERED.get(timestamp, (_NEVER, earliest_local))
+    if version >= since:
+        return await search(partition)
     return ErrorCode.UNSUPPORTED_VERSION
 
 

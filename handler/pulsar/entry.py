@@ -48,6 +48,7 @@ class LedgerInfo(NamedTuple):
     ledger: int
     entries: int
     size: int
+    offloaded: bool = False  # to tiered storage; BookKeeper keeps its copy for a while
 
 
 class LogStats(NamedTuple):

@@ -38,6 +38,7 @@ class MemoryLog:
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     format: EntryFormat = KAFKA
+    offloaded: set[int] = field(default_factory=set)  # ledgers
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
@@ -117,7 +118,8 @@ class MemoryLog:
         for entry in self.present:
             ledgers.setdefault(entry.position.ledger, []).append(entry)
         listed = tuple(
-            LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items)) for ledger, items in ledgers.items()
+            LedgerInfo(ledger, items[-1].position.entry + 1, sum(len(item.payload) for item in items), ledger in self.offloaded)
+            for ledger, items in ledgers.items()
         )
         return LogStats(listed)
 

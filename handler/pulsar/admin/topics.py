@@ -157,7 +157,7 @@ def _ledgers(internal: dict[str, Any]) -> tuple[LedgerInfo, ...]:
         entries = int(internal["currentLedgerEntries"]) if open_one else int(ledger["entries"])
         size = int(internal["currentLedgerSize"]) if open_one else int(ledger["size"])
         if entries > 0:
-            ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size))
+            ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size, ledger.get("offloaded") is True))
     return tuple(ledgers)
 
 
