@@ -48,7 +48,6 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 MAX_TIMESTAMP_SINCE: Final = 7
-_NEVER: Final = 2**15
 # Since which version each is asked for, and what finds it.
 _TIERED: Final = {-4: (8, earliest_local), -5: (9, latest_tiered), -6: (11, earliest_pending_upload)}
 
@@ -65,9 +64,10 @@ async def _search(partition: Partition, version: int, timestamp: int) -> Timesta
         return await greatest_timestamp(partition)
     if timestamp >= 0:
         return await by_time(partition, timestamp)
-    since, search = _TIERED.get(timestamp, (_NEVER, earliest_local))
-    if version >= since:
-        return await search(partition)
+    if timestamp in _TIERED:
+        since, search = _TIERED[timestamp]
+        if version >= since:
+            return await search(partition)
     return ErrorCode.UNSUPPORTED_VERSION
 
 

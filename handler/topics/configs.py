@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from handler.config import ENTRY_FORMATS
+
 ENTRY_FORMAT: Final = "entry.format"
-ENTRY_FORMATS: Final = ("kafka", "pulsar")
 # The property by which Kafka-on-Pulsar has it; its third format is one of Kafka batches too.
 _KOP_ENTRY_FORMAT: Final = "kafkaEntryFormat"
 _KOP_FORMATS: Final = {"kafka": "kafka", "mixed_kafka": "kafka", "pulsar": "pulsar"}

@@ -36,7 +36,20 @@ async def test_offsets_of_the_tiers(offloaded: tuple[int, ...], local: int, tier
     partition.close()
 
 
-async def test_a_log_whose_start_was_trimmed_begins_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_marker_at_the_end_of_what_is_offloaded_is_offloaded_too() -> None:
+    log = MemoryLog()
+    log.write(batch(b"v"))
+    log.mark()
+    log.roll()
+    log.write(batch(b"v"))
+    log.offloaded.add(1)
+    partition = open_partition(log)
+    assert (await latest_tiered(partition)).offset == 0
+    assert (await earliest_local(partition)).offset == 1
+    partition.close()
+
+
+async def test_a_log_whose_start_was_trimmed_begins_there() -> None:
     log = MemoryLog()
     for _ in range(2):
         for _ in range(ENTRIES):
