@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pulsar
 import pytest
 
 from integration.conftest import Cluster
-from integration.kafka_clients import Acked, create, produce, read
+from integration.kafka_clients import Acked, Record, create, produce, read
+from integration.launcher.sidecar import SidecarProcess
 
 
 @pytest.fixture
@@ -21,6 +25,55 @@ def native(cluster: Cluster) -> Iterator[pulsar.Client]:
 
 def _partition(topic: str, index: int = 0) -> str:
     return f"persistent://public/default/{topic}-partition-{index}"
+
+
+@pytest.mark.parametrize("compression", [pulsar.CompressionType.NONE, pulsar.CompressionType.ZSTD])
+def test_a_chunked_message_is_a_record_at_its_last_chunk(
+    cluster: Cluster, native: pulsar.Client, topic: str, tmp_path: Path, compression: pulsar.CompressionType
+) -> None:
+    create(cluster.kafka, topic)
+    produce(cluster.kafka, topic, [b"before"])
+    writer = native.create_producer(
+        _partition(topic), batching_enabled=False, chunking_enabled=True, compression_type=compression
+    )  # fmt: skip
+    large = os.urandom(11_000_000)
+    writer.send(large, partition_key="key", properties={"p": "text"}, event_timestamp=1_700_000_000_000)
+    writer.close()
+    (after,) = produce(cluster.kafka, topic, [b"after"])
+    assert after.offset == 4
+    other = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url)
+    other.start()
+    for address in (cluster.kafka, other.address):
+        records = read(address, topic, 3)
+        assert [record.offset for record in records] == [0, 3, 4]
+        assert records[1] == Record(3, large, b"key", (("p", b"text"),), 1_700_000_000_000)
+        alone = read(address, topic, 2, offset=2)[0]
+        assert alone == records[1]
+    assert other.stop() == 0
+
+
+def test_an_encrypted_message_is_opaque_and_a_schema_is_named(cluster: Cluster, native: pulsar.Client, topic: str, tmp_path: Path) -> None:
+    public, private = tmp_path / "public.pem", tmp_path / "private.pem"
+    subprocess.run(["openssl", "genrsa", "-out", private, "2048"], check=True, capture_output=True)
+    subprocess.run(["openssl", "rsa", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
+    create(cluster.kafka, topic)
+    keys = pulsar.CryptoKeyReader(str(public), str(private))
+    writer = native.create_producer(_partition(topic), batching_enabled=True, encryption_key="my-key", crypto_key_reader=keys)
+    for number in range(3):
+        writer.send_async(b"secret %d" % number, None)
+    writer.flush()
+    writer.close()
+    (record,) = read(cluster.kafka, topic, 1)
+    assert record.offset == 2
+    headers = dict(record.headers)
+    assert headers["pulsar.encryption.keys"] == b"my-key"
+    assert b"secret" not in (record.value or b"")
+    typed = native.create_producer(_partition(topic), schema=pulsar.schema.StringSchema())
+    typed.send("of a schema")
+    typed.close()
+    (record,) = read(cluster.kafka, topic, 1, offset=3)
+    assert record.value == b"of a schema"
+    assert [name for name, _ in record.headers] == ["pulsar.schema.version"]
 
 
 @pytest.mark.parametrize("batched", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -121,7 +122,8 @@ async def _mark(url: str, topic: str) -> None:
     """What replicated subscriptions write: an entry that brokers keep to themselves."""
     client = PulsarClient(url)
     events = _Receipts()
-    producer = await client.producer(f"persistent://public/default/{topic}-partition-0", "marker", events)
+    # A name of its own: the broker may not have let go of the one before, whose connection is just closed.
+    producer = await client.producer(f"persistent://public/default/{topic}-partition-0", f"marker-{uuid.uuid4()}", events)
     producer._metadata.marker_type = 10  # MarkersProtobuf.MarkerType.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
     producer.send(0, 1, b"", b"")
     await asyncio.wait_for(events.stored, 10)

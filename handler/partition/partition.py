@@ -317,8 +317,9 @@ class Partition:
 
     def on_folded(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
-        # them. So is an entry of which this fold is not conclusive: that reader goes back as far as it takes.
-        if folded.conclusive:
+        # them. So is an entry of which this fold is not conclusive, and one whose record begins in others: that reader goes back as
+        # far as it takes.
+        if folded.conclusive and not content.lacks_chunks:
             data = accepted_data(content, folded.verdicts)
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         self._to_end.reached(folded.position)

@@ -243,6 +243,11 @@ def whole_batches(data: bytes | bytearray, offset: int, max_bytes: int) -> tuple
     return begin, at, offset
 
 
+def header_of_native(offset_count: int, record_count: int, max_timestamp: int) -> BatchHeader:
+    """The header of a batch that was not written by Kafka's producers, as far as a fold needs it."""
+    return BatchHeader(0, 0, -1, 2, 0, 0, offset_count - 1, max_timestamp, max_timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, record_count)
+
+
 def empty_batch(base_offset: int, offset_count: int, timestamp: int = NO_TIMESTAMP) -> bytes:
     """A batch that takes offsets and holds no record, as Kafka's compaction leaves one behind.
 

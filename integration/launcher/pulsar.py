@@ -54,6 +54,7 @@ LAPTOP_SETTINGS: Final[dict[str, str]] = {
     "journalWriteData": "true",
     "journalMaxGroupWaitMSec": "1",
     "numJournalCallbackThreads": "2",
+    "nettyMaxFrameSizeBytes": "5253120",  # as in Pulsar's bookkeeper.conf: an entry of maxMessageSize and what is around it
     "dbStorage_writeCacheMaxSizeMb": "64",
     "dbStorage_readAheadCacheMaxSizeMb": "32",
     "dbStorage_rocksDB_blockCacheSize": "16777216",

@@ -1,9 +1,11 @@
 """The content of stored entries, decided entry by entry and never by topic.
 
-    formats/kafka    property entry.format=kafka: the payload is record batches, one or several
-    formats/pulsar   anything else: a Pulsar message or batch, in any Pulsar compression
+    formats/kafka      property entry.format=kafka: the payload is record batches, one or several
+    formats/encrypted  encryption keys: opaque
+    formats/chunk      a part of a larger message
+    formats/pulsar     anything else: a Pulsar message or batch, in any Pulsar compression
 
-Chunked and encrypted messages can't be given to Kafka clients yet. They are reported, never skipped.
+What can't be read is reported, never skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
-from handler.partition.log.formats import KAFKA, PULSAR, EntryFormat
+from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
+from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
@@ -42,6 +45,7 @@ class Content(NamedTuple):
     writer: bytes | None  # a sidecar's writer name, None for everyone else
     writer_sequence: int
     basis: Basis | None  # None where nothing depends on it
+    lacks_chunks: bool = False  # its record is in the entries before it as well: `data` is not to be served
 
     @property
     def max_timestamp(self) -> int:
@@ -61,17 +65,14 @@ def read_headers(entry: RawEntry) -> Content:
     return _read(entry, _headers)
 
 
-def _read(entry: RawEntry, batches_of: Callable[[EntryFormat, MessageMetadata, memoryview], _Batches]) -> Content:
+def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, memoryview], _Batches]) -> Content:
     try:
         metadata = entry.message_metadata
         properties = {pair.key: pair.value for pair in metadata.properties}
-        if metadata.encryption_keys:
-            raise EntryUnreadable("the message is encrypted")
-        if metadata.num_chunks_from_msg > 1:
-            raise EntryUnreadable("the message is chunked")
-        entry_format = KAFKA if properties.get(FORMAT_PROPERTY) == _KAFKA else PULSAR
-        data, batches = batches_of(entry_format, metadata, entry.payload)
-        ours = metadata.producer_name.startswith(_OUR_WRITER)
+        stored_format = _format_of(metadata, properties)
+        data, batches = batches_of(stored_format, metadata, entry.payload)
+        # What was written in another cluster was judged there: its basis names places of that log.
+        ours = metadata.producer_name.startswith(_OUR_WRITER) and not metadata.replicated_from
         known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None
         basis = None if known is None else Basis.decode(known)
         if basis is not None and len(basis.producers) != len(batches):
@@ -84,19 +85,27 @@ def _read(entry: RawEntry, batches_of: Callable[[EntryFormat, MessageMetadata, m
     offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
     return Content(
         data, batches, offset_count,
-        metadata.producer_name if ours else None, metadata.sequence_id, basis,
+        metadata.producer_name if ours else None, metadata.sequence_id, basis, stored_format is CHUNK and is_last_chunk(metadata),
     )  # fmt: skip
+
+
+def _format_of(metadata: MessageMetadata, properties: dict[bytes, bytes]) -> StoredFormat:
+    if metadata.encryption_keys:
+        return ENCRYPTED
+    if metadata.num_chunks_from_msg > 1:
+        return CHUNK
+    return KAFKA if properties.get(FORMAT_PROPERTY) == _KAFKA else PULSAR
 
 
 _Batches = tuple[bytes | bytearray, list[tuple[BatchHeader, int]]]
 
 
-def _whole(entry_format: EntryFormat, metadata: MessageMetadata, payload: memoryview) -> _Batches:
+def _whole(entry_format: StoredFormat, metadata: MessageMetadata, payload: memoryview) -> _Batches:
     data = entry_format.decode(metadata, payload)
     return data, all_batches(data)
 
 
-def _headers(entry_format: EntryFormat, metadata: MessageMetadata, payload: memoryview) -> _Batches:
+def _headers(entry_format: StoredFormat, metadata: MessageMetadata, payload: memoryview) -> _Batches:
     return b"", [(header, 0) for header in entry_format.headers(metadata, payload)]
 
 

@@ -15,9 +15,10 @@ from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
-from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm
+from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
 from handler.partition.log.entries import Content, accepted_data, permits_of
 from handler.partition.log.port import EntryLog, LogReader
+from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -81,13 +82,21 @@ class _ReadFrom:
 
 
 @dataclass(frozen=True, slots=True)
+class _Chunked:
+    """An entry is the last part of a message."""
+
+    last: RawEntry
+    folded: Folded
+
+
+@dataclass(frozen=True, slots=True)
 class _Lost:
     """The reader is gone, or the log contradicts itself."""
 
     reason: SidecarError
 
 
-_Outcome = _ReachedFoldEnd | _Gap | _ReadFrom | _Lost  # why a reader has ended
+_Outcome = _ReachedFoldEnd | _Gap | _ReadFrom | _Chunked | _Lost  # why a reader has ended
 
 
 class CatchUpReader(ConsumerEvents):
@@ -212,6 +221,24 @@ class CatchUpReader(ConsumerEvents):
                 case _ReadFrom(folded_to):
                     start = None if folded_to == BEFORE_ALL else folded_to
                     self._fold = Fold(start)
+                case _Chunked(last, folded):
+                    await self._put_chunked(last, folded)
+                    start = last.position
+                    if self._partition.has_reached_fold_end(start):
+                        return
+
+    async def _put_chunked(self, last: RawEntry, folded: Folded) -> None:
+        """Hold the message of which this is the last part."""
+        try:
+            data = await read_chunked(self._log, last)
+        except EntryUnreadable as error:
+            self._put_unreadable(folded, error)
+        else:
+            if data is None:
+                metrics.UNREADABLE_ENTRIES.inc()
+                log.warning("partition %s: entry %s ends a message of which parts are missing", self._name, last.position)
+            self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
+        self._partition.changed()
 
     def _finish(self, error: ErrorCode) -> None:
         if not self.done:
@@ -270,7 +297,7 @@ class CatchUpReader(ConsumerEvents):
             return
         self._grant()
 
-    def _take(self, entry: RawEntry) -> _Gap | _ReadFrom | None:
+    def _take(self, entry: RawEntry) -> _Gap | _ReadFrom | _Chunked | None:
         """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
         if entry.last_index is None:
@@ -282,9 +309,7 @@ class CatchUpReader(ConsumerEvents):
                 return _Gap(position, entry.last_index)
             folded = self._fold.unreadable(position, entry.last_index)
             if folded.next_offset > self.next_offset:
-                metrics.UNREADABLE_ENTRIES.inc()
-                log.error("partition %s: %s", self._name, error)
-                self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
+                self._put_unreadable(folded, error)
             return None
         base_offset = entry.last_index - content.offset_count + 1
         if self._is_gap(base_offset):
@@ -296,9 +321,16 @@ class CatchUpReader(ConsumerEvents):
                 return _ReadFrom(content.basis.folded_to)
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
+            if content.lacks_chunks:
+                return _Chunked(entry, folded)
             data = accepted_data(content, folded.verdicts)
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
+
+    def _put_unreadable(self, folded: Folded, error: EntryUnreadable) -> None:
+        metrics.UNREADABLE_ENTRIES.inc()
+        log.error("partition %s: %s", self._name, error)
+        self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
 
     def _is_gap(self, base_offset: int) -> bool:
         return base_offset > self.next_offset and base_offset > self._gap_known_to

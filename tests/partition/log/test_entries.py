@@ -8,13 +8,15 @@ from typing import Any
 
 import cramjam
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.errors import EntryUnreadable
 from handler.partition.fold.producers import Verdict
-from handler.partition.log.entries import accepted_data, permits_of, read_entry
+from handler.partition.log.basis import BASIS_PROPERTY
+from handler.partition.log.entries import accepted_data, permits_of, read_entry, read_headers
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from handler.wire.error_code import ErrorCode
@@ -105,11 +107,50 @@ def test_a_batch_that_compaction_has_thinned_keeps_its_offsets() -> None:
     assert [record[0] for record in _records(content.with_offsets(20))] == [20, 21]
 
 
+KEYS = [{"key": b"first", "value": b"v"}, {"key": b"second", "value": b"w"}]
+
+
+def test_what_is_encrypted_is_one_record_of_the_stored_bytes_that_says_how() -> None:
+    metadata = _metadata(
+        encryption_keys=KEYS, encryption_algo=b"RSA", encryption_param=b"iv", compression=1, uncompressed_size=9, num_messages_in_batch=3
+    )
+    metadata.properties.add(key=b"mine", value=b"text")
+    content = read_entry(_entry(metadata, b"secret"))
+    assert content.offset_count == read_headers(_entry(metadata, b"secret")).offset_count == 3
+    (record,) = DefaultRecordBatch(bytes(content.with_offsets(5)))
+    assert (record.offset, record.key, record.value, record.timestamp) == (7, None, b"secret", 1_234)
+    headers = dict(record.headers)
+    assert MessageMetadata.FromString(headers.pop("pulsar.metadata")) == metadata
+    assert headers == {"mine": b"text", "pulsar.encryption.keys": b"first,second", "pulsar.encryption.algorithm": b"RSA"}
+
+
+def test_a_part_of_a_message_that_is_encrypted_says_which_it_is() -> None:
+    metadata = _metadata(encryption_keys=KEYS, num_chunks_from_msg=3, chunk_id=1, uuid=b"u", partition_key=b"key")
+    (record,) = DefaultRecordBatch(bytes(read_entry(_entry(metadata, b"part")).data))
+    assert (record.key, dict(record.headers)["pulsar.chunk"]) == (b"key", b"1/3")
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_what_pulsar_knows_of_a_native_message_is_in_headers(batched: bool) -> None:
+    metadata = _metadata(schema_version=b"\0\1", replicated_from=b"elsewhere")
+    payload = b"value"
+    if batched:
+        metadata.num_messages_in_batch = 1
+        payload = _native_batch(b"value")
+    (record,) = DefaultRecordBatch(bytes(read_entry(_entry(metadata, payload)).data))
+    assert list(record.headers) == [("pulsar.schema.version", b"\0\1"), ("pulsar.replicated.from", b"elsewhere")]
+
+
+def test_what_a_sidecar_of_another_cluster_wrote_is_judged_by_nothing_of_this_one() -> None:
+    metadata = _kafka(producer_name=b"kafka-sidecar-x-1", sequence_id=7, replicated_from=b"elsewhere")
+    metadata.properties.add(key=BASIS_PROPERTY, value=b"5:7 0 3")
+    content = read_entry(_entry(metadata, batch(b"a", producer_id=3, epoch=0, sequence=4)))
+    assert (content.writer, content.basis) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("metadata", "payload", "why"),
     [
-        (_metadata(encryption_keys=[{"key": b"k", "value": b"v"}]), b"x", "encrypted"),
-        (_metadata(num_chunks_from_msg=3, chunk_id=0, uuid=b"u"), b"x", "chunked"),
         (_kafka(), b"not a batch", "shorter than its header"),
         (_kafka(), b"", "no record batch"),
         (_kafka(), batch(b"a")[:-1], "a record batch says"),

@@ -23,7 +23,21 @@ class RecordsTooLarge(BatchInvalid):
     """More records, or more bytes, than are opened: Kafka's MESSAGE_TOO_LARGE. Java's producers split such a batch."""
 
 
-class EntryFormat(Protocol):
+class StoredFormat(Protocol):
+    """A format that is read."""
+
+    def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
+        """The headers of the batches that `decode` would give, as far as a fold needs them, in less time."""
+        ...
+
+    def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes | bytearray:
+        """The batches of an entry of this format, without offsets. Any exception where it can't be read."""
+        ...
+
+
+class EntryFormat(StoredFormat, Protocol):
+    """A format that is written too."""
+
     @property
     def name(self) -> str:
         """As topics name it, and as entries say it of themselves (property entry.format)."""
@@ -39,12 +53,4 @@ class EntryFormat(Protocol):
 
         BatchMalformed or BatchInvalid where the records are not what the batch says, RecordsTooLarge where there are too many.
         """
-        ...
-
-    def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
-        """The headers of the batches that `decode` would give, as far as a fold needs them, in less time."""
-        ...
-
-    def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes | bytearray:
-        """The batches of an entry of this format, without offsets. Any exception where it can't be read."""
         ...

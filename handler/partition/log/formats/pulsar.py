@@ -10,13 +10,15 @@ compression   the same codec, over the whole batch, as Pulsar does it
 Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back (`kafka.batch`):
 producer id, epoch, base sequence, and the greatest timestamp, so that a fold need not open the records. Whatever has none was written by
 somebody else: every native message, single or batched, is read here. Its key may be an ordering key, its time is the publish time where it
-has no event time, and headers are its properties.
+has no event time, and headers are its properties. Two more headers say what else Pulsar knows of it: the version of its schema, and the
+cluster from which it was replicated.
 """
 
 from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from aiokafka.errors import CorruptRecordException
@@ -41,6 +43,8 @@ from handler.wire.records import (
 
 BATCH_PROPERTY: Final = b"kafka.batch"
 HEADERS_PROPERTY: Final = b"kafka.headers"
+SCHEMA_VERSION_HEADER: Final = "pulsar.schema.version"
+REPLICATED_FROM_HEADER: Final = "pulsar.replicated.from"
 # A batch is opened in one piece: so many records take a twentieth of a second, so many bytes or headers as much.
 MAX_RECORDS: Final = 30_000
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -97,16 +101,11 @@ class PulsarFormat:
     def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes:
         facts = _facts(metadata)
         producer_id, epoch, sequence, max_timestamp = facts or _NO_FACTS
-        builder = DefaultRecordBatchBuilder(
-            magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
-            batch_size=2**31 - 1,
-        )  # fmt: skip
         data = decompress(metadata.compression, payload, metadata.uncompressed_size)
+        origin = [] if facts is not None else origin_of(metadata)
         if not metadata.HasField("num_messages_in_batch"):
-            value = None if metadata.null_value else data
-            builder.append(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))
-            return bytes(builder.build())
-        append = builder.append
+            return one_record(metadata, 0, key_of(metadata), None if metadata.null_value else data, properties_of(metadata) + origin)
+        append, build = _builder(producer_id, epoch, sequence)
         unstamped = 0 if facts is not None else metadata.event_time or metadata.publish_time
         headers_of = properties_of if facts is None else _headers
         last = -1
@@ -117,9 +116,11 @@ class PulsarFormat:
             if last < 0 and timestamp < 0:
                 later = -timestamp  # the builder takes −1, which is no time, for none given yet
             headers = headers_of(message) if message.properties else []
+            if origin:
+                headers = headers + origin
             append(number, timestamp + later, key_of(message), None if message.null_value else value, headers)
             last = number
-        built = bytes(builder.build())
+        built = bytes(build())
         if later:
             built = with_earlier_timestamps(built, later)
         if facts is not None and read_header(built).max_timestamp != max_timestamp:  # compaction took the one with the greatest time
@@ -127,11 +128,43 @@ class PulsarFormat:
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
 
+def one_record(metadata: MessageMetadata, delta: int, key: bytes | None, value: bytes | None, headers: Headers | Properties) -> bytes:
+    """A native entry as a batch of one record, so many offsets behind the entry's first."""
+    append, build = _builder(*_NO_FACTS[:3])
+    timestamp = time_of(metadata)
+    append(delta, max(0, timestamp), key, value, headers)
+    built = bytes(build())
+    return built if timestamp >= 0 else with_earlier_timestamps(built, -timestamp)
+
+
+def time_of(metadata: MessageMetadata) -> int:
+    """Of what a native producer wrote."""
+    return _signed(metadata.event_time or metadata.publish_time)
+
+
+def _builder(producer_id: int, epoch: int, sequence: int) -> tuple[Callable[..., object], Callable[[], bytearray]]:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
+        batch_size=2**31 - 1,
+    )  # fmt: skip
+    return builder.append, builder.build
+
+
+def origin_of(metadata: MessageMetadata) -> Properties:
+    """What Pulsar knows of a native message beside what is in it, as headers."""
+    origin: Properties = []
+    if metadata.schema_version:
+        origin.append((SCHEMA_VERSION_HEADER, metadata.schema_version))
+    if metadata.replicated_from:
+        origin.append((REPLICATED_FROM_HEADER, metadata.replicated_from))
+    return origin
+
+
 def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
     """Of native messages."""
     unstamped = metadata.event_time or metadata.publish_time
     if not metadata.HasField("num_messages_in_batch"):
-        return _signed(unstamped)
+        return time_of(metadata)
     data = decompress(metadata.compression, payload, metadata.uncompressed_size)
     times = (_signed(message.event_time or unstamped) for _, message, _ in split_batch(data, metadata.num_messages_in_batch))
     return max(times, default=-1)

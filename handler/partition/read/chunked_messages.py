@@ -1,0 +1,90 @@
+"""The message of which an entry is the last part. Its other parts are looked for before it, as far back as it takes."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Final
+
+from handler.errors import EntryUnreadable
+from handler.partition.log.formats import PULSAR
+from handler.partition.log.formats.chunk import is_last_chunk
+from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import raw_entries_from
+from handler.pulsar.codecs import MAX_UNCOMPRESSED
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+# A part is nearly as large as an entry may be.
+PERMITS: Final = 4
+# A producer sends the parts one after another; so much of others' may stand between them.
+MAX_ENTRIES_BACK: Final = 50_000
+MAX_BYTES_BACK: Final = 512 * 1024 * 1024
+FURTHER_EACH_TIME: Final = 16
+
+
+class Parts:
+    """The parts of one message in log order, as Pulsar's consumers take them (`ConsumerImpl.processMessageChunk`): a first part begins
+    the message anew, one that was sent twice is passed over, and one that is missing ends it. Pure.
+    """
+
+    def __init__(self, uuid: bytes, producer: bytes) -> None:
+        self._of = (uuid, producer)
+        self._parts: list[bytes] | None = None
+        self.has_begun = False  # whether a first part was among them
+
+    def is_of(self, metadata: MessageMetadata) -> bool:
+        return (metadata.uuid, metadata.producer_name) == self._of and metadata.num_chunks_from_msg > 1
+
+    def take(self, metadata: MessageMetadata, payload: memoryview) -> list[bytes] | None:
+        """All parts, if this was the last one and none is missing."""
+        number = metadata.chunk_id
+        if number == 0:
+            self.has_begun = True
+            self._parts = []
+        parts = self._parts
+        if parts is None or number < len(parts):
+            return None
+        if number > len(parts):
+            self._parts = None
+            return None
+        parts.append(bytes(payload))
+        if not is_last_chunk(metadata):
+            return None
+        self._parts = None
+        return parts
+
+
+async def read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | None:
+    """The batch of a message whose last part is this entry, without its offset; None where Pulsar's consumers get none either, for
+    parts of it were never written, or are gone. EntryUnreadable, PulsarError.
+    """
+    metadata = last.message_metadata
+    if metadata.total_chunk_msg_size > MAX_UNCOMPRESSED:
+        raise EntryUnreadable(f"a chunked message of {metadata.total_chunk_msg_size} bytes is over the limit of {MAX_UNCOMPRESSED}")
+    stats = await log_.stats()
+    back = metadata.num_chunks_from_msg - 1
+    while True:
+        start = stats.before(last.position, back, MAX_BYTES_BACK)
+        parts = Parts(metadata.uuid, metadata.producer_name)
+        found = await _read_parts(log_, start, last, parts)
+        if found is not None:
+            return PULSAR.decode(metadata, memoryview(b"".join(found)))
+        if parts.has_begun or start == stats.first:
+            return None
+        further = min(back * FURTHER_EACH_TIME, MAX_ENTRIES_BACK)
+        if further == back or stats.before(last.position, further, MAX_BYTES_BACK) == start:
+            raise EntryUnreadable(f"the first part of the chunked message that ends at {last.position} is too far before it")
+        back = further
+
+
+async def _read_parts(log_: EntryLog, start: Position, last: RawEntry, parts: Parts) -> list[bytes] | None:
+    async with aclosing(raw_entries_from(log_, start, PERMITS)) as entries:
+        async for entry in entries:
+            if entry.position > last.position:
+                return None
+            metadata = entry.message_metadata
+            if parts.is_of(metadata):
+                found = parts.take(metadata, entry.payload)
+                if entry.position == last.position:
+                    return found
+    return None
