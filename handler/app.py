@@ -28,8 +28,7 @@ from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror, PulsarTopics
-from handler.partition.log.formats import FORMATS, KAFKA, EntryFormat
-from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
+from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
@@ -39,7 +38,8 @@ from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.tasks import InTurn, KeptAlive, every
 from handler.telemetry.loop_lag import LoopLag
-from handler.topics.catalog import Catalog, Topic
+from handler.topic_logs import TopicLogs
+from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import InvalidTopicName, TopicNames
 
@@ -77,8 +77,11 @@ class Sidecar:
         # Elections and terms do not wait behind the questions of partitions that are opened.
         self.groups_admin = PulsarAdmin(config.pulsar.admin_url)
         writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
+        names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
+        catalog = Catalog(self.admin, names, loop.time)
+        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format)
         self.partitions = PartitionTable(
-            lambda topic, name: PulsarLog(self.client, self.admin, topic, name, self._entry_format), writer_name, limits.cache_bytes,
+            logs.log, writer_name, limits.cache_bytes,
             PartitionLimits(
                 replay_entries=limits.replay_entries, replay_bytes=limits.replay_bytes,
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
@@ -88,13 +91,12 @@ class Sidecar:
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
-        names = TopicNames(config.kafka.namespace, config.groups.namespace)
-        catalog = Catalog(self.admin, names, loop.time)
-        catalog.on_entry_format = self._on_entry_format
+        catalog.on_entry_format = lambda topic: self.partitions.set_entry_format(
+            map(topic.name.partition, range(topic.partitions)), logs.format_of(topic)
+        )
         self._topic_listing = catalog.listing.task()
         self._topics_in_use = every(IN_USE_SECONDS, "topics_in_use", lambda: catalog.look_at_all(list(self.partitions.topics())))
-        topics = PulsarTopics(client=self.client, admin=self.admin, writer_name=writer_name, partitions=self.partitions, catalog=catalog)
-        mirror = Mirror(config.groups.mirror, self.admin, topics)
+        mirror = Mirror(config.groups.mirror, self.admin, PulsarTopics(logs, writer_name, self.partitions))
 
         def now() -> Now:
             return Now(loop.time(), time.time_ns() // 1_000_000)
@@ -123,20 +125,6 @@ class Sidecar:
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
         )  # fmt: skip
-
-    def _format_named(self, name: str | None) -> EntryFormat:
-        return FORMATS[name or self.config.kafka.entry_format]
-
-    def _on_entry_format(self, topic: Topic) -> None:
-        names = map(topic.name.partition, range(topic.partitions))
-        self.partitions.set_entry_format(names, self._format_named(topic.entry_format))
-
-    async def _entry_format(self, partition: str) -> EntryFormat:
-        catalog = self.services.catalog
-        name = catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
-        if name is None:  # of what Kafka clients have no name for nothing is appended
-            return KAFKA
-        return self._format_named(await catalog.entry_format(name))
 
     async def start(self, *, once: bool = False) -> None:
         """Serve as soon as Pulsar can be reached; with `once` that has to be now."""

@@ -38,6 +38,9 @@ class KafkaConfig:
     advertised: str = setting("", "host:port told to clients; empty for the address by which each client came.")
     node_id: int = setting(0, "The node id of this sidecar.")
     namespace: str = setting("public/default", "Pulsar tenant/namespace of topics without one in their name.")
+    listed_namespaces: str = setting(
+        "", "Further tenant/namespaces, separated by commas, whose topics are listed, by their full names; all can be used by full name."
+    )
     auto_create_topics: bool = setting(False, "Make missing topics when a client asks for their metadata.")
     default_partitions: int = setting(4, "Partitions of a topic made without a number.")
     entry_format: str = setting(
@@ -46,6 +49,10 @@ class KafkaConfig:
         "pulsar as messages that native Pulsar clients read.",
     )
     fetch_max_bytes: int = setting(16 * 1024 * 1024, "Bytes in one fetch answer, whatever the client asks for.")
+
+    @property
+    def further_namespaces(self) -> list[str]:
+        return [one.strip() for one in self.listed_namespaces.split(",") if one.strip()]
 
     @property
     def listen_address(self) -> tuple[str, int]:
@@ -214,9 +221,10 @@ def check(config: Config) -> None:
     advertised = config.kafka.advertised_address
     if advertised is not None and (config.kafka.advertised.startswith(":") or advertised[1] == 0):
         raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
-    for section, given in (("kafka", config.kafka.namespace), ("groups", config.groups.namespace)):
+    named = [("kafka.namespace", config.kafka.namespace), ("groups.namespace", config.groups.namespace)]
+    for setting_name, given in named + [("kafka.listed_namespaces", one) for one in config.kafka.further_namespaces]:
         if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", given):
-            raise ConfigError(f"{section}.namespace is {given!r}: write tenant/namespace")
+            raise ConfigError(f"{setting_name} has {given!r}: write tenant/namespace")
     for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")

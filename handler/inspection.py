@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -19,7 +20,6 @@ from handler.groups.records.codec import GroupRecords
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from handler.partition.log.entries import Content, read_entry
 from handler.partition.log.port import EntryLog, LogReader
-from handler.partition.log.pulsar_log import PulsarLog
 from handler.partition.read.read_entries import HasReader, NoEntryCame, raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -28,6 +28,8 @@ from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.topic_logs import TopicLogs
+from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, BatchHeader
 
@@ -56,16 +58,18 @@ class Wanted:
 async def inspect(config: Config, wanted: Wanted) -> int:
     client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
     admin = PulsarAdmin(config.pulsar.admin_url)
+    names = TopicNames(config.kafka.namespace, config.groups.namespace)
+    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
+    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
     try:
         if wanted.what == "group":
-            lines = _group(client, admin, config, wanted.name)
+            lines = _group(logs, config, wanted.name)
         else:
-            names = TopicNames(config.kafka.namespace, config.groups.namespace)
-            topic = names.parse(wanted.name)
-            count = await admin.topics.partitions(topic.pulsar)
+            topic = await catalog.find(catalog.names.parse(wanted.name))
+            count = topic.partitions
             if not 0 <= wanted.partition < count:
                 raise CanNotInspect(f"{wanted.name} has partitions 0 to {count - 1}: there is no partition {wanted.partition}")
-            log = PulsarLog(client, admin, topic.partition(wanted.partition), NAME)
+            log = logs.log(topic.name.partition(wanted.partition), NAME)
             lines = entry_lines(log, wanted) if wanted.what == "entry" else fold_lines(log, wanted.entries)
         async for line in lines:
             print(line)
@@ -227,18 +231,19 @@ class _Compacted:
         return await self.client.reader(self.topic, start, events, compacted=True)
 
 
-async def _group(client: PulsarClient, admin: PulsarAdmin, config: Config, group: str) -> AsyncIterator[str]:
+async def _group(logs: TopicLogs, config: Config, group: str) -> AsyncIterator[str]:
     topic = f"persistent://{config.groups.namespace}/__consumer_offsets"
-    number = shard_of(group, await admin.topics.partitions(topic))
-    log = PulsarLog(client, admin, f"{topic}-partition-{number}", NAME)
+    number = shard_of(group, await logs.admin.topics.partitions(topic))
+    shard = f"{topic}-partition-{number}"
+    log = logs.log(shard, NAME)
     last = (await log.stats()).last
-    yield f"shard             {log.topic}"
+    yield f"shard             {shard}"
     last = None if last is None else await log.last_readable(last, BEFORE_ALL)
     records: dict[Key, Value] = {}
     reading = GroupReading(group)
     silent = False
     try:
-        async for entry in _until(_Compacted(client, log.topic), None, last):
+        async for entry in _until(_Compacted(logs.client, shard), None, last):
             for record in reading.records(entry):
                 records.pop(record.key, None)
                 if record.value is not None:

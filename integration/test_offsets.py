@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pulsar
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -193,3 +195,31 @@ def test_a_topic_emptied_by_retention_answers_its_end_for_both(versioned: Versio
     assert bounds(versioned.sidecar.address, topic) == (len(values), len(values))
     assert [ack.offset for ack in produce(versioned.sidecar.address, topic, [b"after"])] == [len(values)]
     assert [record.value for record in read(versioned.sidecar.address, topic, 1, offset=len(values))] == [b"after"]
+
+
+def test_native_messages_of_all_kinds_in_a_topic_without_partitions(versioned: Versioned) -> None:
+    topic = new_topic()
+    admin("PUT", f"{versioned.standalone.admin_url}/admin/v2/persistent/public/default/{topic}")
+    large = os.urandom(6_000_000)
+    native = pulsar.Client(versioned.standalone.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    for settings, values in (
+        ({"batching_enabled": True, "compression_type": pulsar.CompressionType.LZ4}, [b"0", b"1", b"2"]),
+        ({"batching_enabled": False, "chunking_enabled": True}, [large]),
+    ):
+        writer = native.create_producer(topic, **settings)
+        for value in values:
+            writer.send_async(value, None, partition_key="key", event_timestamp=5)
+        writer.flush()
+        writer.close()
+    native.close()
+    (ack,) = produce(versioned.sidecar.address, topic, [b"kafka"])
+    assert ack.offset == 5
+    for _ in range(2):
+        records = read(versioned.sidecar.address, topic, 5)
+        assert [(record.offset, record.value) for record in records] == [(0, b"0"), (1, b"1"), (2, b"2"), (4, large), (5, b"kafka")]
+        assert {(record.key, record.timestamp) for record in records[:4]} == {(b"key", 5)}
+        versioned.restart_sidecar()
+    client = AdminClient({"bootstrap.servers": versioned.sidecar.address})
+    assert len(client.list_topics(timeout=20).topics[topic].partitions) == 1
+    client.delete_topics([topic])[topic].result(20)
+    assert topic not in AdminClient({"bootstrap.servers": versioned.sidecar.address}).list_topics(timeout=20).topics

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
+import uuid
+from pathlib import Path
 
 import httpx
+import pulsar
+import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, read_record
 from integration.conftest import Cluster, new_topic
-from integration.kafka_clients import QUIET, consumer, create, produce, producer
+from integration.kafka_clients import QUIET, consumer, create, produce, producer, read
+from integration.launcher.sidecar import SidecarProcess
 from integration.members import wait_for
 from integration.support import admin
 
@@ -73,3 +79,56 @@ def test_a_topic_that_has_lost_a_partition_is_named_and_does_not_hold_up_others(
     with contextlib.suppress(httpx.HTTPStatusError):
         admin("POST", f"{place}/{half}/createMissedPartitions")
     admin("DELETE", f"{place}/{half}/partitions?force=true")
+
+
+def test_a_topic_without_partitions_and_topics_of_other_namespaces_are_topics(cluster: Cluster, tmp_path: Path) -> None:
+    """One made by a native application, used by Kafka clients for all that they do with topics."""
+    namespace = f"public/other-{uuid.uuid4().hex[:8]}"
+    admin("PUT", f"{cluster.admin_url}/admin/v2/namespaces/{namespace}")
+    admin("PUT", f"{cluster.admin_url}/admin/v2/persistent/{namespace}/plain")
+    admin("PUT", f"{cluster.admin_url}/admin/v2/persistent/{namespace}/parts/partitions", b"2")
+    plain, parts = f"persistent://{namespace}/plain", f"persistent://{namespace}/parts"
+    sidecar = SidecarProcess(
+        tmp_path,
+        cluster.pulsar_url,
+        cluster.admin_url,
+        kafka__listed_namespaces=namespace,
+        groups__mirror="*",
+        groups__namespace=f"public/groups-{uuid.uuid4().hex[:8]}",
+    )
+    sidecar.start()
+    kafka = AdminClient({"bootstrap.servers": sidecar.address, **QUIET})
+    listed = kafka.list_topics(timeout=20).topics
+    assert {name: len(listed[name].partitions) for name in (plain, parts)} == {plain: 1, parts: 2}
+    assert plain not in AdminClient({"bootstrap.servers": cluster.kafka, **QUIET}).list_topics(timeout=20).topics
+
+    native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    writer = native.create_producer(plain)
+    writer.send(b"native")
+    short = f"{namespace}/plain"  # another form of the same name
+    assert [ack.offset for ack in produce(sidecar.address, short, [b"a", b"b"])] == [1, 2]
+    writer.send(b"native again")
+    native.close()
+    for name in (plain, short):
+        assert [record.value for record in read(sidecar.address, name, 4)] == [b"native", b"a", b"b", b"native again"]
+
+    group = f"mirrored-{new_topic()}"
+    client = Consumer({"bootstrap.servers": sidecar.address, "group.id": group, "enable.auto.commit": False, **QUIET})
+    client.commit(offsets=[TopicPartition(short, 0, 3)], asynchronous=False)
+    assert client.committed([TopicPartition(plain, 0)], timeout=20)[0].offset == 3, "a topic has one committed offset"
+    client.close()
+    stats = f"{cluster.admin_url}/admin/v2/persistent/{namespace}/plain/stats?getPreciseBacklog=true"
+    wait_for(lambda: json.loads(admin("GET", stats))["subscriptions"].get(group, {}).get("msgBacklog") == 1)
+
+    with pytest.raises(KafkaException, match="without partitions"):
+        kafka.create_partitions([NewPartitions(plain, 2)])[plain].result(20)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, plain)
+    resource.add_incremental_config(ConfigEntry("entry.format", "pulsar", incremental_operation=AlterConfigOpType.SET))
+    next(iter(kafka.incremental_alter_configs([resource]).values())).result(20)
+    assert (
+        next(iter(kafka.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, plain)]).values())).result(20)["entry.format"].value
+        == "pulsar"
+    )
+    kafka.delete_topics([plain, parts])[plain].result(20)
+    wait_for(lambda: plain not in AdminClient({"bootstrap.servers": sidecar.address, **QUIET}).list_topics(timeout=20).topics)
+    assert sidecar.stop() == 0

@@ -93,7 +93,7 @@ async def _make(services: Services, name: TopicName, count: int, settings: Topic
         await services.configs.write(name, made, settings)
     except PulsarError as error:
         services.partitions.forget_topic(name.pulsar)
-        await services.catalog.delete(name)  # a topic without what it was to have would keep too much, or too little
+        await services.catalog.delete(topic)  # a topic without what it was to have would keep too much, or too little
         if isinstance(error, Refused):
             raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
         raise

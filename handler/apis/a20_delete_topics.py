@@ -53,7 +53,7 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
             return result
         services.partitions.forget_topic(name.pulsar)
-        await services.catalog.delete(name)
+        await services.catalog.delete(topic)
         services.partitions.forget_topic(name.pulsar)  # those that were opened again meanwhile
     except PulsarError as error:
         result.error_code, result.error_message = error_code(error), str(error)

@@ -16,6 +16,7 @@ from handler.apis.api import Api, Call, Services
 from handler.apis.nodes import NotAssignable, check_assignments
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
+from handler.topics.catalog import NotPartitioned
 from handler.topics.names import InvalidTopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_partitions import (
@@ -43,6 +44,8 @@ async def _grow(services: Services, topic: CreatePartitionsTopic, validate_only:
             check_assignments(services, [one.broker_ids for one in topic.assignments])
         if not validate_only:
             await services.catalog.grow(name, topic.count)
+    except NotPartitioned as error:
+        return ErrorCode.INVALID_PARTITIONS, str(error)
     except NotAssignable as error:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)
     except InvalidTopicName as error:

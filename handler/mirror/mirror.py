@@ -19,18 +19,17 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.log.port import EntryLog
-from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
+from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import Partition
 from handler.partition.read.read_entries import entries_from
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.tasks import every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
-from handler.topics.catalog import Catalog
+from handler.topic_logs import TopicLogs
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 
@@ -47,7 +46,7 @@ MAX_REMEMBERED: Final = 100_000
 
 class Subscription(NamedTuple):
     group: str
-    partition: str  # Pulsar's name of it
+    partition: str  # in the words of Pulsar
 
 
 class Committed(NamedTuple):
@@ -60,26 +59,31 @@ class Topics(Protocol):
     """Topics, as far as the mirror needs them. Calls may raise PulsarError."""
 
     def log(self, partition: str) -> EntryLog: ...
+    async def log_of(self, partition: str) -> str:
+        """Pulsar's topic that holds the entries of a partition: its subscriptions are there."""
+        ...
+
     def partition(self, partition: str) -> Partition: ...
     async def topic_id(self, topic: TopicName) -> uuid.UUID: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PulsarTopics(Topics):
-    client: PulsarClient
-    admin: PulsarAdmin
+    logs: TopicLogs
     writer_name: str
     partitions: PartitionTable
-    catalog: Catalog
 
     def log(self, partition: str) -> EntryLog:
-        return PulsarLog(self.client, self.admin, partition, self.writer_name)
+        return self.logs.log(partition, self.writer_name)
+
+    async def log_of(self, partition: str) -> str:
+        return await self.logs.log_of(partition)
 
     def partition(self, partition: str) -> Partition:
         return self.partitions.get(partition)
 
     async def topic_id(self, topic: TopicName) -> uuid.UUID:
-        return await self.catalog.topic_id(topic)
+        return await self.logs.catalog.topic_id(topic)
 
 
 class Mirror:
@@ -123,7 +127,7 @@ class Mirror:
             self._wanted.pop(Subscription(group, partition), None)
             self._stands_at.pop(Subscription(group, partition), None)
             try:
-                await self._admin.subscriptions.delete(partition, group)
+                await self._admin.subscriptions.delete(await self._topics.log_of(partition), group)
             except TopicMissing:
                 pass
             except PulsarError as error:
@@ -167,10 +171,11 @@ class Mirror:
         position = await next_to_read(self._topics.log(subscription.partition), offset)
         if self._stands_at.get(subscription) == position:
             return
+        topic = await self._topics.log_of(subscription.partition)
         if subscription not in self._stands_at:
             with contextlib.suppress(AlreadyExists):
-                await self._admin.subscriptions.create(subscription.partition, subscription.group)
-        await self._admin.subscriptions.reset_cursor(subscription.partition, subscription.group, position)
+                await self._admin.subscriptions.create(topic, subscription.group)
+        await self._admin.subscriptions.reset_cursor(topic, subscription.group, position)
         self._stands_at[subscription] = position
         self._stands_at.move_to_end(subscription)
         if len(self._stands_at) > MAX_REMEMBERED:
@@ -180,7 +185,7 @@ class Mirror:
 
     async def offset(self, group: str, partition: str) -> int | None:
         """Where the subscription of a group stands, as an offset; None where there is none."""
-        done = await self._admin.subscriptions.acknowledged(partition, group)
+        done = await self._admin.subscriptions.acknowledged(await self._topics.log_of(partition), group)
         return None if done is None else await offset_after(self._topics.partition(partition), done)
 
 

@@ -18,12 +18,13 @@ from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
 from handler.config import Config
 from handler.errors import SidecarError
 from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
-from handler.partition.log.pulsar_log import WRITER_PREFIX, PulsarLog
+from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 
@@ -59,14 +60,14 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
     admin = PulsarAdmin(config.pulsar.admin_url)
     writer = WRITER_PREFIX + uuid.uuid4().hex[:16]
 
-    partitions = PartitionTable(lambda topic, name: PulsarLog(client, admin, topic, name), writer, 1, PartitionLimits(replay_entries=1))
-    names = TopicNames(config.kafka.namespace, config.groups.namespace)
+    names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
     catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-    topics = PulsarTopics(client=client, admin=admin, writer_name=writer, partitions=partitions, catalog=catalog)
-    mirror = Mirror(wanted.group, admin, topics)
+    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
+    partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1))
+    mirror = Mirror(wanted.group, admin, PulsarTopics(logs, writer, partitions))
     try:
         committed = await _committed(wanted)
-        steps = await _steps(wanted, names, admin, mirror, committed)
+        steps = await _steps(wanted, catalog, mirror, committed)
         _show(wanted, steps, say)
         if not steps:
             return 1
@@ -95,20 +96,18 @@ async def _committed(wanted: Transfer) -> dict[tuple[str, int], int]:
     return {(at.topic, at.partition): one.offset for at, one in found.items() if one.offset >= 0}
 
 
-async def _steps(
-    wanted: Transfer, names: TopicNames, admin: PulsarAdmin, mirror: Mirror, committed: dict[tuple[str, int], int]
-) -> list[Step]:
+async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: dict[tuple[str, int], int]) -> list[Step]:
+    names = catalog.names
     topics = list(dict.fromkeys(names.canonical(topic) for topic in wanted.topics))
     if not topics and wanted.direction == EXPORT:
         topics = sorted({topic for topic, _ in committed})
     elif not topics:
-        listed = await admin.topics.partitioned_topics(names.default_namespace)
-        topics = sorted(names.kafka(name) for name in map(names.from_pulsar, listed) if name is not None)
+        topics = sorted(await catalog.listed())
     wanted_partitions: list[tuple[str, int, str]] = []
     for topic in topics:
         name = names.parse(topic)
         try:
-            count = await admin.topics.partitions(name.pulsar)
+            count = (await catalog.find(name)).partitions
         except TopicMissing as error:
             raise TransferFailed(f"there is no topic {topic}") from error
         wanted_partitions += [(topic, index, name.partition(index)) for index in range(count)]

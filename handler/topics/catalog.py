@@ -11,17 +11,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from handler.pulsar.admin import AlreadyExists, PartitionedTopic, PulsarAdmin
-from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
+from handler.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
+from handler.telemetry.limits import RateLimitedLog
 from handler.topics.configs import entry_format
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 log = logging.getLogger(__name__)
+limited = RateLimitedLog(log)
 
 # Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
 FRESH_SECONDS: Final = 5.0
@@ -31,6 +34,8 @@ MAX_TOPICS: Final = 50_000
 GONE_SECONDS: Final = 60.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
+# A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
+UNPARTITIONED_SECONDS: Final = 10.0
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
 # Half of them: who asks for topics does not wait behind a thousand that are being made.
@@ -53,6 +58,7 @@ class Topic:
     topic_id: uuid.UUID
     learnt_at: float
     properties: Mapping[str, str] = field(default_factory=dict)  # of the Pulsar topic
+    partitioned: bool = True  # else it is a log itself, and partition 0
 
     @property
     def entry_format(self) -> str | None:
@@ -62,6 +68,10 @@ class Topic:
 
 class Undescribed(Unavailable):
     """The topic is there, and nothing is known of its first partition."""
+
+
+class NotPartitioned(Refused):
+    """Pulsar can't give partitions to a topic that has none."""
 
 
 class _Gone(NamedTuple):
@@ -85,6 +95,7 @@ class Catalog:
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._creations = asyncio.Semaphore(CONCURRENT_CREATIONS)
         self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
+        self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
         # What to do when the format of a topic's entries may have changed.
@@ -163,17 +174,19 @@ class Catalog:
                 self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
                 raise
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
-        topic = Topic(name, found.partitions, topic_id, self._clock(), found.properties)
+        topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
         self._remember(topic)
         return topic
 
-    async def _look_up(self, name: TopicName) -> tuple[PartitionedTopic, str]:
+    async def _look_up(self, name: TopicName) -> tuple[DescribedTopic, str]:
         found, created = await asyncio.gather(
             self._admin.topics.describe(name.pulsar), self._admin.topics.created_at(name.partition(0)), return_exceptions=True
         )
         # Of a topic that isn't there the first answers 404 and the second 500, in either order.
         if isinstance(found, BaseException):
             raise found
+        if not found.partitions:
+            return found, await self._admin.topics.created_at(name.pulsar)
         if isinstance(created, PulsarError):
             # One that was created a moment ago, or that has lost a partition.
             raise Undescribed(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
@@ -212,6 +225,16 @@ class Catalog:
         topic = self.known(name, FRESH_SECONDS)
         return topic.entry_format if topic is not None else entry_format((await self._admin.topics.describe(name.pulsar)).properties)
 
+    async def log_of(self, partition: str) -> str:
+        """Pulsar's topic that holds the entries of a partition. TopicMissing where there is none."""
+        whole, _, index = partition.rpartition("-partition-")
+        name = self.names.from_pulsar(whole)
+        if name is None or index != "0":  # only the first can be a topic without partitions
+            return partition
+        topic = self._topics.get(name)
+        partitioned = topic.partitioned if topic is not None else (await self._admin.topics.describe(name.pulsar)).partitions > 0
+        return partition if partitioned else name.pulsar
+
     async def look_at_all(self, pulsar_topics: Iterable[str]) -> None:
         """Those in use: clients that have what they need do not ask for them, and their format or what they are may change."""
         for topic in pulsar_topics:
@@ -222,20 +245,23 @@ class Catalog:
 
     async def sizes(self, name: TopicName) -> dict[int, int]:
         """Bytes that Pulsar stores for each partition, what is offloaded included. TopicMissing where there is no such topic."""
+        if not (await self.find(name)).partitioned:
+            return {0: int((await self._admin.topics.stats(name.pulsar)).get("storageSize", 0))}
         stats = await self._admin.topics.partition_stats(name.pulsar)
         return {index: int(of_one.get("storageSize", 0)) for index, of_one in stats.items()}
 
     async def list_names(self) -> list[TopicName]:
-        """Every topic of the default namespace and Kafka's internal ones, in the order of names."""
+        """Every topic of the namespaces that are listed and Kafka's internal ones, in the order of names."""
         return await self._name_listing.call(None, self._list_names)
 
     async def _list_names(self) -> list[TopicName]:
-        listed, internal = await asyncio.gather(self._admin.topics.partitioned_topics(self.names.default_namespace), self._internal())
-        names = set(internal)
+        namespaces = self.names.listed_namespaces
+        named = asyncio.gather(*map(self._listed_in, namespaces), *map(self._unpartitioned, namespaces))
+        listed, names = await asyncio.gather(named, self._internal())
         pace = Pace()
         if len(self._parsed) > 2 * MAX_TOPICS:
             self._parsed.clear()
-        for topic in listed:
+        for topic in chain.from_iterable(listed):
             if topic not in self._parsed:
                 self._parsed[topic] = self.names.from_pulsar(topic)
                 await pace.rest()
@@ -243,6 +269,28 @@ class Catalog:
             if name is not None:
                 names.add(name)
         return sorted(names, key=lambda name: (name.tenant, name.namespace, name.local))
+
+    async def _listed_in(self, namespace: str) -> list[str]:
+        """The partitioned topics of a namespace."""
+        try:
+            return await self._admin.topics.partitioned_topics(namespace)
+        except (TopicMissing, NotPermitted) as error:
+            if namespace == self.names.default_namespace:
+                raise
+            limited.warning("the topics of %s are not listed: %s", namespace, error)
+            return []
+
+    async def _unpartitioned(self, namespace: str) -> list[str]:
+        """The topics of a namespace without partitions, as they were a moment ago: they are listed with all partitions of the others."""
+        known = self._without_partitions.get(namespace)
+        if known is None or self._clock() - known[0] > UNPARTITIONED_SECONDS:
+            asked_at = self._clock()
+            try:
+                everything = await self._admin.topics.logs(namespace)
+            except (TopicMissing, NotPermitted):  # the other list says so
+                return []
+            known = self._without_partitions[namespace] = (asked_at, [topic for topic in everything if "-partition-" not in topic])
+        return known[1]
 
     async def _internal(self) -> set[TopicName]:
         try:
@@ -262,9 +310,8 @@ class Catalog:
         return topic.topic_id, topic.partitions
 
     async def listed(self) -> list[str]:
-        """The names of all topics of the default namespace."""
-        listed = await self._admin.topics.partitioned_topics(self.names.default_namespace)
-        return [self.names.kafka(name) for name in map(self.names.from_pulsar, listed) if name is not None]
+        """The names of all topics that are not internal."""
+        return [self.names.kafka(name) for name in await self.list_names() if not name.internal]
 
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)
@@ -297,10 +344,10 @@ class Catalog:
         for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups):
             await shared.close()
 
-    async def delete(self, name: TopicName) -> None:
-        self.forget(name)
-        await self._admin.topics.delete_topic(name.pulsar)
-        self.gone(name)
+    async def delete(self, topic: Topic) -> None:
+        self.forget(topic.name)
+        await self._admin.topics.delete_topic(topic.name.pulsar, partitioned=topic.partitioned)
+        self.gone(topic.name)
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
@@ -316,6 +363,9 @@ class Catalog:
             self._gone.popitem(last=False)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
+        topic = self._topics.get(name)
+        if topic is not None and not topic.partitioned:
+            raise NotPartitioned(f"{name.pulsar} was made in Pulsar without partitions, and can't get any")
         await self._admin.topics.grow_topic(name.pulsar, partitions)
         topic = self._topics.get(name)
         if topic is not None:  # the next request for it asks Pulsar again; its id stays known meanwhile

@@ -12,6 +12,7 @@ non-persistent topics have no offsets, `t-partition-3` is a partition and not a 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,7 +68,9 @@ class TopicNames:
     Kafka's internal topics are in a namespace of their own, and have the short name there alone.
     """
 
-    def __init__(self, default_namespace: str, metadata_namespace: str) -> None:
+    def __init__(self, default_namespace: str, metadata_namespace: str, listed_namespaces: Sequence[str] = ()) -> None:
+        """`listed_namespaces`: further ones whose topics clients see when they list all."""
+        self.listed_namespaces: Final = tuple(dict.fromkeys((default_namespace, *listed_namespaces)))
         self._tenant, _, self._namespace = default_namespace.partition("/")
         self._metadata_tenant, _, self._metadata_namespace = metadata_namespace.partition("/")
 

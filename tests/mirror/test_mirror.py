@@ -44,6 +44,9 @@ class Twin:
     def log(self, partition: str) -> EntryLog:
         return self.log_.named("mirror")
 
+    async def log_of(self, partition: str) -> str:
+        return partition
+
     def partition(self, partition: str) -> Partition:
         return self.table.get(partition)
 

@@ -23,7 +23,7 @@ from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.pulsar.admin import AlreadyExists, NoTopicPolicies, PartitionedTopic
+from handler.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
@@ -79,18 +79,24 @@ class MemoryAdmin:
 
     async def partitioned_topics(self, namespace: str) -> list[str]:
         await self._answer()
-        return [topic for topic in self.there if topic.startswith(f"persistent://{namespace}/")]
+        return [topic for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/") and partitions]
 
-    async def describe(self, topic: str) -> PartitionedTopic:
+    async def logs(self, namespace: str) -> list[str]:
+        await self._answer()
+        there = [(topic, partitions) for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/")]
+        logs = [[f"{topic}-partition-{index}" for index in range(partitions)] or [topic] for topic, partitions in there]
+        return [log for of_one in logs for log in of_one]
+
+    async def describe(self, topic: str) -> DescribedTopic:
         await self._answer()
         if topic not in self.there:
             raise TopicMissing(topic)
-        return PartitionedTopic(self.there[topic][0], dict(self.properties.get(topic, {})))
+        return DescribedTopic(self.there[topic][0], dict(self.properties.get(topic, {})))
 
     async def created_at(self, partition: str) -> str:
         await self._answer()
-        topic = partition.rpartition("-partition-")[0]
-        if topic not in self.there or topic in self.lost_partition:
+        topic = partition.rpartition("-partition-")[0] or partition
+        if topic not in self.there or topic in self.lost_partition or (self.there[topic][0] == 0 and topic != partition):
             raise Unavailable("500 Internal Server Error")
         return self.there[topic][1]
 
@@ -105,8 +111,9 @@ class MemoryAdmin:
         await self._answer()
         self.there[topic] = (partitions, self.there[topic][1])
 
-    async def delete_topic(self, topic: str) -> None:
+    async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
         await self._answer()
+        assert partitioned == (self.there.get(topic, (1,))[0] > 0)
         if self.there.pop(topic, None) is None:
             raise TopicMissing(topic)
 

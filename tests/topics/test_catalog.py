@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.pulsar.admin import PartitionedTopic
+from handler.pulsar.admin import DescribedTopic
 from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog
+from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
 from handler.topics.names import TopicName, TopicNames
+from tests.support.services import MemoryAdmin
 
 TOPIC = TopicName("public", "default", "t")
 
@@ -38,13 +39,13 @@ class ScriptedAdmin:
     def topics(self) -> ScriptedAdmin:
         return self
 
-    async def describe(self, topic: str) -> PartitionedTopic:
+    async def describe(self, topic: str) -> DescribedTopic:
         self.asked += 1
         if self.slow == "partitions":
             await asyncio.sleep(0.01)
         if topic not in self.there:
             raise TopicMissing(topic)
-        return PartitionedTopic(self.there[topic][0], dict(self.properties.get(topic, {})))
+        return DescribedTopic(self.there[topic][0], dict(self.properties.get(topic, {})))
 
     async def created_at(self, partition: str) -> str:
         if self.slow == "created_at":
@@ -134,3 +135,33 @@ async def test_topics_that_are_being_made_are_made_when_the_process_ends() -> No
     await topics.close()
     assert admin.there[TOPIC.pulsar][0] == 3
     assert topics.remembered(TOPIC) is not None
+
+
+async def test_a_topic_without_partitions_is_partition_0_and_a_log_itself() -> None:
+    admin = MemoryAdmin()
+    admin.make("plain", 0)
+    admin.make("other", 2)
+    topics = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
+    plain, other = (TopicName("public", "default", name) for name in ("plain", "other"))
+    assert await topics.log_of(plain.partition(0)) == plain.pulsar, "also before anybody has looked at it"
+    found = await topics.find(plain)
+    assert (found.partitions, found.partitioned) == (1, False)
+    assert await topics.list_names() == [other, plain]
+    calls = admin.calls
+    assert [await topics.log_of(plain.partition(index)) for index in (0, 1)] == [plain.pulsar, plain.partition(1)]
+    assert admin.calls == calls
+    assert await topics.log_of(other.partition(0)) == other.partition(0)
+    with pytest.raises(NotPartitioned, match="without partitions"):
+        await topics.grow(plain, 3)
+    await topics.delete(found)
+    assert plain.pulsar not in admin.there
+
+
+async def test_topics_of_further_namespaces_are_listed_if_they_are_named() -> None:
+    admin = MemoryAdmin()
+    for topic in ("persistent://public/default/a", "persistent://team/sales/b", "persistent://team/secret/c"):
+        admin.make(topic, 1)
+    names = TopicNames("public/default", "public/__kafka", ["team/sales", "team/gone"])
+    topics = Catalog(admin, names, Clock())  # type: ignore[arg-type]
+    assert await topics.listed() == ["a", "persistent://team/sales/b"]
+    assert await topics.describe("team/secret/c") is not None, "and all others are found by their names"

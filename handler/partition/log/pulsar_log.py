@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
-from handler.partition.log.formats import KAFKA, EntryFormat
+from handler.partition.log.formats import EntryFormat
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -20,58 +19,69 @@ WRITER_PREFIX: Final = "kafka-sidecar-"
 PULSAR_MARKERS_AT_MOST: Final = 1_000
 
 
+class StoredTopics(Protocol):
+    """What is known of topics. Calls may raise PulsarError."""
+
+    async def log_of(self, partition: str) -> str:
+        """Pulsar's topic that holds the entries of a partition: one without partitions is partition 0 to Kafka clients."""
+        ...
+
+    async def entry_format(self, partition: str) -> EntryFormat: ...
+
+
 class PulsarLog(EntryLog):
     """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
 
-    def __init__(
-        self,
-        client: PulsarClient,
-        admin: PulsarAdmin,
-        topic: str,
-        writer_name: str,
-        format_of: Callable[[str], Awaitable[EntryFormat]] | None = None,
-    ) -> None:
-        self.topic = topic
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, partition: str, writer_name: str, topics: StoredTopics) -> None:
+        self._partition = partition
+        self._topic: str | None = None
         self._client = client
         self._admin = admin
         self._writer_name = writer_name
-        self._format_of = format_of
+        self._topics = topics
         self._broker_finds_index = True
 
+    async def topic(self) -> str:
+        """Pulsar's topic that holds the entries."""
+        if self._topic is None:
+            self._topic = await self._topics.log_of(self._partition)
+        return self._topic
+
     async def writer(self, events: ProducerEvents) -> LogWriter:
-        return await self._client.producer(self.topic, self._writer_name, events)
+        return await self._client.producer(await self.topic(), self._writer_name, events)
 
     async def entry_format(self) -> EntryFormat:
-        return KAFKA if self._format_of is None else await self._format_of(self.topic)
+        return await self._topics.entry_format(self._partition)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
-        return await self._client.reader(self.topic, start, events)
+        return await self._client.reader(await self.topic(), start, events)
 
     async def stats(self) -> LogStats:
-        return await self._admin.topics.log_stats(self.topic)
+        return await self._admin.topics.log_stats(await self.topic())
 
     async def index_property(self) -> int | None:
-        return await self._admin.topics.index_property(self.topic)
+        return await self._admin.topics.index_property(await self.topic())
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         """`last` itself, unless that is a marker of Pulsar's own: brokers keep those to themselves."""
-        if not await self._admin.topics.is_marker(self.topic, last):
+        topic = await self.topic()
+        if not await self._admin.topics.is_marker(topic, last):
             return last
         stats = await self.stats()
         position = stats.entry_before(last)
         for _ in range(PULSAR_MARKERS_AT_MOST):
-            if position is None or position <= behind or not await self._admin.topics.is_marker(self.topic, position):
+            if position is None or position <= behind or not await self._admin.topics.is_marker(topic, position):
                 return position
             position = stats.entry_before(position)
-        raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {self.topic} are markers")
+        raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
     async def find_time(self, timestamp: int) -> Position | None:
-        return await self._admin.topics.find_time(self.topic, timestamp)
+        return await self._admin.topics.find_time(await self.topic(), timestamp)
 
     async def find_index(self, index: int) -> Position | None:
         if self._broker_finds_index:
             try:
-                found = await self._admin.topics.find_index(self.topic, index)
+                found = await self._admin.topics.find_index(await self.topic(), index)
                 return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
                 self._broker_finds_index = False
@@ -86,7 +96,7 @@ class PulsarLog(EntryLog):
         low, high = 0, ledger.entries - 1
         while low < high:
             middle = (low + high) // 2
-            found = await self._admin.topics.index_of(self.topic, Position(ledger.ledger, middle))
+            found = await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, middle))
             if found is not None and found >= index:
                 high = middle
             else:
@@ -98,7 +108,7 @@ class PulsarLog(EntryLog):
         while low < high:
             middle = (low + high) // 2
             ledger = ledgers[middle]
-            found = await self._admin.topics.index_of(self.topic, Position(ledger.ledger, ledger.entries - 1))
+            found = await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, ledger.entries - 1))
             if found is not None and found >= index:
                 high = middle
             else:

@@ -6,11 +6,20 @@ from handler.pulsar.admin.cluster import ClusterAdmin
 from handler.pulsar.admin.http import AdminHttp, AlreadyExists
 from handler.pulsar.admin.policies import NoTopicPolicies, PolicyAdmin, retention
 from handler.pulsar.admin.subscriptions import SubscriptionAdmin, names_a_subscription
-from handler.pulsar.admin.topics import BEFORE_FIRST, PartitionedTopic, TopicAdmin
+from handler.pulsar.admin.topics import BEFORE_FIRST, DescribedTopic, TopicAdmin
 
 __all__ = [
-    "BEFORE_FIRST", "AlreadyExists", "ClusterAdmin", "NoTopicPolicies", "PartitionedTopic", "PolicyAdmin", "PulsarAdmin",
-    "SubscriptionAdmin", "TopicAdmin", "names_a_subscription", "retention",
+    "BEFORE_FIRST",
+    "AlreadyExists",
+    "ClusterAdmin",
+    "DescribedTopic",
+    "NoTopicPolicies",
+    "PolicyAdmin",
+    "PulsarAdmin",
+    "SubscriptionAdmin",
+    "TopicAdmin",
+    "names_a_subscription",
+    "retention",
 ]  # fmt: skip
 
 

@@ -17,10 +17,10 @@ BEFORE_FIRST: Final = Position(-1, -1)
 _TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 
 
-class PartitionedTopic(NamedTuple):
-    """A partitioned topic as the metadata store has it."""
+class DescribedTopic(NamedTuple):
+    """A topic as the metadata store has it."""
 
-    partitions: int
+    partitions: int  # 0 where it has none, and is one log itself
     properties: dict[str, str]
 
 
@@ -31,15 +31,28 @@ class TopicAdmin:
     async def partitioned_topics(self, namespace: str) -> list[str]:
         return await self._http.get(f"/admin/v2/persistent/{namespace}/partitioned", texts)
 
-    async def describe(self, topic: str) -> PartitionedTopic:
-        """What `topic` is; TopicMissing when there is no such partitioned topic."""
-        found = await self._http.get(path_of(topic) + "/partitions", _partitioned_topic)
-        if found.partitions == 0:  # 2.9 answers 0 where later versions answer 404
-            raise TopicMissing(f"{topic} is not a partitioned topic")
-        return found
+    async def logs(self, namespace: str) -> list[str]:
+        """All that have a log: topics without partitions, and the partitions of the others."""
+        return await self._http.get(f"/admin/v2/persistent/{namespace}", texts)
+
+    async def describe(self, topic: str) -> DescribedTopic:
+        """What `topic` is; TopicMissing when it is not there."""
+        found = await self._http.get(path_of(topic) + "/partitions", _described)
+        if found.partitions:
+            return found
+        # It has no partitions, or is not there: 2.9 answers 0 where later versions answer 404.
+        await self.log_stats(topic)
+        return DescribedTopic(0, await self._properties(topic))
+
+    async def _properties(self, topic: str) -> dict[str, str]:
+        """Of a topic without partitions; brokers before 2.10 keep none."""
+        try:
+            return await self._http.get(path_of(topic) + "/properties", _texts_by_name)
+        except (Refused, TopicMissing):
+            return {}
 
     async def partitions(self, topic: str) -> int:
-        """How many partitions `topic` has; TopicMissing when there is no such partitioned topic."""
+        """How many partitions `topic` has, 0 for none; TopicMissing when it is not there."""
         return (await self.describe(topic)).partitions
 
     async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -65,9 +78,9 @@ class TopicAdmin:
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._http.call("POST", path_of(topic) + "/partitions", body=partitions)
 
-    async def delete_topic(self, topic: str) -> None:
+    async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
         # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
-        await self._http.call("DELETE", path_of(topic) + "/partitions", params={"force": "true"})
+        await self._http.call("DELETE", path_of(topic) + ("/partitions" if partitioned else ""), params={"force": "true"})
 
     async def created_at(self, partition: str) -> str:
         """When the log of a partition was created, as the metadata store says it."""
@@ -111,8 +124,12 @@ class TopicAdmin:
         return "x-pulsar-marker-type" in (await self._http.call("GET", path)).headers
 
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
-        """The stats of every partition that has some, by index."""
+        """The stats of every partition of a partitioned topic that has some, by index."""
         return await self._http.get(path_of(topic) + "/partitioned-stats", _by_partition, perPartition="true")
+
+    async def stats(self, topic: str) -> dict[str, Any]:
+        """The stats of a topic without partitions."""
+        return await self._http.get(path_of(topic) + "/stats", mapping)
 
     async def compacted_ledger(self, partition: str) -> int:
         """The ledger that holds what a partition was compacted to, −1 for none."""
@@ -127,9 +144,12 @@ class TopicAdmin:
         await self._http.call("PUT", path_of(partition) + "/compaction")
 
 
-def _partitioned_topic(found: Any) -> PartitionedTopic:
-    properties = mapping(found.get("properties") or {})
-    return PartitionedTopic(int(found["partitions"]), {str(name): str(value) for name, value in properties.items()})
+def _described(found: Any) -> DescribedTopic:
+    return DescribedTopic(int(found["partitions"]), _texts_by_name(found.get("properties") or {}))
+
+
+def _texts_by_name(found: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in mapping(found).items()}
 
 
 def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
