@@ -91,8 +91,8 @@ class Sidecar:
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
-        catalog.on_entry_format = lambda topic: self.partitions.set_entry_format(
-            map(topic.name.partition, range(topic.partitions)), logs.format_of(topic)
+        catalog.on_record_configs = lambda topic: self.partitions.set_config(
+            map(topic.name.partition, range(topic.partitions)), logs.config_of_topic(topic)
         )
         self._topic_listing = catalog.listing.task()
         self._topics_in_use = every(IN_USE_SECONDS, "topics_in_use", lambda: catalog.look_at_all(list(self.partitions.topics())))

@@ -1,14 +1,20 @@
-"""The logs of Pulsar's topics: where the entries of a partition are, and in which format they are to be written."""
+"""The logs of Pulsar's topics: where the entries of a partition are, and what their configs ask of new ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from handler.partition.log.formats import FORMATS, KAFKA, EntryFormat
+from handler.partition.log.formats import FORMATS
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.topics.catalog import Catalog, Topic
+from handler.topics.record_configs import RecordConfigs
+
+# Of compression.type; `producer` asks for none.
+_CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +31,20 @@ class TopicLogs:
         """Pulsar's topic that holds the entries of a partition."""
         return await self.catalog.log_of(partition)
 
-    async def entry_format(self, partition: str) -> EntryFormat:
-        """The format in which the entries of a partition are to be written now."""
+    async def config_of(self, partition: str) -> LogConfig:
+        """What is asked now of records that are appended to a partition."""
         name = self.catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
         if name is None:  # of what Kafka clients have no name for nothing is appended
-            return KAFKA
-        return FORMATS[await self.catalog.entry_format(name) or self.default_format]
+            return AS_IT_COMES
+        return self._config(await self.catalog.record_configs(name))
 
-    def format_of(self, topic: Topic) -> EntryFormat:
+    def config_of_topic(self, topic: Topic) -> LogConfig:
         """The same of a topic as it was looked at."""
-        return FORMATS[topic.entry_format or self.default_format]
+        return self._config(topic.record_configs)
+
+    def _config(self, configs: RecordConfigs) -> LogConfig:
+        config = LogConfig(
+            FORMATS[configs.entry_format or self.default_format], _CODECS.get(configs.compression_type), configs.log_append_time,
+            configs.compacted, configs.before_max_ms, configs.after_max_ms,
+        )  # fmt: skip
+        return AS_IT_COMES if config == AS_IT_COMES else config

@@ -7,7 +7,7 @@ that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. 
 v3   record batches of magic 2 (KIP-98)
 v5   the log start in the response
 v7   zstd (KIP-110)
-v8   errors of single records (KIP-467), never given
+v8   errors of single records (KIP-467), where records are opened
 v9   flexible (KIP-482)
 v10  the current leader in the response (KIP-951), not given
 v13  topics by id (KIP-516)
@@ -24,12 +24,14 @@ from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
 from handler.apis.topics import resolve
 from handler.partition.partition import Partition
-from handler.partition.write.append import MAX_AHEAD_MS, Append
+from handler.partition.write.append import Append
+from handler.partition.write.log_validator import BatchRefused
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -91,6 +93,16 @@ class _ResponseInWork:
             self._on_error()
         self.partition_done()
 
+    def on_refused(self, batch_index: int, refused: BatchRefused) -> None:
+        _, response = self._appends[batch_index]
+        response.error_message = str(refused)
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in refused.records
+        ]
+
+    def on_log_append_time(self, batch_index: int, timestamp: int) -> None:
+        self._appends[batch_index][1].log_append_time_ms = timestamp
+
     def partition_done(self) -> None:
         self._left -= 1
         if self._left == 0:
@@ -112,8 +124,6 @@ def _checked(services: Services, version: int, acks: int, records: bytes) -> Bat
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if header.attributes & TRANSACTIONAL:
         return ErrorCode.INVALID_TXN_STATE
-    if header.max_timestamp > services.wall_clock() + MAX_AHEAD_MS:
-        return ErrorCode.INVALID_TIMESTAMP
     return header if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
 
 

@@ -24,8 +24,10 @@ from handler.apis.nodes import NotAssignable, check_assignments
 from handler.partition.errors import error_code
 from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import PulsarError, Refused, TopicMissing
-from handler.topics.configs import RETENTION_SET, InvalidConfig, Operation, TopicSettings, altered
+from handler.topics.config_types import InvalidConfig, Operation
+from handler.topics.configs import TopicSettings, altered
 from handler.topics.names import InvalidTopicName, TopicName
+from handler.topics.retention import RETENTION_SET
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
@@ -88,7 +90,7 @@ async def _settings(services: Services, name: TopicName, topic: CreatableTopic) 
 async def _make(services: Services, name: TopicName, count: int, settings: TopicSettings) -> uuid.UUID:
     properties = {key: value for key, value in settings.properties.items() if key != RETENTION_SET}
     topic = await services.catalog.create(name, count, properties)
-    made = replace(settings, properties=properties, retention=None, max_message_bytes=None)
+    made = replace(settings, properties=properties, retention=None, max_message_bytes=None, compaction_threshold=None)
     try:
         await services.configs.write(name, made, settings)
     except PulsarError as error:

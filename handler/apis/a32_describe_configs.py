@@ -15,7 +15,8 @@ from handler.apis.api import Api, Call, Services
 from handler.apis.configs import NotAResource, topic_of
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
-from handler.topics.configs import Config, ConfigSource, describe, describe_node
+from handler.topics.config_types import Config, ConfigSource
+from handler.topics.configs import describe, describe_node
 from handler.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

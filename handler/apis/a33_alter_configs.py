@@ -12,7 +12,8 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.configs import Alteration, alter, named_twice
-from handler.topics.configs import Operation, TopicSettings, set_here
+from handler.topics.config_types import Operation
+from handler.topics.configs import TopicSettings, set_here
 from handler.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

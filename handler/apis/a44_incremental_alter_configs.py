@@ -11,7 +11,7 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.configs import Alteration, alter, named_twice
-from handler.topics.configs import Operation
+from handler.topics.config_types import Operation
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,

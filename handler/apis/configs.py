@@ -10,7 +10,8 @@ from typing import Final
 from handler.apis.api import Services
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Refused
-from handler.topics.configs import InvalidConfig, Operation, TopicSettings
+from handler.topics.config_types import InvalidConfig, Operation
+from handler.topics.configs import TopicSettings
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 
@@ -89,5 +90,5 @@ async def alter(
         return error_code(error), str(error)
     if not validate_only:
         with contextlib.suppress(PulsarError):  # it is done, and looked at again before long
-            await services.catalog.find(name, fresh=True)  # what is appended from now on is stored in the format that it has now
+            await services.catalog.find(name, fresh=True)  # what is appended from now on is stored as it asks for now
     return ErrorCode.NONE, None

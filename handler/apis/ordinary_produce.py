@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from handler.apis.api import Client, Response, Result, Services
 from handler.apis.promise import Promise
+from handler.partition.log.log_config import MAX_AHEAD_MS
 from handler.partition.partition import Partition
-from handler.partition.write.append import MAX_AHEAD_MS, Append
+from handler.partition.write.append import Append
+from handler.partition.write.log_validator import BatchRefused
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from handler.wire.produce_frame import ProduceFrame, produce_answer, read_produce_frame
@@ -58,6 +60,12 @@ class OrdinaryProduce(Promise[Response]):
         for partition, append in zip(partitions, appends, strict=True):
             metrics.PRODUCED_BYTES.add(len(append.data))
             partition.append_next(append, now)
+
+    def on_refused(self, batch_index: int, refused: BatchRefused) -> None:
+        """Nothing of an ordinary batch is refused by what its topic asks."""
+
+    def on_log_append_time(self, batch_index: int, timestamp: int) -> None:
+        """An ordinary batch has its producer's time."""
 
     def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
         failed = error is not ErrorCode.NONE

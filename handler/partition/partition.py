@@ -17,7 +17,7 @@ from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry, read_headers
-from handler.partition.log.formats import EntryFormat
+from handler.partition.log.log_config import LogConfig
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
 from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
@@ -116,7 +116,7 @@ class Partition:
                     self._replay.done = True
                 else:
                     self._begin_before(stats, stats.last)
-                self._appender.entry_format = await self._log.entry_format()
+                self._appender.config = await self._log.config()
                 begun_from = self._fold.replayed_from
                 await self._to_end.run(if_unknown=stats.last)
                 if self._fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
@@ -216,9 +216,9 @@ class Partition:
     def on_replayed(self) -> None:
         self._release()
 
-    def set_entry_format(self, entry_format: EntryFormat) -> None:
+    def set_config(self, config: LogConfig) -> None:
         """Of what is appended from now on."""
-        self._appender.entry_format = entry_format
+        self._appender.config = config
 
     def read_on(self) -> None:
         """The appender needs to know what stands before its entries."""

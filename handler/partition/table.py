@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from handler.partition.failures import EntryFailures
-from handler.partition.log.formats import EntryFormat
+from handler.partition.log.log_config import LogConfig
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
@@ -61,12 +61,12 @@ class PartitionTable:
         if partition is not None:
             partition.close()
 
-    def set_entry_format(self, names: Iterable[str], entry_format: EntryFormat) -> None:
+    def set_config(self, names: Iterable[str], config: LogConfig) -> None:
         """Of those partitions of a topic that are in use."""
         for name in names:
             partition = self._partitions.get(name)
             if partition is not None:
-                partition.set_entry_format(entry_format)
+                partition.set_config(config)
 
     def forget_topic(self, pulsar_topic: str) -> None:
         prefix = pulsar_topic + "-partition-"

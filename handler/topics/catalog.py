@@ -19,9 +19,9 @@ from handler.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
-from handler.topics.configs import entry_format
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
+from handler.topics.record_configs import RecordConfigs, record_configs
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -61,9 +61,8 @@ class Topic:
     partitioned: bool = True  # else it is a log itself, and partition 0
 
     @property
-    def entry_format(self) -> str | None:
-        """The format in which its entries are to be written; None where nobody has said."""
-        return entry_format(self.properties)
+    def record_configs(self) -> RecordConfigs:
+        return record_configs(self.properties)
 
 
 class Undescribed(Unavailable):
@@ -98,8 +97,8 @@ class Catalog:
         self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
-        # What to do when the format of a topic's entries may have changed.
-        self.on_entry_format: Callable[[Topic], None] = lambda _: None
+        # What to do when what is asked of a topic's records may have changed.
+        self.on_record_configs: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
 
@@ -220,10 +219,10 @@ class Catalog:
         name = await self.find_by_id(topic_id)
         return None if name is None else await self.find(name)
 
-    async def entry_format(self, name: TopicName) -> str | None:
-        """The format in which a topic's entries are to be written now. Asks for no partition of it."""
+    async def record_configs(self, name: TopicName) -> RecordConfigs:
+        """What is asked now of records that are appended to a topic. Asks for no partition of it."""
         topic = self.known(name, FRESH_SECONDS)
-        return topic.entry_format if topic is not None else entry_format((await self._admin.topics.describe(name.pulsar)).properties)
+        return record_configs((topic or await self._admin.topics.describe(name.pulsar)).properties)
 
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition. TopicMissing where there is none."""
@@ -236,7 +235,7 @@ class Catalog:
         return partition if partitioned else name.pulsar
 
     async def look_at_all(self, pulsar_topics: Iterable[str]) -> None:
-        """Those in use: clients that have what they need do not ask for them, and their format or what they are may change."""
+        """Those in use: clients that have what they need do not ask for them, and their configs or what they are may change."""
         for topic in pulsar_topics:
             name = self.names.from_pulsar(topic)
             if name is not None:
@@ -381,8 +380,8 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
-        if before is None or before.entry_format != topic.entry_format:
-            self.on_entry_format(topic)  # also of one that was made again, or forgotten for a while
+        if before is None or before.properties != topic.properties:
+            self.on_record_configs(topic)  # also of one that was made again, or forgotten for a while
         self._gone.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)

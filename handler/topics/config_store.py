@@ -9,17 +9,20 @@ from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from handler.pulsar.admin import NoTopicPolicies, PulsarAdmin, retention
-from handler.pulsar.errors import PulsarError, Refused, TopicMissing
+from handler.pulsar.admin import NoTopicPolicies, PulsarAdmin, persistence_quorums, retention
+from handler.pulsar.errors import PulsarError, Refused
 from handler.tasks import Shared
-from handler.topics.configs import RETENTION_SET, Operation, Retention, TopicSettings, altered
+from handler.topics.config_types import Operation
+from handler.topics.configs import Quorums, TopicSettings, altered
 from handler.topics.names import TopicName
+from handler.topics.retention import RETENTION_SET, Retention
 
 # Tools ask for all topics at once. Half of the admin client's connections are left to partitions that are opened.
 AT_ONCE: Final = 4
 # Brokers learn of a policy by a topic of their own, within some tens of milliseconds.
 SEEN_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 0.02
+_QUORUM_SETTINGS: Final = ("managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum")
 
 
 class ConfigStore:
@@ -40,10 +43,13 @@ class ConfigStore:
         default = (int(broker.get("defaultRetentionTimeInMinutes", 0)), int(broker.get("defaultRetentionSizeInMB", 0)))
         if isinstance(of_namespace := policies.get("retention_policies"), dict):
             default = retention(of_namespace)
+        persistence = policies.get("persistence")
+        quorums = Quorums(*(int(broker.get(name, 2)) for name in _QUORUM_SETTINGS))
         return TopicSettings(
             default_entry_format=self._default_entry_format,
             default_retention=Retention(*default),
             default_max_message_bytes=int(broker.get("maxMessageSize", 5 * 1024 * 1024)),
+            quorums=Quorums(*persistence_quorums(persistence)) if isinstance(persistence, dict) else quorums,
         )
 
     async def read(self, name: TopicName) -> TopicSettings:
@@ -52,11 +58,18 @@ class ConfigStore:
         async with self._reading:
             described, defaults = await asyncio.gather(self._admin.topics.describe(topic), self.defaults(name))
             try:
-                own, size = await asyncio.gather(policies.retention(topic), policies.max_message_size(topic))
+                own, size, threshold, quorums = await asyncio.gather(
+                    policies.retention(topic),
+                    policies.max_message_size(topic),
+                    policies.compaction_threshold(topic),
+                    policies.quorums(topic),
+                )
             except NoTopicPolicies:  # nothing is the topic's own
-                own, size = None, None
-        kept = None if own is None else Retention(*own)
-        return replace(defaults, properties=described.properties, retention=kept, max_message_bytes=size)
+                own, size, threshold, quorums = None, None, None, None
+        return replace(
+            defaults, properties=described.properties, retention=None if own is None else Retention(*own), max_message_bytes=size,
+            compaction_threshold=threshold, quorums=defaults.quorums if quorums is None else Quorums(*quorums),
+        )  # fmt: skip
 
     async def alter(
         self, name: TopicName, operations: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]], *, validate_only: bool
@@ -76,7 +89,7 @@ class ConfigStore:
             if before.properties.get(key) == after.properties.get(key):
                 continue
             # Brokers before 3.0 can't change a property. Which limits of a retention were set is then not known; all else is refused.
-            with contextlib.suppress(*([Refused, TopicMissing] if key == RETENTION_SET else [])):
+            with contextlib.suppress(*([Refused] if key == RETENTION_SET else [])):
                 await self._set_property(topic, key, after.properties.get(key))
         if after.retention != before.retention:
             if after.retention is None:
@@ -90,6 +103,12 @@ class ConfigStore:
             else:
                 await policies.set_max_message_size(topic, after.max_message_bytes)
             await _seen(lambda: policies.max_message_size(topic), after.max_message_bytes)
+        if after.compaction_threshold != before.compaction_threshold:
+            if after.compaction_threshold is None:
+                await policies.remove_compaction_threshold(topic)
+            else:
+                await policies.set_compaction_threshold(topic, after.compaction_threshold)
+            await _seen(lambda: policies.compaction_threshold(topic), after.compaction_threshold)
 
     async def _set_property(self, topic: str, name: str, value: str | None) -> None:
         if value is None:

@@ -1,4 +1,4 @@
-"""Kafka's compressions of a record batch, taken off within a bound."""
+"""Kafka's compressions of a record batch, taken off within a bound, and put on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import partial
 from typing import Final
 
 import cramjam
+from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
+from crc32c import crc32c
 
 from handler.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchInvalid, BatchMalformed
 
@@ -25,6 +27,8 @@ _LENGTH_AT: Final = 8
 _OVERHEAD: Final = 12
 _ATTRIBUTES_AT: Final = 21
 _I16: Final = struct.Struct(">h")
+_U32: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
 
 
 class UnfoldsTooFar(BatchInvalid):
@@ -47,6 +51,18 @@ def without_compression(header: BatchHeader, data: bytes | bytearray, max_bytes:
     _I16.pack_into(plain, _ATTRIBUTES_AT, header.attributes & ~CODEC_MASK)
     plain += records
     return plain
+
+
+def with_compression(plain: bytes | bytearray, codec: int) -> bytearray:
+    """A batch whose records are not compressed with its records compressed, and with its checksum."""
+    records = _COMPRESS[codec](bytes(plain[HEADER_SIZE:]))
+    batch = bytearray(plain[:HEADER_SIZE])
+    _I32.pack_into(batch, _LENGTH_AT, HEADER_SIZE - _OVERHEAD + len(records))
+    (attributes,) = _I16.unpack_from(batch, _ATTRIBUTES_AT)
+    _I16.pack_into(batch, _ATTRIBUTES_AT, attributes | codec)
+    batch += records
+    _U32.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_ATTRIBUTES_AT:]))
+    return batch
 
 
 def _gzip(data: bytes | bytearray, max_bytes: int) -> bytes:
@@ -106,6 +122,14 @@ def _too_large(max_bytes: int) -> UnfoldsTooFar:
     return UnfoldsTooFar(f"the records unfold to more than {max_bytes} bytes")
 
 
+# As Kafka's brokers do it: snappy in blocks, lz4 in blocks that do not depend on each other.
+_COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
+    0: bytes,
+    1: partial(gzip_encode, compresslevel=6),
+    2: snappy_encode,
+    3: partial(lz4_encode, level=1),
+    4: zstd_encode,
+}
 _DECOMPRESS: Final[dict[int, Callable[[bytes | bytearray, int], bytes | bytearray]]] = {
     1: _gzip,
     2: _snappy,

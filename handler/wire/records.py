@@ -28,6 +28,7 @@ _OVERHEAD: Final = 12  # base offset and length, which the length does not count
 _CHECKED_FROM: Final = 21
 _MAGIC_AT: Final = 16
 _LAST_OFFSET_DELTA_AT: Final = 23
+_MAX_TIMESTAMP_AT: Final = 35
 
 CODEC_MASK: Final = 0x07
 LZ4: Final = 3
@@ -203,6 +204,7 @@ def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
 
 
 _OFFSET: Final = struct.Struct(">q")
+_I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 # Leader epoch 0: the log is one leadership for ever, it is never truncated.
@@ -272,10 +274,19 @@ def with_earlier_timestamps(data: bytes, by: int) -> bytes:
     return _with_head(head, data)
 
 
+def with_log_append_time(data: bytes | bytearray, timestamp: int) -> bytes:
+    """A batch whose records have the time at which the broker has stored them."""
+    head = bytearray(data[:HEADER_SIZE])
+    (attributes,) = _I16.unpack_from(head, _CHECKED_FROM)
+    _I16.pack_into(head, _CHECKED_FROM, attributes | LOG_APPEND_TIME)
+    _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, timestamp)
+    return _with_head(head, data)
+
+
 def with_max_timestamp(data: bytes | bytearray, max_timestamp: int) -> bytes:
     """A batch whose header says what the greatest timestamp of its records is."""
     head = bytearray(data[:HEADER_SIZE])
-    _OFFSET.pack_into(head, 35, max_timestamp)
+    _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, max_timestamp)
     return _with_head(head, data)
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from handler.topics.configs import ENTRY_FORMAT, MAX_MESSAGE_BYTES, RETENTION_BYTES, RETENTION_MS, ConfigSource, Operation
+from handler.topics.config_types import ConfigSource, Operation
+from handler.topics.configs import MAX_MESSAGE_BYTES
+from handler.topics.record_configs import ENTRY_FORMAT
+from handler.topics.retention import RETENTION_BYTES, RETENTION_MS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages import alter_configs, incremental_alter_configs
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -86,7 +89,7 @@ async def test_a_check_changes_nothing(sidecar: Sidecar) -> None:
 
 
 async def test_nothing_is_written_if_one_of_the_configs_can_not_be(sidecar: Sidecar) -> None:
-    code, _ = await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), ("segment.bytes", Operation.SET, "1"))
+    code, _ = await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), ("segment.bytes", Operation.SET, "0"))
     assert code is ErrorCode.INVALID_CONFIG
     assert sidecar.admin.written == 0
 
@@ -100,7 +103,7 @@ async def test_what_an_alteration_of_all_does_not_name_is_gone(sidecar: Sidecar)
 
 async def test_partitions_are_told_of_the_format_with_each_alteration(sidecar: Sidecar) -> None:
     seen = []
-    sidecar.catalog.on_entry_format = lambda topic: seen.append(topic.entry_format)
+    sidecar.catalog.on_record_configs = lambda topic: seen.append(topic.record_configs.entry_format)
     await sidecar.catalog.find(sidecar.catalog.names.parse("t"))
     await incrementally(sidecar, (ENTRY_FORMAT, Operation.SET, "pulsar"))
     await incrementally(sidecar, (ENTRY_FORMAT, Operation.DELETE, None))
@@ -146,14 +149,14 @@ async def created(sidecar: Sidecar, configs: dict[str, str]) -> Any:
 
 
 async def test_a_topic_is_made_with_its_configs(sidecar: Sidecar) -> None:
-    told = await created(sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "cleanup.policy": "delete"})
+    told = await created(sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "unclean.leader.election.enable": "false"})
     assert told.error_code is ErrorCode.NONE
     assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": "retention.bytes 1440 1"}
     assert sidecar.admin.retentions == {NAMESPACE + "new": (1440, 1)}
 
 
 async def test_a_topic_whose_configs_can_not_be_kept_is_not_made(sidecar: Sidecar) -> None:
-    assert (await created(sidecar, {"segment.bytes": "1"})).error_code is ErrorCode.INVALID_CONFIG
+    assert (await created(sidecar, {"segment.bytes": "0"})).error_code is ErrorCode.INVALID_CONFIG
     sidecar.admin.keeps_policies = False
     assert (await created(sidecar, {RETENTION_BYTES: "1048576"})).error_code is ErrorCode.INVALID_CONFIG
     assert NAMESPACE + "new" not in sidecar.admin.there

@@ -20,9 +20,9 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.ordinary_produce import OrdinaryProduce
 from handler.apis.promise import settled
 from handler.config import KafkaConfig
+from handler.partition.log.log_config import MAX_AHEAD_MS
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.partition.write.append import MAX_AHEAD_MS
 from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, STALE_FOLD_SECONDS
 from handler.server.dispatch import Dispatcher
 from handler.tasks import InTurn

@@ -17,9 +17,9 @@ from handler.apis.api import Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
+from handler.partition.log.log_config import MAX_AHEAD_MS
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.partition.write.append import MAX_AHEAD_MS
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicName, TopicNames

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.partition.log.formats import KAFKA, PULSAR
-from handler.partition.log.formats import pulsar as pulsar_format
+from handler.partition.log import opened_batch
+from handler.partition.log.formats import PULSAR
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.partition import Partition
 from handler.partition.read.timestamp_search import greatest_timestamp
 from handler.wire.error_code import ErrorCode
@@ -24,7 +25,7 @@ def numbered(sequence: int, *values: bytes) -> bytes:
 
 
 def a_log() -> MemoryLog:
-    return MemoryLog(format=PULSAR)
+    return MemoryLog(log_config=LogConfig(PULSAR))
 
 
 async def both(*partitions: Partition) -> list[list[tuple[int, bytes | None]]]:
@@ -102,7 +103,7 @@ async def test_a_format_that_changes_holds_for_what_is_appended_after() -> None:
     log = a_log()
     partition, other = open_partition(log, "kafka-sidecar-mine"), open_partition(log, "kafka-sidecar-other")
     for number in range(6):
-        partition.set_entry_format(KAFKA if number % 2 else PULSAR)
+        partition.set_config(AS_IT_COMES if number % 2 else LogConfig(PULSAR))
         await append(partition, numbered(number))
     named = [
         entry.message_metadata.num_messages_in_batch for entry in log.entries if entry.message_metadata.HasField("num_messages_in_batch")
@@ -120,7 +121,7 @@ async def test_the_ordinary_way_is_for_what_is_not_opened() -> None:
     await append(partition, numbered(0))
     now = asyncio.get_running_loop().time()
     assert partition.is_next(100, 7, 0, 1, now)
-    partition.set_entry_format(PULSAR)
+    partition.set_config(LogConfig(PULSAR))
     assert not partition.is_next(100, 7, 0, 1, now)
     partition.close()
 
@@ -168,10 +169,10 @@ def _with_headers(count: int) -> bytes:
 async def test_what_can_not_be_stored_is_refused_and_nothing_of_it_is_written(
     make: Callable[[], bytes], codes: set[ErrorCode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulsar_format, "MAX_RECORDS", 10)
-    monkeypatch.setattr(pulsar_format, "MAX_BYTES", 1_000_000)
-    monkeypatch.setattr(pulsar_format, "MAX_HEADERS", 500)
-    monkeypatch.setattr(pulsar_format, "_FEW_BYTES", 1_000)
+    monkeypatch.setattr(opened_batch, "MAX_RECORDS", 10)
+    monkeypatch.setattr(opened_batch, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(opened_batch, "MAX_HEADERS", 500)
+    monkeypatch.setattr(opened_batch, "_FEW_BYTES", 1_000)
     log = a_log()
     partition = open_partition(log)
     assert (await append(partition, make())).error in codes

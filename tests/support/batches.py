@@ -13,3 +13,13 @@ def batch(*values: bytes, producer_id: int = -1, epoch: int = -1, sequence: int 
     for number, value in enumerate(values or (b"v",)):
         builder.append(number, timestamp + number, None, value, [])
     return bytes(builder.build())
+
+
+def records_batch(records: list[tuple[bytes | None, bytes | None, int]], codec: int = 0) -> bytes:
+    """Keys, values and timestamps."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=1_000_000
+    )
+    for number, (key, value, timestamp) in enumerate(records):
+        builder.append(number, timestamp, key, value, [])
+    return bytes(builder.build())

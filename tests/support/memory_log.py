@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from handler.partition.log.entries import permits_of
-from handler.partition.log.formats import KAFKA, EntryFormat
+from handler.partition.log.formats import KAFKA
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -37,7 +38,7 @@ class MemoryLog:
     read_delay: float = 0.0
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
-    format: EntryFormat = KAFKA
+    log_config: LogConfig = AS_IT_COMES
     offloaded: set[int] = field(default_factory=set)  # ledgers
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
@@ -92,8 +93,8 @@ class MemoryLog:
 
     # --- EntryLog
 
-    async def entry_format(self) -> EntryFormat:
-        return self.format
+    async def config(self) -> LogConfig:
+        return self.log_config
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.writer_as(self.writer_name, events)
@@ -144,8 +145,8 @@ class _View:
     log: MemoryLog
     name: str
 
-    async def entry_format(self) -> EntryFormat:
-        return await self.log.entry_format()
+    async def config(self) -> LogConfig:
+        return await self.log.config()
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.log.writer_as(self.name, events)

@@ -11,6 +11,7 @@ from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
 from handler.partition.write.append import Append
+from handler.partition.write.log_validator import BatchRefused
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
@@ -35,17 +36,29 @@ class Outcome:
 
     def __init__(self) -> None:
         self.result: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self.refused: BatchRefused | None = None
+        self.log_append_time: int | None = None
 
     def on_appended(self, number: int, error: ErrorCode, base_offset: int) -> None:
         assert number == 0
         if not self.result.done():
             self.result.set_result(Verdict(error, base_offset))
 
+    def on_refused(self, number: int, refused: BatchRefused) -> None:
+        self.refused = refused
+
+    def on_log_append_time(self, number: int, timestamp: int) -> None:
+        self.log_append_time = timestamp
+
 
 def begin_append(partition: Partition, data: bytes, seconds: float = 5) -> asyncio.Future[Verdict]:
+    return begin(partition, data, seconds).result
+
+
+def begin(partition: Partition, data: bytes, seconds: float = 5) -> Outcome:
     outcome = Outcome()
     partition.append(Append.of(read_produced(data), data, asyncio.get_running_loop().time() + seconds, outcome, 0))
-    return outcome.result
+    return outcome
 
 
 async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdict:

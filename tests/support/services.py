@@ -46,6 +46,7 @@ class MemoryAdmin:
     properties: dict[str, dict[str, str]] = field(default_factory=dict)
     retentions: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # maxMessageSize
+    thresholds: dict[str, int] = field(default_factory=dict)  # of compaction
     stored: dict[str, dict[int, int]] = field(default_factory=dict)  # bytes, by partition
     keeps_policies: bool = True
     written: int = 0  # properties and policies
@@ -165,6 +166,22 @@ class MemoryAdmin:
     async def remove_max_message_size(self, topic: str) -> None:
         self._policy(write=True)
         del self.sizes[topic]
+
+    async def compaction_threshold(self, topic: str) -> int | None:
+        self._policy()
+        return self.thresholds.get(topic)
+
+    async def set_compaction_threshold(self, topic: str, size: int) -> None:
+        self._policy(write=True)
+        self.thresholds[topic] = size
+
+    async def remove_compaction_threshold(self, topic: str) -> None:
+        self._policy(write=True)
+        del self.thresholds[topic]
+
+    async def quorums(self, topic: str) -> tuple[int, int, int] | None:
+        self._policy()
+        return None
 
     async def clusters(self) -> list[str]:
         if self.away:

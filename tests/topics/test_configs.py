@@ -6,22 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from handler.topics.configs import (
-    ENTRY_FORMAT,
-    MAX_MESSAGE_BYTES,
-    RETENTION_BYTES,
-    RETENTION_MS,
-    Config,
-    ConfigSource,
-    InvalidConfig,
-    Operation,
-    Retention,
-    TopicSettings,
-    altered,
-    describe,
-    entry_format,
-    set_here,
-)
+from handler.topics.config_types import Config, ConfigSource, InvalidConfig, Operation
+from handler.topics.configs import COMPACTION_THRESHOLD, MAX_MESSAGE_BYTES, Quorums, TopicSettings, altered, describe, set_here
+from handler.topics.record_configs import ENTRY_FORMAT, RecordConfigs, entry_format, record_configs
+from handler.topics.retention import RETENTION_BYTES, RETENTION_MS, Retention
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 HOUR_MS = 3_600_000
@@ -124,10 +112,15 @@ def test_a_limit_that_keeps_nothing_is_none_beside_one_that_keeps_something() ->
         (MAX_MESSAGE_BYTES, SET, None, "needs a value"),
         (ENTRY_FORMAT, SET, "avro", "kafka or pulsar"),
         (ENTRY_FORMAT, APPEND, "kafka", "no list"),
-        ("cleanup.policy", SET, "compact", "cleanup.policy is delete"),
-        ("cleanup.policy", SUBTRACT, "delete", "cleanup.policy is delete"),
-        ("compression.type", SET, "zstd", "producer"),
-        ("segment.bytes", SET, "1", "segment.bytes is no topic config"),
+        ("cleanup.policy", SET, "shrink", "use delete, compact, or both"),
+        ("cleanup.policy", SUBTRACT, "delete", "use delete, compact, or both"),
+        ("compression.type", SET, "brotli", "lz4 or zstd"),
+        ("message.timestamp.type", SET, "Never", "CreateTime or LogAppendTime"),
+        ("message.timestamp.after.max.ms", SET, "-1", "must be"),
+        ("min.cleanable.dirty.ratio", SET, "2", "0 to 1"),
+        ("segment.bytes", SET, "0", "must be"),
+        ("min.insync.replicas", SET, "3", "is 2 for every topic"),
+        ("remote.storage.enable", SET, "true", "remote.storage.enable is no topic config"),
     ],
 )
 def test_what_can_not_be_kept_is_refused_by_what_to_change(name: str, operation: Operation, value: str | None, says: str) -> None:
@@ -137,8 +130,8 @@ def test_what_can_not_be_kept_is_refused_by_what_to_change(name: str, operation:
 
 @pytest.mark.parametrize("operation", [SET, APPEND, DELETE])
 def test_what_holds_for_every_topic_may_be_set_to_what_it_is(operation: Operation) -> None:
-    value = None if operation is DELETE else "delete"
-    assert altered(TopicSettings(), [("cleanup.policy", operation, value)]) == TopicSettings()
+    value = None if operation is DELETE else "2"
+    assert altered(TopicSettings(), [("min.insync.replicas", operation, value)]) == TopicSettings()
 
 
 @pytest.mark.parametrize(
@@ -159,3 +152,58 @@ def test_the_entry_format_is_what_the_properties_say(properties: dict[str, str],
 def test_deleting_the_entry_format_deletes_that_of_kafka_on_pulsar_too() -> None:
     settings = TopicSettings(properties={"kafkaEntryFormat": "pulsar", "owner": "me"})
     assert altered(settings, [(ENTRY_FORMAT, DELETE, None)]).properties == {"owner": "me"}
+
+
+def test_what_is_asked_of_records_is_in_properties() -> None:
+    wanted = {
+        "cleanup.policy": "compact,delete", "compression.type": "zstd", "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.before.max.ms": "5", "message.timestamp.after.max.ms": "6", ENTRY_FORMAT: "kafka",
+    }  # fmt: skip
+    settings = altered(TopicSettings(), [(name, SET, value) for name, value in wanted.items()])
+    assert settings == TopicSettings(properties=wanted)
+    assert record_configs(settings.properties) == RecordConfigs("kafka", "zstd", True, True, 5, 6)
+    assert altered(settings, [(name, DELETE, None) for name in wanted]) == TopicSettings()
+
+
+def test_properties_that_nobody_understands_ask_nothing() -> None:
+    odd = {"cleanup.policy": "x", "compression.type": "x", "message.timestamp.type": "x", "message.timestamp.before.max.ms": "x"}
+    assert record_configs(odd) == record_configs({})
+
+
+def test_the_cleanup_policy_is_a_list() -> None:
+    both = altered(TopicSettings(), [("cleanup.policy", APPEND, "compact")])
+    assert both.properties == {"cleanup.policy": "delete,compact"}
+    assert altered(both, [("cleanup.policy", APPEND, "compact")]) == both
+    assert altered(both, [("cleanup.policy", SUBTRACT, "compact")]).properties == {"cleanup.policy": "delete"}
+
+
+def test_nothing_is_removed_from_a_topic_that_is_only_compacted_and_its_limits_count_again_later() -> None:
+    limited = altered(TopicSettings(), [(RETENTION_MS, SET, str(HOUR_MS))])
+    compacted = altered(limited, [("cleanup.policy", SET, "compact")])
+    assert compacted.retention == Retention(-1, -1)
+    assert (told(compacted, RETENTION_MS).value, set_here(compacted)) == (str(HOUR_MS), ["cleanup.policy", RETENTION_MS])
+    longer = altered(compacted, [(RETENTION_MS, SET, str(2 * HOUR_MS))])
+    assert longer.retention == Retention(-1, -1)
+    assert altered(longer, [("cleanup.policy", SET, "compact,delete")]).retention == Retention(120, -1)
+    assert altered(compacted, [("cleanup.policy", DELETE, None)]) == limited
+    bare = altered(TopicSettings(), [("cleanup.policy", SET, "compact")])
+    assert (bare.retention, set_here(bare)) == (Retention(-1, -1), ["cleanup.policy"])
+    assert altered(bare, [("cleanup.policy", DELETE, None)]) == TopicSettings()
+
+
+@pytest.mark.parametrize("by_default", [False, True])
+def test_pulsar_compacts_what_is_compacted_and_in_its_own_format(by_default: bool) -> None:
+    nothing = TopicSettings(default_entry_format="pulsar") if by_default else TopicSettings(properties={ENTRY_FORMAT: "pulsar"})
+    compacted = altered(nothing, [("cleanup.policy", SET, "compact,delete")])
+    assert compacted.compaction_threshold == COMPACTION_THRESHOLD
+    assert altered(compacted, [(ENTRY_FORMAT, SET, "kafka")]).compaction_threshold is None
+    assert altered(compacted, [("cleanup.policy", DELETE, None)]) == nothing
+    theirs = replace(nothing, compaction_threshold=7)
+    assert altered(theirs, [("cleanup.policy", SET, "compact")]).compaction_threshold == 7
+    assert altered(theirs, [("segment.ms", SET, "5")]).compaction_threshold == 7
+
+
+def test_the_quorums_are_told() -> None:
+    settings = TopicSettings(quorums=Quorums(5, 3, 2))
+    names = ("min.insync.replicas", "pulsar.write.quorum", "pulsar.ensemble.size")
+    assert [told(settings, name).value for name in names] == ["2", "3", "5"]

@@ -23,7 +23,15 @@ from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, all_batches, empty_batch, with_base_offsets
+from handler.wire.records import (
+    LOG_APPEND_TIME,
+    NO_PRODUCER_ID,
+    BatchHeader,
+    all_batches,
+    empty_batch,
+    with_base_offsets,
+    with_log_append_time,
+)
 
 _OUR_WRITER: Final = WRITER_PREFIX.encode()
 _KAFKA: Final = KAFKA.name.encode()
@@ -71,6 +79,8 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         properties = {pair.key: pair.value for pair in metadata.properties}
         stored_format = _format_of(metadata, properties)
         data, batches = batches_of(stored_format, metadata, entry.payload)
+        if any([header.attributes & LOG_APPEND_TIME for header, _ in batches]) and entry.broker_timestamp is not None:
+            data, batches = _with_broker_time(data, batches, entry.broker_timestamp)
         # What was written in another cluster was judged there: its basis names places of that log.
         ours = metadata.producer_name.startswith(_OUR_WRITER) and not metadata.replicated_from
         known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None
@@ -87,6 +97,18 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         data, batches, offset_count,
         metadata.producer_name if ours else None, metadata.sequence_id, basis, stored_format is CHUNK and is_last_chunk(metadata),
     )  # fmt: skip
+
+
+def _with_broker_time(data: bytes | bytearray, batches: list[tuple[BatchHeader, int]], timestamp: int) -> _Batches:
+    """Those batches whose time is the broker's have it."""
+    parts = []
+    timed = []
+    for header, at in batches:
+        is_timed = header.attributes & LOG_APPEND_TIME
+        timed.append((header._replace(max_timestamp=timestamp) if is_timed else header, at))
+        batch = data[at : at + header.size] if data else b""
+        parts.append(with_log_append_time(batch, timestamp) if is_timed and batch else batch)
+    return bytearray().join(parts), timed
 
 
 def _format_of(metadata: MessageMetadata, properties: dict[bytes, bytes]) -> StoredFormat:

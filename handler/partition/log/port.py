@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from handler.partition.log.formats import EntryFormat
+from handler.partition.log.log_config import LogConfig
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
@@ -36,8 +36,8 @@ class EntryLog(Protocol):
 
     async def writer(self, events: ProducerEvents) -> LogWriter: ...
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...
-    async def entry_format(self) -> EntryFormat:
-        """The format in which the topic's entries are written now."""
+    async def config(self) -> LogConfig:
+        """What the configs of the topic ask now of what is appended."""
         ...
 
     async def stats(self) -> LogStats: ...

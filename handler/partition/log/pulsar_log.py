@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from handler.partition.log.formats import EntryFormat
+from handler.partition.log.log_config import LogConfig
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -26,7 +26,7 @@ class StoredTopics(Protocol):
         """Pulsar's topic that holds the entries of a partition: one without partitions is partition 0 to Kafka clients."""
         ...
 
-    async def entry_format(self, partition: str) -> EntryFormat: ...
+    async def config_of(self, partition: str) -> LogConfig: ...
 
 
 class PulsarLog(EntryLog):
@@ -50,8 +50,8 @@ class PulsarLog(EntryLog):
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self._client.producer(await self.topic(), self._writer_name, events)
 
-    async def entry_format(self) -> EntryFormat:
-        return await self._topics.entry_format(self._partition)
+    async def config(self) -> LogConfig:
+        return await self._topics.config_of(self._partition)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self._client.reader(await self.topic(), start, events)

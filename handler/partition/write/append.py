@@ -6,16 +6,16 @@ import logging
 from typing import Final, Protocol
 
 from handler.partition.log.basis import BatchSequence
-from handler.partition.log.formats import EncodedEntry, EntryFormat
+from handler.partition.log.formats import EncodedEntry
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
+from handler.partition.write.log_validator import BatchRefused, check_ahead, validate
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence, with_max_timestamp
+from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-# message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
-MAX_AHEAD_MS: Final = 3_600_000
 AREA: Final = "append"  # of the errors that are counted
 
 
@@ -24,6 +24,14 @@ class AppendRequest(Protocol):
 
     def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
         """The outcome of the batch that the request has given this index."""
+        ...
+
+    def on_refused(self, batch_index: int, refused: BatchRefused) -> None:
+        """Why its records are not taken; the outcome follows."""
+        ...
+
+    def on_log_append_time(self, batch_index: int, timestamp: int) -> None:
+        """The time of its records is the broker's; the outcome follows."""
         ...
 
 
@@ -67,12 +75,14 @@ class Append:
             request, batch_index,
         )  # fmt: skip
 
-    def encode(self, entry_format: EntryFormat) -> None:
-        """Make it as it is stored. BatchMalformed or BatchInvalid where that can't be done."""
-        self.encoded = encoded = entry_format.encode(self.data)
-        if encoded.max_timestamp != self.max_timestamp:  # who reads the entry finds what its records say
+    def validate(self, config: LogConfig, now_ms: int) -> None:
+        """Make it what the configs of its topic ask for, or BatchRefused."""
+        if config is AS_IT_COMES:
+            check_ahead(self.max_timestamp, config, now_ms)
+        elif self.encoded is None:  # else it has waited since
+            self.encoded = encoded = validate(self.data, config, now_ms)
             self.max_timestamp = encoded.max_timestamp
-            self.data = with_max_timestamp(self.data, encoded.max_timestamp)
+            self.data = encoded.batch
 
     @property
     def size(self) -> int:
@@ -121,6 +131,20 @@ class Append:
 
     def refuse(self, error: ErrorCode) -> None:
         self.resolve(error, -1)
+
+    def refuse_records(self, refused: BatchRefused) -> None:
+        """What is in it can't be taken."""
+        for request, batch_index in self._requests():
+            request.on_refused(batch_index, refused)
+        self.refuse(refused.code)
+
+    def tell_log_append_time(self, timestamp: int) -> None:
+        """The broker's time, by which its records have been stored."""
+        for request, batch_index in self._requests():
+            request.on_log_append_time(batch_index, timestamp)
+
+    def _requests(self) -> list[tuple[AppendRequest, int]]:
+        return self._others if self._request is None else [(self._request, self.batch_index), *self._others]
 
 
 def expire(appends: list[Append], now: float) -> list[Append]:

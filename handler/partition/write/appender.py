@@ -27,17 +27,19 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from handler.errors import ProtocolError, SidecarError
+from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
 from handler.partition.log.entries import Content
-from handler.partition.log.formats import KAFKA, EntryFormat, RecordsTooLarge
+from handler.partition.log.formats import KAFKA
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.port import EntryLog, LogWriter
-from handler.partition.write.append import AREA, MAX_AHEAD_MS, Append
+from handler.partition.write.append import AREA, Append
 from handler.partition.write.held_appends import HeldAppends
 from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
+from handler.partition.write.log_validator import BatchRefused
 from handler.partition.write.precheck import is_next_of_producer, precheck
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
@@ -45,7 +47,6 @@ from handler.tasks import Backoff, KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import BatchMalformed
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -98,23 +99,13 @@ class PartitionForAppender(Protocol):
         ...
 
 
-def _refusal(error: ProtocolError) -> ErrorCode:
-    match error:
-        case RecordsTooLarge():
-            return ErrorCode.MESSAGE_TOO_LARGE
-        case BatchMalformed():
-            return ErrorCode.CORRUPT_MESSAGE
-        case _:
-            return ErrorCode.INVALID_RECORD
-
-
 class Appender:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender, batches_per_entry: int
     ) -> None:
         self._name = name
         self._log = log_
-        self.entry_format: EntryFormat = KAFKA
+        self.config: LogConfig = AS_IT_COMES
         self.writer_name = writer_name.encode()
         self._fold = fold
         self._partition = partition
@@ -152,7 +143,7 @@ class Appender:
         """
         if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
             return False
-        if self.entry_format is not KAFKA:
+        if self.config is not AS_IT_COMES:
             return False
         if not self._in_flight and now - self.used_at > STALE_FOLD_SECONDS:
             return False
@@ -189,16 +180,15 @@ class Appender:
         limited.exception("a batch could not be appended")
 
     def _append(self, append: Append, end_is_known: bool) -> None:
-        if self.entry_format.opens_records and append.encoded is None and len(append.data) <= self._max_batch_size:
-            try:
-                append.encode(self.entry_format)
-            except ProtocolError as error:
-                limited.info("a batch for %s was refused: %s", self._name, error)
-                append.refuse(_refusal(error))
-                return
-            if append.max_timestamp > time.time_ns() // 1_000_000 + MAX_AHEAD_MS:  # its header said less
-                append.refuse(ErrorCode.INVALID_TIMESTAMP)
-                return
+        if len(append.data) > self._max_batch_size:
+            append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
+            return
+        try:
+            append.validate(self.config, time.time_ns() // 1_000_000)
+        except BatchRefused as refused:
+            limited.info("a batch for %s was refused: %s", self._name, refused)
+            append.refuse_records(refused)
+            return
         if append.size > self._max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
@@ -376,7 +366,10 @@ class Appender:
             self._send_others()
 
     def _take_receipt(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> None:
-        if not self._awaiting_fold and self._fold.is_adjacent(ledger, entry) and self._fold_own(writer_sequence, sent, ledger, entry):
+        if (
+            not self._awaiting_fold and not sent.log_append_time and self._fold.is_adjacent(ledger, entry)
+            and self._fold_own(writer_sequence, sent, ledger, entry)
+        ):  # fmt: skip
             return
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it and does not say where it stands: reading finds it.
@@ -445,7 +438,7 @@ class Appender:
                 awaiting.popleft()  # it was read before its receipt came
                 continue
             sent = self._in_flight.entries.get(writer_sequence)
-            if sent is None or not fold.is_adjacent(position.ledger, position.entry):
+            if sent is None or sent.log_append_time or not fold.is_adjacent(position.ledger, position.entry):
                 self._partition.read_on()
                 return
             awaiting.popleft()
@@ -467,6 +460,8 @@ class Appender:
         if sent is None:
             return
         if len(sent.appends) == len(verdicts):
+            if sent.log_append_time:
+                sent.appends[0].tell_log_append_time(content.max_timestamp)
             self._resolve(content.writer_sequence, verdicts)
             return
         # It was taken apart since, and landed as a whole after all. A part of it that has landed before has its verdict.

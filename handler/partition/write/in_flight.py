@@ -26,7 +26,7 @@ MAX_OFFSETS: Final = 2**31 - 1
 class EntryInFlight:
     """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
 
-    __slots__ = ("appends", "basis", "data", "encoded", "has_producer", "offset_count", "sent_at", "was_sent")
+    __slots__ = ("appends", "basis", "data", "encoded", "has_producer", "log_append_time", "offset_count", "sent_at", "was_sent")
 
     def __init__(self, appends: Sequence[Append]) -> None:
         self.appends = appends
@@ -36,6 +36,7 @@ class EntryInFlight:
             self.offset_count = append.offset_count
             self.has_producer = append.producer_id != NO_PRODUCER_ID
             self.encoded = append.encoded
+            self.log_append_time = append.encoded is not None and append.encoded.log_append_time
         else:
             self.data = bytearray().join([append.data for append in appends])
             self.offset_count = sum([append.offset_count for append in appends])
@@ -43,6 +44,7 @@ class EntryInFlight:
             for append in appends:
                 append.data = b""
             self.encoded = None
+            self.log_append_time = False
         self.basis: tuple[bytes, bytes] | None = None  # the property, as it was sent last
         self.sent_at = 0.0  # 0 while no answer of the broker is awaited
         self.was_sent = False

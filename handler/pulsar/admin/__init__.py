@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handler.pulsar.admin.cluster import ClusterAdmin
 from handler.pulsar.admin.http import AdminHttp, AlreadyExists
-from handler.pulsar.admin.policies import NoTopicPolicies, PolicyAdmin, retention
+from handler.pulsar.admin.policies import NoTopicPolicies, PolicyAdmin, persistence_quorums, retention
 from handler.pulsar.admin.subscriptions import SubscriptionAdmin, names_a_subscription
 from handler.pulsar.admin.topics import BEFORE_FIRST, DescribedTopic, TopicAdmin
 
@@ -19,6 +19,7 @@ __all__ = [
     "SubscriptionAdmin",
     "TopicAdmin",
     "names_a_subscription",
+    "persistence_quorums",
     "retention",
 ]  # fmt: skip
 

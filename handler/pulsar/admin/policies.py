@@ -43,6 +43,19 @@ class PolicyAdmin:
     async def remove_max_message_size(self, topic: str) -> None:
         await self._call("DELETE", topic, "maxMessageSize")
 
+    async def compaction_threshold(self, topic: str) -> int | None:
+        return await self._get(topic, "compactionThreshold", int)
+
+    async def set_compaction_threshold(self, topic: str, size: int) -> None:
+        await self._call("POST", topic, "compactionThreshold", size)
+
+    async def remove_compaction_threshold(self, topic: str) -> None:
+        await self._call("DELETE", topic, "compactionThreshold")
+
+    async def quorums(self, topic: str) -> tuple[int, int, int] | None:
+        """Ensemble, write quorum, ack quorum."""
+        return await self._get(topic, "persistence", persistence_quorums)
+
     async def _get(self, topic: str, policy: str, read: Callable[[Any], T]) -> T | None:
         response = await self._call("GET", topic, policy)
         if response.status == 204 or not response.body:
@@ -60,6 +73,11 @@ class PolicyAdmin:
             if ": 405 " in str(error):
                 raise NoTopicPolicies(f"this Pulsar keeps no policies of topics: {_SWITCH_ON}") from error
             raise
+
+
+def persistence_quorums(found: Any) -> tuple[int, int, int]:
+    """A persistence policy as the admin API has it, of a topic or a namespace: ensemble, write quorum, ack quorum."""
+    return int(found["bookkeeperEnsemble"]), int(found["bookkeeperWriteQuorum"]), int(found["bookkeeperAckQuorum"])
 
 
 def retention(found: Any) -> tuple[int, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -70,10 +72,12 @@ class TopicAdmin:
 
     async def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
         """Set these and leave the others. Refused where the broker is too old for it."""
-        await self._http.call("PUT", path_of(topic) + "/properties", body=dict(properties))
+        with _changing_properties():
+            await self._http.call("PUT", path_of(topic) + "/properties", body=dict(properties))
 
     async def remove_property(self, topic: str, name: str) -> None:
-        await self._http.call("DELETE", path_of(topic) + "/properties", params={"key": name})
+        with _changing_properties():
+            await self._http.call("DELETE", path_of(topic) + "/properties", params={"key": name})
 
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._http.call("POST", path_of(topic) + "/partitions", body=partitions)
@@ -142,6 +146,17 @@ class TopicAdmin:
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
         await self._http.call("PUT", path_of(partition) + "/compaction")
+
+
+@contextmanager
+def _changing_properties() -> Iterator[None]:
+    try:
+        yield
+    except (Refused, TopicMissing) as error:
+        if re.search(": 40[45] ", str(error)):
+            text = "this Pulsar can't change the properties of a topic: it must be 3.0 or later, or the topic be made with this config"
+            raise Refused(text) from error
+        raise
 
 
 def _described(found: Any) -> DescribedTopic:

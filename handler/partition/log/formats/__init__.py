@@ -8,10 +8,10 @@ from typing import Final
 
 from handler.partition.log.formats.chunk import CHUNK
 from handler.partition.log.formats.encrypted import ENCRYPTED
-from handler.partition.log.formats.entry_format import EncodedEntry, EntryFormat, RecordsTooLarge, StoredFormat
+from handler.partition.log.formats.entry_format import EncodedEntry, EntryFormat, StoredFormat
 from handler.partition.log.formats.kafka import KAFKA
 from handler.partition.log.formats.pulsar import PULSAR
 
 FORMATS: Final[dict[str, EntryFormat]] = {KAFKA.name: KAFKA, PULSAR.name: PULSAR}
 
-__all__ = ["CHUNK", "ENCRYPTED", "FORMATS", "KAFKA", "PULSAR", "EncodedEntry", "EntryFormat", "RecordsTooLarge", "StoredFormat"]
+__all__ = ["CHUNK", "ENCRYPTED", "FORMATS", "KAFKA", "PULSAR", "EncodedEntry", "EntryFormat", "StoredFormat"]

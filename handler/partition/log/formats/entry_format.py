@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol
 
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import BatchHeader, BatchInvalid
+from handler.wire.records import BatchHeader
 
 # By which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"
@@ -17,10 +17,8 @@ class EncodedEntry(NamedTuple):
     fields: bytes  # of its MessageMetadata, encoded: those that say how to read it
     payload: bytes | bytearray
     max_timestamp: int  # of its records, whatever the header of their batch says
-
-
-class RecordsTooLarge(BatchInvalid):
-    """More records, or more bytes, than are opened: Kafka's MESSAGE_TOO_LARGE. Java's producers split such a batch."""
+    batch: bytes | bytearray  # as who reads the entry gets it, or with the same records in another compression
+    log_append_time: bool  # its time is the broker's, which is known when it is read
 
 
 class StoredFormat(Protocol):
@@ -48,9 +46,10 @@ class EntryFormat(StoredFormat, Protocol):
         """Whether it has to look into the records. Else the batches of several producers may share an entry."""
         ...
 
-    def encode(self, data: bytes | bytearray) -> EncodedEntry:
+    def encode(self, data: bytes | bytearray, codec: int | None, *, log_append_time: bool) -> EncodedEntry:
         """The entry for a batch that `read_produced` has taken. What it gives, `decode` can read.
 
-        BatchMalformed or BatchInvalid where the records are not what the batch says, RecordsTooLarge where there are too many.
+        `codec`: Kafka's number of the compression to use, None for the producer's. BatchMalformed or BatchInvalid where the
+        records are not what the batch says, RecordsTooLarge where there are too many.
         """
         ...

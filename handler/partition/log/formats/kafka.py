@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
+from handler.partition.log.opened_batch import MAX_BYTES, reading_records
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import BatchHeader, read_header, split_batches
+from handler.wire.compression import with_compression, without_compression
+from handler.wire.records import CODEC_MASK, BatchHeader, read_header, split_batches, with_log_append_time
 
 
 class KafkaFormat:
@@ -22,8 +24,14 @@ class KafkaFormat:
         metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
         self.fields: Final = metadata.SerializePartialToString()
 
-    def encode(self, data: bytes | bytearray) -> EncodedEntry:
-        return EncodedEntry(self.fields, data, read_header(data).max_timestamp)
+    def encode(self, data: bytes | bytearray, codec: int | None, *, log_append_time: bool) -> EncodedEntry:
+        header = read_header(data)
+        if codec is not None and codec != header.attributes & CODEC_MASK:
+            with reading_records():
+                data = with_compression(without_compression(header, data, MAX_BYTES), codec)
+        if log_append_time:
+            data = with_log_append_time(data, header.max_timestamp)
+        return EncodedEntry(self.fields, data, header.max_timestamp, data, log_append_time)
 
     def headers(self, _: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
         return [header for header, _ in split_batches(payload)]

@@ -8,10 +8,10 @@ headers       properties, where they are text and no name stands twice; else tho
 compression   the same codec, over the whole batch, as Pulsar does it
 
 Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back (`kafka.batch`):
-producer id, epoch, base sequence, and the greatest timestamp, so that a fold need not open the records. Whatever has none was written by
-somebody else: every native message, single or batched, is read here. Its key may be an ordering key, its time is the publish time where it
-has no event time, and headers are its properties. Two more headers say what else Pulsar knows of it: the version of its schema, and the
-cluster from which it was replicated.
+producer id, epoch, base sequence, the greatest timestamp, so that a fold need not open the records, and whether their time is the
+broker's. Whatever has none was written by somebody else: every native message, single or batched, is read here. Its key may be an
+ordering key, its time is the publish time where it has no event time, and headers are its properties. Two more headers say what else
+Pulsar knows of it: the version of its schema, and the cluster from which it was replicated.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry, RecordsTooLarge
+from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
+from handler.partition.log.opened_batch import MAX_BYTES, RecordsTooLarge, open_batch, reading_records
 from handler.pulsar.codecs import compress, decompress
 from handler.pulsar.messages import Properties, key_of, properties_of, split_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
-from handler.wire.compression import UnfoldsTooFar, without_compression
 from handler.wire.records import (
     CODEC_MASK,
+    LOG_APPEND_TIME,
     BatchHeader,
     BatchInvalid,
-    BatchMalformed,
-    header_count,
     read_header,
     with_earlier_timestamps,
     with_last_offset,
+    with_log_append_time,
     with_max_timestamp,
 )
 
@@ -45,21 +44,26 @@ BATCH_PROPERTY: Final = b"kafka.batch"
 HEADERS_PROPERTY: Final = b"kafka.headers"
 SCHEMA_VERSION_HEADER: Final = "pulsar.schema.version"
 REPLICATED_FROM_HEADER: Final = "pulsar.replicated.from"
-# A batch is opened in one piece: so many records take a twentieth of a second, so many bytes or headers as much.
-MAX_RECORDS: Final = 30_000
-MAX_BYTES: Final = 16 * 1024 * 1024
-MAX_HEADERS: Final = 50_000
-# Headers are counted before they are read where there may be too many of them.
-_FEW_BYTES: Final = 64 * 1024
 # What Kafka's builder of records can still count from another.
 _MAX_TIMESTAMP: Final = 2**60
-_NO_FACTS: Final = (-1, -1, -1, -1)
+_LOG_APPEND_TIME: Final = b" %d" % LOG_APPEND_TIME
 # Kafka's codec → Pulsar's.
 _COMPRESSION: Final = {0: 0, 1: 2, 2: 4, 3: 1, 4: 3}
 _U32: Final = struct.Struct(">I")
 _I32: Final = struct.Struct(">i")
 _U64_MASK: Final = 2**64 - 1
 _NULL: Final = -1
+
+
+class _Facts(NamedTuple):
+    producer_id: int
+    epoch: int
+    sequence: int
+    max_timestamp: int
+    attributes: int = 0  # LOG_APPEND_TIME, or none
+
+
+_NO_FACTS: Final = _Facts(-1, -1, -1, -1)
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -68,39 +72,29 @@ class PulsarFormat:
     name: Final = "pulsar"
     opens_records: Final = True
 
-    def encode(self, data: bytes | bytearray) -> EncodedEntry:
-        header = read_header(data)
-        if header.record_count > MAX_RECORDS:
-            raise RecordsTooLarge(f"a batch of {header.record_count} records is opened in format pulsar: write at most {MAX_RECORDS}")
-        try:
-            plain = without_compression(header, data, MAX_BYTES)
-            if len(plain) > _FEW_BYTES and header_count(plain, header.record_count) > MAX_HEADERS:
-                raise RecordsTooLarge(f"a batch of more than {MAX_HEADERS} headers is opened in format pulsar: write fewer")
+    def encode(self, data: bytes | bytearray, codec: int | None, *, log_append_time: bool) -> EncodedEntry:
+        with reading_records():
+            header, plain = open_batch(data)
             messages, max_timestamp = _messages(plain, header.record_count)
-        except UnfoldsTooFar as error:
-            raise RecordsTooLarge(str(error)) from error
-        except CorruptRecordException as error:
-            raise BatchMalformed(f"the records of the batch can't be read: {error}") from error
-        except (UnicodeError, ValueError, IndexError) as error:
-            raise BatchInvalid(f"a record of the batch can't be read: {error}") from error
-        codec = _COMPRESSION[header.attributes & CODEC_MASK]
-        metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=codec, uncompressed_size=len(messages))
+        compression = _COMPRESSION[header.attributes & CODEC_MASK if codec is None else codec]
+        metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=compression, uncompressed_size=len(messages))
         metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
         facts = b"%d %d %d %d" % (header.producer_id, header.producer_epoch, header.base_sequence, max_timestamp)
-        metadata.properties.add(key=BATCH_PROPERTY, value=facts)
-        return EncodedEntry(metadata.SerializePartialToString(), compress(codec, messages), max_timestamp)
+        metadata.properties.add(key=BATCH_PROPERTY, value=facts + _LOG_APPEND_TIME if log_append_time else facts)
+        batch = data if max_timestamp == header.max_timestamp else with_max_timestamp(data, max_timestamp)
+        return EncodedEntry(metadata.SerializePartialToString(), compress(compression, messages), max_timestamp, batch, log_append_time)
 
     def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
         facts = _facts(metadata)
         count = metadata.num_messages_in_batch
         if facts is None:  # the greatest time of native messages stands in each of them
-            facts = (*_NO_FACTS[:3], _greatest_time(metadata, payload))
-        producer_id, epoch, sequence, max_timestamp = facts
-        return [BatchHeader(0, 0, -1, 2, 0, 0, count - 1, max_timestamp, max_timestamp, producer_id, epoch, sequence, count)]
+            facts = _NO_FACTS._replace(max_timestamp=_greatest_time(metadata, payload))
+        producer_id, epoch, sequence, max_timestamp, attributes = facts
+        return [BatchHeader(0, 0, -1, 2, 0, attributes, count - 1, max_timestamp, max_timestamp, producer_id, epoch, sequence, count)]
 
     def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes:
         facts = _facts(metadata)
-        producer_id, epoch, sequence, max_timestamp = facts or _NO_FACTS
+        producer_id, epoch, sequence, max_timestamp, attributes = facts or _NO_FACTS
         data = decompress(metadata.compression, payload, metadata.uncompressed_size)
         origin = [] if facts is not None else origin_of(metadata)
         if not metadata.HasField("num_messages_in_batch"):
@@ -125,6 +119,8 @@ class PulsarFormat:
             built = with_earlier_timestamps(built, later)
         if facts is not None and read_header(built).max_timestamp != max_timestamp:  # compaction took the one with the greatest time
             built = with_max_timestamp(built, max_timestamp)
+        if attributes:
+            built = with_log_append_time(built, max_timestamp)  # until who reads it knows better
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
 
@@ -170,12 +166,11 @@ def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
     return max(times, default=-1)
 
 
-def _facts(metadata: MessageMetadata) -> tuple[int, int, int, int] | None:
+def _facts(metadata: MessageMetadata) -> _Facts | None:
     """What a sidecar has written beside the messages of a batch; None where it is somebody else's."""
     for pair in metadata.properties:
         if pair.key == BATCH_PROPERTY:
-            producer_id, epoch, sequence, max_timestamp = map(int, pair.value.split())
-            return producer_id, epoch, sequence, max_timestamp
+            return _Facts(*map(int, pair.value.split()))
     return None
 
 

@@ -1,0 +1,113 @@
+"""Kafka's two retention limits and Pulsar's retention policy. Pure.
+
+Pulsar has both limits or none. So the topic says in a property which of them were set, and to what; of a policy that was made by
+Pulsar's own tools both were. A limit that is not set is what the namespace says; where that keeps nothing it is no limit, for Pulsar
+takes no policy in which one limit keeps nothing and the other something. Of a topic that is only compacted nothing is to be removed: the
+policy is without limits, and what was set is kept in the property until it counts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from handler.topics.config_types import InvalidConfig, number
+from handler.topics.record_configs import MAX_INT
+
+RETENTION_MS: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
+LIMITS: Final = (RETENTION_MS, RETENTION_BYTES)
+# The property that says which limits of the retention policy were set.
+RETENTION_SET: Final = "kafka.retention"
+UNLIMITED: Final = -1
+_MINUTE_MS: Final = 60_000
+_MIB: Final = 1024 * 1024
+
+
+class Retention(NamedTuple):
+    """Pulsar's retention policy: what is acknowledged, or has no subscription, is kept within both limits."""
+
+    minutes: int
+    megabytes: int
+
+    @property
+    def ms(self) -> str:
+        return str(UNLIMITED if self.minutes == UNLIMITED else self.minutes * _MINUTE_MS)
+
+    @property
+    def bytes(self) -> str:
+        return str(UNLIMITED if self.megabytes == UNLIMITED else self.megabytes * _MIB)
+
+
+# Pulsar's own default.
+KEEPS_NOTHING: Final = Retention(0, 0)
+KEEPS_ALL: Final = Retention(UNLIMITED, UNLIMITED)
+
+
+class Limits(NamedTuple):
+    """The limits that a topic has of its own, and their values with those that hold without them."""
+
+    own: frozenset[str]
+    retention: Retention
+
+
+def limits_of(kept: Retention | None, properties: Mapping[str, str], default: Retention, *, compacted_only: bool) -> Limits:
+    """What a client is told. `kept`: the topic's policy, None where it has none."""
+    if kept is None:
+        return Limits(frozenset(), default)
+    said = _read(properties.get(RETENTION_SET, ""))
+    if said is not None and (said.retention == kept or (compacted_only and kept == KEEPS_ALL)):
+        return said
+    if compacted_only and kept == KEEPS_ALL:
+        return Limits(frozenset(), default)
+    return Limits(frozenset(LIMITS), kept)  # somebody else has made it
+
+
+def with_limits(before: Limits, changes: Mapping[str, str | None], default: Retention) -> Limits:
+    """After setting, or deleting (None), one limit or both."""
+    own = (before.own | {name for name, value in changes.items() if value is not None}) - {
+        name for name, value in changes.items() if value is None
+    }
+    minutes, megabytes = before.retention
+    if RETENTION_MS in changes:
+        minutes = _limit(RETENTION_MS, changes[RETENTION_MS], default.minutes)
+    if RETENTION_BYTES in changes:
+        megabytes = _limit(RETENTION_BYTES, changes[RETENTION_BYTES], default.megabytes)
+    return Limits(frozenset(own), Retention(minutes or UNLIMITED, megabytes or UNLIMITED) if own else default)
+
+
+def policy_of(limits: Limits, *, compacted_only: bool) -> Retention | None:
+    """The topic's policy in Pulsar."""
+    if compacted_only:
+        return KEEPS_ALL
+    return limits.retention if limits.own else None
+
+
+def said_of(limits: Limits) -> str | None:
+    """The property that goes with it."""
+    if not limits.own:
+        return None
+    return f"{','.join(sorted(limits.own))} {limits.retention.minutes} {limits.retention.megabytes}"
+
+
+def _read(said: str) -> Limits | None:
+    try:
+        names, minutes, megabytes = said.split(" ")
+        own = frozenset(names.split(","))
+        return Limits(own, Retention(int(minutes), int(megabytes))) if own <= frozenset(LIMITS) else None
+    except ValueError:
+        return None
+
+
+def _limit(name: str, value: str | None, default: int) -> int:
+    """A limit in Pulsar's unit."""
+    if value is None:
+        return default
+    unit = _MINUTE_MS if name == RETENTION_MS else _MIB
+    given = number(name, value, UNLIMITED, MAX_INT * unit)
+    if given == UNLIMITED:
+        return UNLIMITED
+    if given % unit or not given:
+        what = "whole minutes: a multiple of 60000" if unit == _MINUTE_MS else "whole MiB: a multiple of 1048576"
+        raise InvalidConfig(f"{name} is {value}: Pulsar keeps {what}, or -1")
+    return given // unit
