@@ -29,6 +29,7 @@ from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.log.pulsar_log import WRITER_PREFIX
+from handler.partition.log_starts import LogStarts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
@@ -79,7 +80,10 @@ class Sidecar:
         writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
         names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
         catalog = Catalog(self.admin, names, loop.time)
-        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format)
+        self._log_starts = LogStarts(
+            self.client, self.groups_admin, config.groups.namespace, lambda name, moved: self.partitions.on_start_moved(name, moved)
+        )
+        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, self._log_starts)
         self.partitions = PartitionTable(
             logs.log, writer_name, limits.cache_bytes,
             PartitionLimits(
@@ -114,6 +118,7 @@ class Sidecar:
             ),
             peers=Peers(loop.time),
             mirror=mirror,
+            log_starts=self._log_starts,
             in_turn=InTurn(),
             answers=self.answers,
             clock=loop.time,
@@ -132,6 +137,7 @@ class Sidecar:
         port = await self.control.start(host, port)
         await self._wait_for_pulsar(once)
         self.client.start()
+        self._log_starts.start()
         self.partitions.start()
         self._lag.start()
         self._topic_listing.start()
@@ -202,6 +208,7 @@ class Sidecar:
         await self.services.peers.close()
         await self.control.close()
         await self.partitions.close()
+        await self._log_starts.close()
         await self.client.close()
         await self.admin.close()
         await self.groups_admin.close()

@@ -7,7 +7,9 @@ from typing import Final
 
 from handler.partition.log.formats import FORMATS
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
+from handler.partition.log_starts import LogStarts
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.topics.catalog import Catalog, Topic
@@ -23,6 +25,7 @@ class TopicLogs:
     admin: PulsarAdmin
     catalog: Catalog
     default_format: str
+    starts: LogStarts | None = None  # None for those who look at what is stored, not at what clients are given
 
     def log(self, partition: str, writer_name: str) -> PulsarLog:
         return PulsarLog(self.client, self.admin, partition, writer_name, self)
@@ -30,6 +33,10 @@ class TopicLogs:
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition."""
         return await self.catalog.log_of(partition)
+
+    async def moved_start_of(self, partition: str) -> MovedStart | None:
+        """Where a client has moved the start of a partition to."""
+        return None if self.starts is None else await self.starts.of(partition)
 
     async def config_of(self, partition: str) -> LogConfig:
         """What is asked now of records that are appended to a partition."""

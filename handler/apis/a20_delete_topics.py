@@ -55,6 +55,7 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
         services.partitions.forget_topic(name.pulsar)
         await services.catalog.delete(topic)
         services.partitions.forget_topic(name.pulsar)  # those that were opened again meanwhile
+        services.log_starts.forget([name.partition(index) for index in range(topic.partitions)])
     except PulsarError as error:
         result.error_code, result.error_message = error_code(error), str(error)
         return result

@@ -19,6 +19,7 @@ from handler.config import KafkaConfig
 from handler.fleet.peers import Peers
 from handler.groups.service import GroupRuntime
 from handler.mirror.mirror import Mirror
+from handler.partition.log_starts import LogStarts
 from handler.partition.partition import Partition
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import TopicMissing
@@ -79,6 +80,7 @@ class Services:
     groups: GroupRuntime
     peers: Peers
     mirror: Mirror
+    log_starts: LogStarts
     in_turn: InTurn[tuple[Client, str]]  # requests of a client about a group
     answers: AnswerShare
     clock: Callable[[], float]

@@ -9,7 +9,6 @@ shard.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -22,13 +21,14 @@ from handler.coordination.codec import Codec
 from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory
 from handler.coordination.election import Election
 from handler.coordination.errors import CoordinatorError
+from handler.coordination.internal_topic import partitions_of
 from handler.coordination.leaders import Identity, Leaders
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase, Term
 from handler.coordination.term_log import PulsarTermLog, TermLog
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.pulsar.errors import PulsarError
 from handler.tasks import Backoff, KeptAlive, every
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -157,19 +157,7 @@ class CoordinatorRuntime(Generic[C]):
         return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, self._topic.producer)
 
     async def _partitions(self) -> int:
-        """The partitions of the topic, which is made if it isn't there; what is there keeps its count."""
-        topic = self._topic
-        try:
-            return await self._admin.topics.partitions(topic.pulsar)
-        except TopicMissing:
-            log.info("%s is to be made with %d partitions", topic.pulsar, topic.partitions)
-        with contextlib.suppress(AlreadyExists):
-            await self._admin.cluster.create_namespace(topic.namespace)
-            # Made here, so nobody else's settings are touched: there is no subscription that would keep what is in it.
-            await self._admin.cluster.keep_for_ever(topic.namespace)
-        with contextlib.suppress(AlreadyExists):
-            await self._admin.topics.create_topic(topic.pulsar, topic.partitions)
-        return await self._admin.topics.partitions(topic.pulsar)
+        return await partitions_of(self._admin, self._topic.pulsar, self._topic.partitions)
 
     def leave(self) -> None:
         """Stand in no election any more: others take over at once, and waiting clients look for them."""

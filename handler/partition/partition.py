@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -16,8 +17,10 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
+from handler.partition.fold.producers import ProducerState
 from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_readers import CatchUpReaders
 from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
@@ -121,6 +124,7 @@ class Partition:
                 await self._to_end.run(if_unknown=stats.last)
                 if self._fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
                     self._replay.done = False
+                self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(stats, self._fold.log_start, asked_at)
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
@@ -215,6 +219,11 @@ class Partition:
 
     def on_replayed(self) -> None:
         self._release()
+
+    async def known_producers(self) -> Mapping[int, ProducerState]:
+        """The producers that the log knows, by id; the one that wrote last is last. May raise PulsarError."""
+        await self._replay.over()
+        return self._fold.producers.states
 
     def set_config(self, config: LogConfig) -> None:
         """Of what is appended from now on."""
@@ -403,6 +412,10 @@ class Partition:
     async def confirmed_start(self) -> int:
         self.used_at = self._loop.time()
         return await self._log_start.confirmed()
+
+    def on_start_moved(self, moved: MovedStart) -> None:
+        """A client has deleted records."""
+        self._log_start.move_to(moved)
 
     async def ask_log_start(self) -> int:
         return await self._log_start.refresh()

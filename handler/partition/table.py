@@ -9,6 +9,7 @@ from typing import Final
 
 from handler.partition.failures import EntryFailures
 from handler.partition.log.log_config import LogConfig
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
@@ -67,6 +68,12 @@ class PartitionTable:
             partition = self._partitions.get(name)
             if partition is not None:
                 partition.set_config(config)
+
+    def on_start_moved(self, name: str, moved: MovedStart) -> None:
+        """A client of whatever sidecar has deleted records."""
+        partition = self._partitions.get(name)
+        if partition is not None:
+            partition.on_start_moved(moved)
 
     def forget_topic(self, pulsar_topic: str) -> None:
         prefix = pulsar_topic + "-partition-"

@@ -31,6 +31,7 @@ MAX_TAGS: Final = 1_000
 
 _INT8: Final = Struct(">b")
 _INT16: Final = Struct(">h")
+_UINT16: Final = Struct(">H")
 _INT32: Final = Struct(">i")
 _INT64: Final = Struct(">q")
 _ZEROS: Final = bytes(16)
@@ -67,6 +68,11 @@ class Reader:
         at = self.at
         self.at = at + 2
         return _INT16.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
+
+    def uint16(self) -> int:
+        at = self.at
+        self.at = at + 2
+        return _UINT16.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
 
     def int32(self) -> int:
         at = self.at
@@ -242,6 +248,9 @@ class Writer:
 
     def int16(self, value: int) -> None:
         self.out += _INT16.pack(value)
+
+    def uint16(self, value: int) -> None:
+        self.out += _UINT16.pack(value)
 
     def int32(self, value: int) -> None:
         self.out += _INT32.pack(value)

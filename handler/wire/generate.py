@@ -24,11 +24,14 @@ MADE: Final = '"""Made by `make messages` from Kafka\'s schemas: not to be edite
 
 # The APIs that are served, by key.
 KEYS: Final = (
-    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 22, 23, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46, 47, 60, 68, 69, 74, 75,
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46, 47, 55,
+    57, 60, 61, 68, 69, 74, 75,
 )  # fmt: skip
 
+# Of an API whose request and response have different structs of one name.
+_SUFFIX: Final = {(55, "response"): {"PartitionData": "Result", "TopicData": "Result"}}
 _FIXED: Final = {
-    "bool": "?", "int8": "b", "int16": "h", "error_code": "h", "int32": "i", "timedelta_i32": "i",
+    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "error_code": "h", "int32": "i", "timedelta_i32": "i",
     "int64": "q", "timedelta_i64": "q", "datetime_i64": "q",
 }  # fmt: skip
 _PYTHON: Final = {"bool": "bool", "string": "str", "bytes": "bytes", "error_code": "ErrorCode", "uuid": "UUID"}
@@ -208,12 +211,16 @@ def our_name(name: str, kafka_type: str | None) -> str:
 class _Merge:
     """The structs of one message."""
 
-    def __init__(self, direction: Direction) -> None:
+    def __init__(self, key: int, direction: Direction) -> None:
         self.direction = direction
+        self._suffix = _SUFFIX.get((key, direction), {})
         self.structs: dict[str, StructType] = {}
 
+    def name_of(self, entity: type[Any]) -> str:
+        return entity.__name__ + self._suffix.get(entity.__name__, "")
+
     def add(self, entity: type[Any], version: int) -> None:
-        struct = self.structs.setdefault(entity.__name__, StructType(entity.__name__, [], []))
+        struct = self.structs.setdefault(self.name_of(entity), StructType(self.name_of(entity), [], []))
         if version in struct.versions:
             return  # it stands in two places
         struct.versions.append(version)
@@ -225,7 +232,7 @@ class _Merge:
             name = our_name(one.name, kafka_type)
             known = struct.fields.get(name)
             if known is None:
-                known = Field(name, kafka_type or bare.__name__, kafka_type is None, array, self.direction, one.default, None)
+                known = Field(name, kafka_type or self.name_of(bare), kafka_type is None, array, self.direction, one.default, None)
                 struct.fields[name] = known
             known.default = one.default
             known.tag = one.metadata.get("tag")
@@ -249,7 +256,7 @@ def _versions(load: Any, key: int) -> Iterator[tuple[int, type[Any]]]:
 
 def _message(key: int, direction: Direction) -> tuple[dict[str, StructType], str, int]:
     """The structs, the name of the whole, and the first version that is flexible."""
-    merge = _Merge(direction)
+    merge = _Merge(key, direction)
     flexible = None
     name = ""
     for version, entity in _versions(load_request_schema if direction == "request" else load_response_schema, key):

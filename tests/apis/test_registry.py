@@ -32,6 +32,7 @@ def test_what_changes_something_does_not_end_with_its_client() -> None:
     changing = {
         "Produce", "OffsetCommit", "Heartbeat", "LeaveGroup", "ApiVersions", "CreateTopics", "DeleteTopics", "InitProducerId",
         "CreatePartitions", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat", "AlterConfigs", "IncrementalAlterConfigs",
+        "DeleteRecords", "UpdateFeatures",
             "AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments",
     }  # fmt: skip
     assert {api.name for api in APIS if not api.ends_with_client} == changing

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from handler.partition.log.entries import permits_of
 from handler.partition.log.formats import KAFKA
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -39,6 +40,7 @@ class MemoryLog:
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
+    start_moved_to: MovedStart | None = None
     offloaded: set[int] = field(default_factory=set)  # ledgers
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
@@ -96,6 +98,9 @@ class MemoryLog:
     async def config(self) -> LogConfig:
         return self.log_config
 
+    async def moved_start(self) -> MovedStart | None:
+        return self.start_moved_to
+
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.writer_as(self.writer_name, events)
 
@@ -147,6 +152,9 @@ class _View:
 
     async def config(self) -> LogConfig:
         return await self.log.config()
+
+    async def moved_start(self) -> MovedStart | None:
+        return await self.log.moved_start()
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.log.writer_as(self.name, events)

@@ -21,6 +21,7 @@ from handler.groups.coordinator import Coordinator
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
@@ -220,6 +221,23 @@ class LocalGroups:
         return [Node(2, "other", 9093)]
 
 
+class MemoryLogStarts:
+    """What DeleteRecords has moved, without a topic."""
+
+    def __init__(self, logs: dict[str, MemoryLog], table: PartitionTable) -> None:
+        self._logs = logs
+        self._table = table
+
+    async def move(self, partition: str, moved: MovedStart) -> None:
+        self._logs[partition].start_moved_to = moved
+        self._table.on_start_moved(partition, moved)
+
+    def forget(self, partitions: list[str]) -> None:
+        for partition in partitions:
+            if partition in self._logs:
+                self._logs[partition].start_moved_to = None
+
+
 class Client:
     """The connection that requests come through."""
 
@@ -259,7 +277,7 @@ class Sidecar:
             config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
             sessions=FetchSessionCache(),
             groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
-            answers=AnswerShare(2**30),
+            answers=AnswerShare(2**30), log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip
 

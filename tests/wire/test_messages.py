@@ -51,6 +51,7 @@ EACH = pytest.mark.parametrize(("ours", "version", "schema"), MESSAGES, ids=[f"{
 _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "int8": st.integers(-128, 127),
     "int16": st.integers(-(2**15), 2**15 - 1),
+    "uint16": st.integers(0, 2**16 - 1),
     "int32": st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-(2**63), 2**63 - 1),
     "bool": st.booleans(),

@@ -144,7 +144,7 @@ class Fold:
         self._advance(position, base, base + offset_count - 1)
         self._note_writer(writer, writer_sequence)
         if state is not None:
-            self.producers.append(producer_id, state, first_sequence, last_sequence, base, position)
+            self.producers.append(producer_id, state, first_sequence, last_sequence, base, position, max_timestamp)
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_base = base
@@ -243,7 +243,7 @@ class Fold:
             verdict = self.producers.check(batch)
             if not verdict.accepted:
                 return verdict
-        self.producers.record(batch, offset, position, conclusive=conclusive)
+        self.producers.record(batch, offset, position, max_timestamp=content.batches[number][0].max_timestamp, conclusive=conclusive)
         return ACCEPTED
 
     def _note_writer(self, writer: bytes, writer_sequence: int) -> None:

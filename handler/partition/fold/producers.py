@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from handler.partition.log.basis import BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE
+from handler.wire.records import MAX_SEQUENCE, NO_TIMESTAMP
 
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
 REMEMBERED_BATCHES: Final = 5
@@ -52,6 +52,7 @@ class ProducerState:
     last: int
     conclusive: bool  # every fold comes to this, wherever it began
     at: Position  # where the last batch stands, at the latest
+    max_timestamp: int = NO_TIMESTAMP  # of the last batch, where this fold has seen it
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
@@ -104,9 +105,9 @@ class ProducerTable:
         for written in later:
             batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
             if self.check(batch).accepted:
-                self.record(batch, written.base_offset, written.position, conclusive=True)
+                self.record(batch, written.base_offset, written.position, max_timestamp=state.max_timestamp, conclusive=True)
 
-    def record(self, batch: BatchSequence, base_offset: int, position: Position, *, conclusive: bool) -> None:
+    def record(self, batch: BatchSequence, base_offset: int, position: Position, *, max_timestamp: int, conclusive: bool) -> None:
         state = self.states.get(batch.producer_id)
         if state is None or state.epoch != batch.epoch:
             state = ProducerState(batch.epoch, batch.last, conclusive, position)
@@ -114,12 +115,16 @@ class ProducerTable:
         state.last = batch.last
         state.conclusive = conclusive
         state.at = position
+        state.max_timestamp = max_timestamp
         state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
         self.states.move_to_end(batch.producer_id)
 
-    def append(self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position) -> None:
+    def append(
+        self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position, max_timestamp: int
+    ) -> None:
         """Record the next batch of a producer in its epoch: `state` is its, and all is known of it."""
         state.last = last
+        state.max_timestamp = max_timestamp
         state.at = position
         state.batches.append(WrittenBatch(first, last, base_offset, position))
         self.states.move_to_end(producer_id)

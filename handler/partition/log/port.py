@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from handler.partition.log.log_config import LogConfig
+from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
@@ -38,6 +39,10 @@ class EntryLog(Protocol):
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...
     async def config(self) -> LogConfig:
         """What the configs of the topic ask now of what is appended."""
+        ...
+
+    async def moved_start(self) -> MovedStart | None:
+        """Where a client has moved the start of the log to, if one has."""
         ...
 
     async def stats(self) -> LogStats: ...

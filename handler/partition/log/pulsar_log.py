@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from handler.partition.log.log_config import LogConfig
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -27,6 +28,7 @@ class StoredTopics(Protocol):
         ...
 
     async def config_of(self, partition: str) -> LogConfig: ...
+    async def moved_start_of(self, partition: str) -> MovedStart | None: ...
 
 
 class PulsarLog(EntryLog):
@@ -52,6 +54,9 @@ class PulsarLog(EntryLog):
 
     async def config(self) -> LogConfig:
         return await self._topics.config_of(self._partition)
+
+    async def moved_start(self) -> MovedStart | None:
+        return await self._topics.moved_start_of(self._partition)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self._client.reader(await self.topic(), start, events)

@@ -1,11 +1,13 @@
-"""Where a partition begins. Retention moves it forward, a whole ledger at a time; it never moves back."""
+"""Where a partition begins. Retention moves it forward, a whole ledger at a time, and clients may; it never moves back."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Final, Protocol
 
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import first_entry
 from handler.pulsar.entry import LogStats, Position
@@ -34,6 +36,7 @@ class LogStart:
         self._loop = asyncio.get_running_loop()
         self._first: Position | None = None
         self._learnt_at = -STALE_SECONDS
+        self.moved: MovedStart | None = None  # by a client
         self._task: asyncio.Task[int] | None = None
 
     async def begin(self, stats: LogStats, first_offset: int | None, asked_at: float) -> None:
@@ -43,7 +46,21 @@ class LogStart:
             return
         self.move(first_offset)
         self._first = stats.first
+        self._obey()
         self._learnt_at = asked_at
+
+    def move_to(self, moved: MovedStart) -> None:
+        """A client has moved it."""
+        self.moved = moved
+        self._obey()
+        if self._first is None:  # it was empty when it was looked at last
+            self._learnt_at = -math.inf
+            self.refresh_soon()
+
+    def _obey(self) -> None:
+        """A move that lies before the first entry is that of a topic of the same name, or retention has taken more."""
+        if self.moved is not None and self._first is not None and self.moved.position >= self._first:
+            self.move(self.moved.offset)
 
     def move(self, offset: int) -> None:
         if offset > self.offset:
@@ -82,6 +99,7 @@ class LogStart:
         elif stats.first != self._first:
             self.move((await first_entry(self._log)).base_offset)
             self._first = stats.first
+            self._obey()
         self._learnt_at = asked_at
 
 

@@ -16,7 +16,7 @@ from handler.partition.log.entries import Content, permits_of
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.read_entries import ENTRY_SECONDS, NoEntryCame
 from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.tasks import KeptAlive
 
@@ -65,6 +65,7 @@ class Replay(ConsumerEvents):
         self._permits = 0  # granted and not used
         self._entries = 0  # that have come
         self._reached: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
         self._task = KeptAlive("replay", name, self._run, on_final=partition.end_for)
 
     def first_entry(self, stats: LogStats, last: Position) -> Position:
@@ -77,6 +78,18 @@ class Replay(ConsumerEvents):
 
     def stop(self) -> None:
         self._task.stop()
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_exception(Unavailable("the partition is closed"))
+
+    async def over(self) -> None:
+        """Wait until it is done. May raise PulsarError."""
+        if not self.done:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            self.start()
+            await waiter
 
     async def _run(self) -> None:
         stats = await self._log.stats()
@@ -87,6 +100,10 @@ class Replay(ConsumerEvents):
                 await self._read_from(None if start == stats.first else start)
         self.done = True
         self._partition.on_replayed()
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def _read_from(self, start: Position | None) -> None:
         """Until the earlier fold has come to where the partition's is."""

@@ -26,8 +26,8 @@ class PartitionForTiers(Protocol):
 async def earliest_local(partition: PartitionForTiers) -> TimestampAndOffset:
     """The first offset that is not offloaded; where nothing is, the log start."""
     stats = await partition.entry_log.stats()
-    start = await (_first_local(partition, stats) if _has_offloaded(stats) else partition.confirmed_start())
-    return TimestampAndOffset(start, -1)
+    start = await partition.confirmed_start()
+    return TimestampAndOffset(max(start, await _first_local(partition, stats)) if _has_offloaded(stats) else start, -1)
 
 
 async def latest_tiered(partition: PartitionForTiers) -> TimestampAndOffset:
@@ -39,7 +39,7 @@ async def latest_tiered(partition: PartitionForTiers) -> TimestampAndOffset:
 async def earliest_pending_upload(partition: PartitionForTiers) -> TimestampAndOffset:
     """The first offset that is still to be offloaded; −1 where nothing is offloaded, for nobody may have asked for it."""
     stats = await partition.entry_log.stats()
-    return TimestampAndOffset(await _first_local(partition, stats), -1) if _has_offloaded(stats) else NOT_FOUND
+    return await earliest_local(partition) if _has_offloaded(stats) else NOT_FOUND
 
 
 def _has_offloaded(stats: LogStats) -> bool:

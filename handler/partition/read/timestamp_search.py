@@ -85,7 +85,8 @@ async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffse
 
 async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
     end = await partition.confirmed_end()
-    if await partition.confirmed_start() >= end:
+    log_start = await partition.confirmed_start()
+    if log_start >= end:
         return NOT_FOUND
     start = await partition.entry_log.find_time(max(0, timestamp - CLOCK_SKEW_MS))
     last = partition.last_position
@@ -95,7 +96,7 @@ async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAn
         async for entry in entries:
             if entry.content is not None and entry.content.max_timestamp >= timestamp:
                 for record in _records(entry, timestamp):
-                    if record.timestamp >= timestamp:
+                    if record.timestamp >= timestamp and record.offset >= log_start:
                         return record
             if entry.next_offset >= end:
                 break
@@ -109,23 +110,23 @@ async def _greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffs
         return NOT_FOUND
     best = partition.max_timestamp_known
     if partition.timestamps_known_from > start or best.offset < start:
-        best = await _scan_greatest(partition, partition.end_offset)
+        best = await _scan_greatest(partition, start, partition.end_offset)
         partition.remember_greatest(best)
-    return await _exact(partition, best)
+    return await _exact(partition, best, start)
 
 
-async def _scan_greatest(partition: PartitionForSearch, end: int) -> TimestampAndOffset:
+async def _scan_greatest(partition: PartitionForSearch, log_start: int, end: int) -> TimestampAndOffset:
     best = NOT_FOUND
     async with aclosing(entries_from(partition.entry_log, None, SCAN_PERMITS)) as entries:
         async for entry in entries:
-            if entry.content is not None and entry.content.max_timestamp > best.timestamp:
+            if entry.next_offset > log_start and entry.content is not None and entry.content.max_timestamp > best.timestamp:
                 best = TimestampAndOffset(entry.base_offset, entry.content.max_timestamp)
             if entry.next_offset >= end:
                 break
     return best
 
 
-async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset) -> TimestampAndOffset:
+async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset, log_start: int) -> TimestampAndOffset:
     """The record within the batch that has its greatest timestamp."""
     if batch is NOT_FOUND or batch.offset < 0:
         return NOT_FOUND
@@ -135,7 +136,7 @@ async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset) -> Ti
     async with aclosing(entries_from(partition.entry_log, position, 1)) as entries:
         async for entry in entries:
             for record in _records(entry, batch.timestamp):
-                if record.timestamp == batch.timestamp and record.offset >= batch.offset:
+                if record.timestamp == batch.timestamp and record.offset >= max(batch.offset, log_start):
                     return record
             break
     return NOT_FOUND

@@ -53,6 +53,13 @@ class TopicAdmin:
         except (Refused, TopicMissing):
             return {}
 
+    async def is_partitioned(self, topic: str) -> bool:
+        """Whether there is a partitioned topic of this name, in one call."""
+        try:
+            return (await self._http.get(path_of(topic) + "/partitions", _described)).partitions > 0
+        except TopicMissing:
+            return False
+
     async def partitions(self, topic: str) -> int:
         """How many partitions `topic` has, 0 for none; TopicMissing when it is not there."""
         return (await self.describe(topic)).partitions

@@ -1,0 +1,54 @@
+"""DescribeQuorum (55), versions 0 to 2: of the one quorum that Kafka has, that of its controllers.
+
+v1  when a voter was heard of last (KIP-836), which is not known
+v2  directory ids, error messages, nodes (KIP-853)
+
+The sidecars have no metadata log: what they agree on is in Pulsar. They are told as the voters, and this one, the controller of
+Metadata, as their leader; no offset of such a log is known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis.api import Api, Call, Services
+from handler.apis.nodes import live_nodes
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionDataResult,
+    ReplicaState,
+    TopicDataResult,
+)
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+UNKNOWN_OFFSET: Final = -1
+
+
+def _partition(services: Services, topic: str, index: int) -> PartitionDataResult:
+    if (topic, index) != (METADATA_TOPIC, 0):
+        return PartitionDataResult(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    voters = [ReplicaState(replica_id=node, log_end_offset=UNKNOWN_OFFSET) for node in sorted(live_nodes(services))]
+    return PartitionDataResult(
+        partition_index=index, leader_id=services.config.node_id, leader_epoch=0, high_watermark=UNKNOWN_OFFSET, current_voters=voters
+    )
+
+
+async def _handle(services: Services, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    topics = [
+        TopicDataResult(
+            topic_name=topic.topic_name,
+            partitions=[_partition(services, topic.topic_name, one.partition_index) for one in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    host, port = services.node_address(call.client)
+    known = ((services.config.node_id, host, port), *services.groups.leaders.advertised_nodes())
+    nodes = [Node(node_id=node, listeners=[Listener(name="PLAINTEXT", host=host, port=port)]) for node, host, port in known]
+    return DescribeQuorumResponse(topics=topics, nodes=nodes)
+
+
+API: Final = Api("DescribeQuorum", DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, _handle, ends_with_client=True)

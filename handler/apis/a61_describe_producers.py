@@ -1,0 +1,69 @@
+"""DescribeProducers (61), version 0 (KIP-664): the idempotent producers of a partition, as its log tells them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from handler.apis.api import Api, Call, Services
+from handler.apis.late import LATE_TOPIC, in_time
+from handler.apis.topics import existing
+from handler.partition.errors import error_code
+from handler.partition.partition import Partition
+from handler.pulsar.errors import PulsarError
+from handler.topics.catalog import Topic
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
+
+NO_COORDINATOR: Final = -1
+
+
+async def _active(partition: Partition) -> list[ProducerState] | ErrorCode:
+    error = await partition.opened()
+    if error is not ErrorCode.NONE:
+        return error
+    await partition.confirmed_end()
+    return [
+        ProducerState(
+            producer_id=producer_id,
+            producer_epoch=state.epoch,
+            last_sequence=state.last,
+            last_timestamp=state.max_timestamp,
+            coordinator_epoch=NO_COORDINATOR,
+        )
+        for producer_id, state in (await partition.known_producers()).items()
+    ]
+
+
+async def _partition(services: Services, call: Call, topic: Topic | ErrorCode, index: int) -> PartitionResponse:
+    found: list[ProducerState] | ErrorCode
+    if isinstance(topic, ErrorCode):
+        found = topic
+    else:
+        try:
+            found = await in_time(call, _active(services.partition(topic.name, index)), LATE_TOPIC)
+        except PulsarError as error:
+            found = error_code(error)
+    if isinstance(found, ErrorCode):
+        return PartitionResponse(partition_index=index, error_code=found)
+    return PartitionResponse(partition_index=index, active_producers=found)
+
+
+async def _topic(services: Services, call: Call, topic: TopicRequest) -> TopicResponse:
+    found = await existing(services, call, topic.name)
+    partitions = await asyncio.gather(*(_partition(services, call, found, index) for index in topic.partition_indexes))
+    return TopicResponse(name=topic.name, partitions=partitions)
+
+
+async def _handle(services: Services, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
+
+
+API: Final = Api("DescribeProducers", DescribeProducersRequest, DescribeProducersResponse, 0, 0, _handle, ends_with_client=True)

@@ -1,0 +1,27 @@
+"""The sidecars' own topics, made on first use."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.errors import TopicMissing
+
+log = logging.getLogger(__name__)
+
+
+async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
+    """The partitions of an internal topic, which is made if it isn't there; what is there keeps its count. May raise PulsarError."""
+    try:
+        return await admin.topics.partitions(topic)
+    except TopicMissing:
+        log.info("%s is to be made with %d partitions", topic, partitions)
+    namespace = topic.partition("://")[2].rpartition("/")[0]
+    with contextlib.suppress(AlreadyExists):
+        await admin.cluster.create_namespace(namespace)
+        # Made here, so nobody else's settings are touched: there is no subscription that would keep what is in it.
+        await admin.cluster.keep_for_ever(namespace)
+    with contextlib.suppress(AlreadyExists):
+        await admin.topics.create_topic(topic, partitions)
+    return await admin.topics.partitions(topic)

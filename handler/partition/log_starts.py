@@ -1,0 +1,244 @@
+"""Where clients have moved the starts of logs to: an internal topic that every sidecar follows, and any may write.
+
+    DeleteRecords ──▶ move ──▶ __log_starts ──▶ all sidecars: the partition's log start
+                        │ stored                       ▲
+                        └──▶ the client is answered    └── from its beginning, when a sidecar starts
+
+A start only moves forward, so nobody has to be elected: of two moves of one partition the greater counts, in whatever order they
+come. Compaction keeps the last. So whoever reads a lesser move behind a greater one writes the greater again.
+
+The topic is made with the first move. Until then it is looked for once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from handler.coordination.internal_topic import partitions_of
+from handler.partition.log.moved_start import MovedStart
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import RawEntry
+from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.messages import read_messages, write_batch
+from handler.pulsar.producer import Producer
+from handler.tasks import KeptAlive
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+LOOK_SECONDS: Final = 1.0
+# Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
+LOAD_SECONDS: Final = 15.0
+PERMITS: Final = 1_000
+# Of this process: Streams moves the starts of its repartition topics every half minute.
+WRITES_BETWEEN_COMPACTIONS: Final = 500
+MARKER_KEY: Final = b"kafka-sidecar"
+
+
+class HasPartitions(Protocol):
+    """The partitions in use, as far as their starts are moved."""
+
+    def on_start_moved(self, partition: str, moved: MovedStart) -> None: ...
+
+
+class LogStarts:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, namespace: str, on_moved: Callable[[str, MovedStart], None]) -> None:
+        self._client = client
+        self._admin = admin
+        self._topic = f"persistent://{namespace}/__log_starts"
+        self._on_moved = on_moved
+        self._starts: dict[str, MovedStart] = {}  # by partition, in Pulsar's words
+        self._loaded = asyncio.Event()
+        self._writes: _Writes | None = None
+        self._found = asyncio.Event()  # somebody has just made the topic
+        self._task = KeptAlive("log_starts", self._topic, self._follow)
+
+    def start(self) -> None:
+        self._task.start()
+
+    async def close(self) -> None:
+        await self._task.stopped()
+
+    async def of(self, partition: str) -> MovedStart | None:
+        """Where the start of a partition was moved to last. Waits until what is stored has been read."""
+        await self._loaded.wait()
+        return self._starts.get(partition)
+
+    async def move(self, partition: str, moved: MovedStart) -> None:
+        """Move a start. It is stored when this returns. May raise PulsarError; who calls it knows how long to wait."""
+        await partitions_of(self._admin, self._topic, 1)
+        self._found.set()
+        while (writes := self._writes) is None or writes.ended is not None:  # noqa: ASYNC110 - it is opened again before long
+            await asyncio.sleep(LOOK_SECONDS / 50)
+        known = self._starts.get(partition)
+        if known is not None and known >= moved:
+            return
+        await writes.send(partition.encode(), moved.encode())
+        self._take(partition, moved)
+        if writes.count % WRITES_BETWEEN_COMPACTIONS == 0:
+            with contextlib.suppress(AlreadyExists, NotPermitted):
+                await self._admin.topics.compact(self._log)
+
+    def forget(self, partitions: list[str]) -> None:
+        """Their topic is deleted."""
+        for partition in partitions:
+            if self._starts.pop(partition, None) is not None and self._writes is not None:
+                self._writes.send(partition.encode(), None)
+
+    @property
+    def _log(self) -> str:
+        return f"{self._topic}-partition-0"
+
+    # --- following the topic
+
+    async def _follow(self) -> None:
+        await self._wait_for_topic()
+        writes = _Writes()
+        following = _Following(self._on_message, writes.fail)
+        # A name of its own each time: a deduplicating broker must know none of its sequences.
+        name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
+        producer = await self._client.producer(self._log, name, writes, purpose="lead")
+        reader = None
+        try:
+            writes.producer = producer
+            self._marker = name.encode()
+            self._marker_read = asyncio.get_running_loop().create_future()
+            reader = await self._client.reader(self._log, None, following, compacted=True, purpose="load")
+            following.grant = reader.grant
+            reader.grant(PERMITS)
+            async with asyncio.timeout(LOAD_SECONDS):
+                await writes.send(MARKER_KEY, self._marker)
+                await self._marker_read
+            self._writes = writes
+            self._loaded.set()
+            self._task.backoff.reset()
+            raise await writes.lost
+        except TimeoutError as error:
+            raise Unavailable(f"{self._topic} could not be read within {LOAD_SECONDS:.0f} s") from error
+        finally:
+            self._writes = None
+            producer.close()
+            if reader is not None:
+                reader.close()
+
+    async def _wait_for_topic(self) -> None:
+        while True:
+            try:
+                if await self._admin.topics.is_partitioned(self._topic):
+                    return
+            except NotPermitted as error:
+                log.warning("%s may not be looked for, so DeleteRecords of others is not heard of: %s", self._topic, error)
+            self._loaded.set()  # nobody has moved a start yet
+            self._found.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._found.wait()
+
+    def _on_message(self, key: bytes, value: bytes | None) -> None:
+        if key == MARKER_KEY:
+            if value == self._marker and not self._marker_read.done():
+                self._marker_read.set_result(None)
+            return
+        partition = key.decode()
+        if value:
+            self._take(partition, MovedStart.decode(value))
+        else:
+            self._starts.pop(partition, None)
+
+    def _take(self, partition: str, moved: MovedStart) -> None:
+        known = self._starts.get(partition)
+        if known is not None and known > moved:
+            if self._writes is not None:
+                self._writes.send(partition.encode(), known.encode())
+            return
+        if known != moved:
+            self._starts[partition] = moved
+            self._on_moved(partition, moved)
+
+
+class _Writes(ProducerEvents):
+    """What was sent and has no receipt yet."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.producer: Producer | None = None
+        self.lost: asyncio.Future[PulsarError] = loop.create_future()
+        self.count = 0
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+
+    @property
+    def ended(self) -> PulsarError | None:
+        return self.lost.result() if self.lost.done() else None
+
+    def send(self, key: bytes, value: bytes | None) -> asyncio.Future[None]:
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored.add_done_callback(_looked_at)
+        if self.ended is not None or self.producer is None:
+            stored.set_exception(self.ended or Unavailable("there is no producer"))
+            return stored
+        self.producer.send_batch(self.count, 1, write_batch([(key, value)], time.time_ns() // 1_000_000))
+        self._waiting[self.count] = stored
+        self.count += 1
+        return stored
+
+    def fail(self, reason: PulsarError) -> None:
+        if not self.lost.done():
+            self.lost.set_result(reason)
+        waiting, self._waiting = self._waiting, {}
+        for stored in waiting.values():
+            if not stored.done():
+                stored.set_exception(reason)
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        stored = self._waiting.pop(sequence, None)
+        if stored is not None and not stored.done():
+            stored.set_result(None)
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        self.fail(Unavailable(f"a log start could not be stored (error {code}): {message}"))
+
+    def on_end(self, reason: PulsarError) -> None:
+        self.fail(reason)
+
+
+def _looked_at(stored: asyncio.Future[None]) -> None:
+    """Nobody may be waiting for it."""
+    if not stored.cancelled():
+        stored.exception()
+
+
+class _Following(ConsumerEvents):
+    """The reader: every message, from the beginning on."""
+
+    def __init__(self, on_message: Callable[[bytes, bytes | None], None], on_lost: Callable[[PulsarError], None]) -> None:
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._taken = 0
+        self.grant: Callable[[int], None] = lambda _: None
+
+    def on_entry(self, entry: RawEntry) -> None:
+        count = 1
+        try:
+            messages, count = read_messages(entry.message_metadata, entry.payload)
+            for message in messages:
+                if message.key is not None:
+                    self._on_message(message.key, message.value)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.warning("entry %s of the log starts is passed over: %s", entry.position, error)
+        self._taken += max(1, count)
+        if self._taken >= PERMITS // 2:
+            self.grant(self._taken)
+            self._taken = 0
+
+    def on_end(self, reason: PulsarError) -> None:
+        self._on_lost(reason)
