@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
     _add_groups(commands)
     _add_inspect(commands)
+    _add_verify(commands)
     return parser
 
 
@@ -76,6 +77,27 @@ def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
             which.add_argument("--position", metavar="LEDGER:ENTRY", help="the entry at this position")
         if name == "partition":
             command.add_argument("--entries", type=int, default=2_000, metavar="N", help="fold so many (default: 2000)")
+
+
+def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "walk topics and account for every offset"
+    verify = commands.add_parser("verify", help=text, description=f"{text}; ends with 1 where something is wrong")
+    verify.add_argument("topic", nargs="*", metavar="TOPIC")
+    verify.add_argument("--namespace", default="", metavar="TENANT/NAMESPACE", help="all topics of a namespace")
+    verify.add_argument("--partition", type=int, metavar="N", help="only this one (default: all)")
+    verify.add_argument("--json", action="store_true", help="print one JSON object")
+    verify.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
+
+def _verify(config: Config, options: argparse.Namespace) -> int:
+    from handler.verification.verify import CanNotVerify, Wanted, verify
+
+    if not options.topic and not options.namespace:
+        raise CanNotVerify("name a topic, or all of a namespace with --namespace tenant/namespace")
+    if options.namespace and options.namespace.count("/") != 1:
+        raise CanNotVerify(f"--namespace {options.namespace}: write tenant/namespace")
+    wanted = Wanted(topics=tuple(options.topic), namespace=options.namespace, partition=options.partition, json=options.json)
+    return _run(verify(config, wanted), "uvloop")
 
 
 def _inspect(config: Config, options: argparse.Namespace) -> int:
@@ -158,6 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _groups(config, options)
         if options.command == "inspect":
             return _inspect(config, options)
+        if options.command == "verify":
+            return _verify(config, options)
         from handler.app import run
 
         return _run(run(config, once=options.once), options.loop)

@@ -14,11 +14,10 @@ from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 
 from handler.errors import ProtocolError
-from handler.wire.records import CONTROL, TRANSACTIONAL, BatchHeader, split_batches
+from handler.wire.records import CHECKED_FROM, CONTROL, TRANSACTIONAL, BatchHeader, split_batches
 
 Pair = tuple[bytes, bytes | None]
 
-_CHECKED_FROM: Final = 21
 _COMMIT: Final = 1
 
 
@@ -52,7 +51,7 @@ def _batches(value: bytes) -> list[tuple[BatchHeader, bytes]] | None:
         split = [(header, value[at : at + header.size]) for header, at in split_batches(value)]
     except ProtocolError:
         return None
-    intact = all(crc32c(memoryview(data)[_CHECKED_FROM:]) == header.crc for header, data in split)
+    intact = all(crc32c(memoryview(data)[CHECKED_FROM:]) == header.crc for header, data in split)
     return split if split and intact else None
 
 

@@ -18,13 +18,17 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
-from typing import Final, Protocol
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
 
 from handler.coordination.internal_topic import partitions_of
 from handler.partition.log.moved_start import MovedStart
+from handler.partition.log.port import LogReader
+from handler.partition.read.read_entries import NoEntryCame, raw_entries_from
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import read_messages, write_batch
@@ -44,17 +48,19 @@ WRITES_BETWEEN_COMPACTIONS: Final = 500
 MARKER_KEY: Final = b"kafka-sidecar"
 
 
-class HasPartitions(Protocol):
-    """The partitions in use, as far as their starts are moved."""
+def topic_in(namespace: str) -> str:
+    return f"persistent://{namespace}/__log_starts"
 
-    def on_start_moved(self, partition: str, moved: MovedStart) -> None: ...
+
+def log_of(topic: str) -> str:
+    return f"{topic}-partition-0"
 
 
 class LogStarts:
     def __init__(self, client: PulsarClient, admin: PulsarAdmin, namespace: str, on_moved: Callable[[str, MovedStart], None]) -> None:
         self._client = client
         self._admin = admin
-        self._topic = f"persistent://{namespace}/__log_starts"
+        self._topic = topic_in(namespace)
         self._on_moved = on_moved
         self._starts: dict[str, MovedStart] = {}  # by partition, in Pulsar's words
         self._loaded = asyncio.Event()
@@ -86,17 +92,13 @@ class LogStarts:
         self._take(partition, moved)
         if writes.count % WRITES_BETWEEN_COMPACTIONS == 0:
             with contextlib.suppress(AlreadyExists, NotPermitted):
-                await self._admin.topics.compact(self._log)
+                await self._admin.topics.compact(log_of(self._topic))
 
     def forget(self, partitions: list[str]) -> None:
         """Their topic is deleted."""
         for partition in partitions:
             if self._starts.pop(partition, None) is not None and self._writes is not None:
                 self._writes.send(partition.encode(), None)
-
-    @property
-    def _log(self) -> str:
-        return f"{self._topic}-partition-0"
 
     # --- following the topic
 
@@ -106,13 +108,13 @@ class LogStarts:
         following = _Following(self._on_message, writes.fail)
         # A name of its own each time: a deduplicating broker must know none of its sequences.
         name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
-        producer = await self._client.producer(self._log, name, writes, purpose="lead")
+        producer = await self._client.producer(log_of(self._topic), name, writes, purpose="lead")
         reader = None
         try:
             writes.producer = producer
             self._marker = name.encode()
             self._marker_read = asyncio.get_running_loop().create_future()
-            reader = await self._client.reader(self._log, None, following, compacted=True, purpose="load")
+            reader = await self._client.reader(log_of(self._topic), None, following, compacted=True, purpose="load")
             following.grant = reader.grant
             reader.grant(PERMITS)
             async with asyncio.timeout(LOAD_SECONDS):
@@ -163,6 +165,43 @@ class LogStarts:
         if known != moved:
             self._starts[partition] = moved
             self._on_moved(partition, moved)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compacted:
+    """The topic as it is read; of what was compacted only the last of each key."""
+
+    client: PulsarClient
+    topic: str
+
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
+        return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")
+
+
+async def stored_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, MovedStart]:
+    """Where the starts of all partitions have been moved to, for who looks once and writes nothing. May raise PulsarError."""
+    topic = topic_in(namespace)
+    starts: dict[str, MovedStart] = {}
+    if not await admin.topics.is_partitioned(topic):
+        return starts
+    last = (await admin.topics.log_stats(log_of(topic))).last
+    with contextlib.suppress(NoEntryCame):  # compaction leaves out a deletion, also where it is the last entry
+        async with aclosing(raw_entries_from(_Compacted(client, log_of(topic)), None, PERMITS)) as entries:
+            while last is not None:
+                entry = await anext(entries)
+                for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                    if message.key is not None and message.key != MARKER_KEY:
+                        _put(starts, message.key.decode(), MovedStart.decode(message.value) if message.value else None)
+                if entry.position >= last:
+                    break
+    return starts
+
+
+def _put(starts: dict[str, MovedStart], partition: str, moved: MovedStart | None) -> None:
+    if moved is None:
+        starts.pop(partition, None)
+    else:
+        starts[partition] = max(moved, starts.get(partition, moved))
 
 
 class _Writes(ProducerEvents):

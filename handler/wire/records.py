@@ -25,7 +25,7 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
 _LENGTH_AT: Final = 8
 _OVERHEAD: Final = 12  # base offset and length, which the length does not count
-_CHECKED_FROM: Final = 21
+CHECKED_FROM: Final = 21
 _MAGIC_AT: Final = 16
 _LAST_OFFSET_DELTA_AT: Final = 23
 _MAX_TIMESTAMP_AT: Final = 35
@@ -109,7 +109,7 @@ def read_produced(data: bytes) -> BatchHeader:
     header = read_header(data)
     if header.size != len(data):
         raise BatchInvalid("a produce request must hold exactly one record batch per partition")
-    if crc32c(memoryview(data)[_CHECKED_FROM:]) != header.crc:
+    if crc32c(memoryview(data)[CHECKED_FROM:]) != header.crc:
         raise BatchMalformed("the record batch has a wrong checksum")
     if header.base_offset != 0:
         raise BatchInvalid(f"the base offset of a produced batch must be 0, not {header.base_offset}")
@@ -144,7 +144,7 @@ def read_ordinary(
         and records == last_offset_delta + 1 and records > 0
         and max_timestamp <= latest_timestamp
         and (producer_id == NO_PRODUCER_ID or (sequence >= 0 and epoch >= 0))
-        and crc32c(frame[begin + _CHECKED_FROM : end]) == crc
+        and crc32c(frame[begin + CHECKED_FROM : end]) == crc
     ):  # fmt: skip
         return records, max_timestamp, producer_id, epoch, sequence
     return None
@@ -277,8 +277,8 @@ def with_earlier_timestamps(data: bytes, by: int) -> bytes:
 def with_log_append_time(data: bytes | bytearray, timestamp: int) -> bytes:
     """A batch whose records have the time at which the broker has stored them."""
     head = bytearray(data[:HEADER_SIZE])
-    (attributes,) = _I16.unpack_from(head, _CHECKED_FROM)
-    _I16.pack_into(head, _CHECKED_FROM, attributes | LOG_APPEND_TIME)
+    (attributes,) = _I16.unpack_from(head, CHECKED_FROM)
+    _I16.pack_into(head, CHECKED_FROM, attributes | LOG_APPEND_TIME)
     _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, timestamp)
     return _with_head(head, data)
 
@@ -291,5 +291,5 @@ def with_max_timestamp(data: bytes | bytearray, max_timestamp: int) -> bytes:
 
 
 def _with_head(head: bytearray, data: bytes | bytearray) -> bytes:
-    head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[_CHECKED_FROM:])).to_bytes(4, "big")
+    head[17:21] = crc32c(memoryview(data)[HEADER_SIZE:], crc32c(head[CHECKED_FROM:])).to_bytes(4, "big")
     return bytes(head + data[HEADER_SIZE:])

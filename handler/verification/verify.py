@@ -1,0 +1,139 @@
+"""The walk through the logs: which, how, and how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+from handler.config import Config
+from handler.errors import SidecarError
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.log.moved_start import MovedStart
+from handler.partition.log.port import EntryLog
+from handler.partition.log_starts import stored_starts
+from handler.partition.read.read_entries import raw_entries_from
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import PulsarError
+from handler.topic_logs import TopicLogs
+from handler.topics.catalog import Catalog, Topic
+from handler.topics.names import InvalidTopicName, TopicNames
+from handler.verification import report
+from handler.verification.audit import Audit, PartitionReport
+
+NAME: Final = "verify"
+# Entries on their way at a time. A larger one is 5 MiB.
+PERMITS: Final = 100
+SHOW_SECONDS: Final = 0.2
+WIDTH: Final = 30
+
+
+class CanNotVerify(SidecarError):
+    """One sentence that says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    topics: tuple[str, ...]
+    namespace: str  # of which all topics are meant; empty for none
+    partition: int | None
+    json: bool
+
+
+async def verify(config: Config, wanted: Wanted) -> int:
+    """1 where something is wrong, 0 where not."""
+    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
+    admin = PulsarAdmin(config.pulsar.admin_url)
+    names = TopicNames(wanted.namespace or config.kafka.namespace, config.groups.namespace)
+    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
+    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
+    try:
+        partitions = await _partitions(catalog, wanted)
+        moved = await stored_starts(client, admin, config.groups.namespace)
+        reports = []
+        for number, partition in enumerate(partitions):
+            progress = Progress(sys.stderr, f"{number + 1}/{len(partitions)} {partition}", time.monotonic)
+            reports.append(await audited(logs.log(partition, NAME), partition, moved.get(partition), progress))
+            if not wanted.json:
+                print("\n".join(report.lines(reports[-1])), flush=True)
+    except (PulsarError, InvalidTopicName) as error:
+        raise CanNotVerify(str(error)) from error
+    finally:
+        await client.close()
+        await admin.close()
+    print(report.as_json(reports) if wanted.json else report.summary(reports))
+    return 1 if any(one.faults for one in reports) else 0
+
+
+async def _partitions(catalog: Catalog, wanted: Wanted) -> list[str]:
+    """In Pulsar's words."""
+    names = [catalog.names.parse(topic) for topic in wanted.topics]
+    if wanted.namespace:
+        names += [name for name in await catalog.list_names() if not name.internal]
+    topics: list[Topic] = [await catalog.find(name) for name in dict.fromkeys(names)]
+    partitions = []
+    for topic in topics:
+        if wanted.partition is None:
+            partitions += [topic.name.partition(index) for index in range(topic.partitions)]
+        elif wanted.partition < topic.partitions:
+            partitions.append(topic.name.partition(wanted.partition))
+    if not partitions:
+        raise CanNotVerify("there is no such partition: name a topic, or a namespace that has topics")
+    return partitions
+
+
+async def audited(log: EntryLog, name: str, moved: MovedStart | None, progress: Progress) -> PartitionReport:
+    """The whole log as it is now."""
+    stats = await log.stats()
+    last = None if stats.last is None else await log.last_readable(stats.last, BEFORE_ALL)
+    audit = Audit(name, stats, moved)
+    if last is None:
+        return audit.end()
+    progress.total = sum(ledger.entries for ledger in stats.ledgers)
+    async with aclosing(raw_entries_from(log, None, PERMITS)) as entries:
+        async for entry in entries:
+            if entry.position > last:
+                break
+            audit.take(entry)
+            progress.show(audit.report)
+            if entry.position == last:
+                break
+    progress.clear()
+    return audit.end()
+
+
+class Progress:
+    """A line on a terminal; nothing where there is none."""
+
+    def __init__(self, out: TextIO, name: str, clock: Callable[[], float]) -> None:
+        self.total = 0
+        self._out = out
+        self._name = name
+        self._clock = clock
+        self._begun = clock()
+        self._shown_at = self._begun
+        self._is_on = out.isatty()
+
+    def show(self, so_far: PartitionReport) -> None:
+        if not self._is_on or so_far.entries % 64:
+            return
+        now = self._clock()
+        if now - self._shown_at < SHOW_SECONDS:
+            return
+        self._shown_at = now
+        share = min(1.0, so_far.entries / max(1, self.total))
+        bar = ("#" * int(share * WIDTH)).ljust(WIDTH, ".")
+        speed = report.megabytes(int(so_far.bytes / (now - self._begun)))
+        faults = f" {so_far.faults} faults" if so_far.faults else ""
+        self._out.write(f"\r\x1b[K[{bar}] {share:4.0%} {speed}/s{faults} {self._name}")
+        self._out.flush()
+
+    def clear(self) -> None:
+        if self._is_on:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
