@@ -32,6 +32,8 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        if name == "doctor":
+            command.add_argument("--topics", action="store_true", help="look at every topic too: two admin calls a partition")
         if name == "serve":
             command.add_argument("--once", action="store_true", help="end at once, and not wait, where Pulsar can't be reached")
             command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
@@ -55,6 +57,13 @@ def _add_groups(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         command.add_argument("--topic", action="append", default=[], help="only this topic; may be given several times")
         command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
         command.add_argument("--dry-run", action="store_true", help="print what would be set, and change nothing")
+
+    what = "replace offsets that a group has committed with Kafka-on-Pulsar before 2.8 by continuous ones"
+    command = directions.add_parser("translate", help=what, description=what)
+    command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    command.add_argument("--group", required=True, help="the group")
+    command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
+    command.add_argument("--dry-run", action="store_true", help="print what would be set, and change nothing")
 
 
 def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -126,19 +135,29 @@ def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
     return asyncio.run(main)
 
 
-async def _doctor(config: Config) -> int:
+async def _doctor(config: Config, look_at_topics: bool) -> int:
     from handler.pulsar.admin import PulsarAdmin
     from handler.pulsar.client import PulsarClient
+    from handler.pulsar.errors import PulsarError
+    from handler.topics.catalog import Catalog
+    from handler.topics.names import TopicNames
 
     client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
     admin = PulsarAdmin(config.pulsar.admin_url)
     try:
         findings = await doctor.examine(client, admin, config.kafka.namespace, config.groups.namespace)
+        for finding in findings:
+            print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
+        if look_at_topics:
+            names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
+            catalog = Catalog(admin, names, asyncio.get_running_loop().time)
+            async for finding in doctor.topics_from_before(admin, catalog):
+                print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
+    except PulsarError as error:
+        raise doctor.CanNotExamine(f"the topics can't be looked at: {error}") from error
     finally:
         await client.close()
         await admin.close()
-    for finding in findings:
-        print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
     faults = sum(finding.severity is doctor.Severity.FAULT for finding in findings)
     print(f"{faults} fault{'s' * (faults > 1)}" if faults else "Pulsar is ready for Kafka clients.")
     return 1 if faults else 0
@@ -157,6 +176,8 @@ def _check_config(config: Config) -> int:
 
 
 def _groups(config: Config, options: argparse.Namespace) -> int:
+    if options.direction == "translate":
+        return _translate(config, options)
     from handler.mirror.transfer import Transfer, transfer
 
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # our own sentence says why it failed
@@ -167,6 +188,14 @@ def _groups(config: Config, options: argparse.Namespace) -> int:
     return _run(transfer(config, wanted, print), "asyncio")
 
 
+def _translate(config: Config, options: argparse.Namespace) -> int:
+    from handler.migration.translate import Wanted, translate
+
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    wanted = Wanted(group=options.group, bootstrap=options.bootstrap_server or config.kafka.listen, dry_run=options.dry_run)
+    return _run(translate(config, wanted, print), "asyncio")
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
@@ -175,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _check_config(config)
         logs.start(config.telemetry.log_level, config.telemetry.log_format)
         if options.command == "doctor":
-            return _run(_doctor(config), "asyncio")
+            return _run(_doctor(config, options.topics), "asyncio")
         if options.command == "groups":
             return _groups(config, options)
         if options.command == "inspect":

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import CommitFailedError, KafkaError, UnknownMemberIdError
+from aiokafka.errors import KafkaError
 
 from handler.config import Config
 from handler.errors import SidecarError
+from handler.mirror.committed import GroupHasMembers, commit, committed_offsets
 from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
 from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import PartitionLimits
@@ -66,7 +65,7 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
     partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1))
     mirror = Mirror(wanted.group, admin, PulsarTopics(logs, writer, partitions))
     try:
-        committed = await _committed(wanted)
+        committed = await committed_offsets(wanted.bootstrap, wanted.group)
         steps = await _steps(wanted, catalog, mirror, committed)
         _show(wanted, steps, say)
         if not steps:
@@ -84,16 +83,6 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
         await client.close()
         await admin.close()
     return 0
-
-
-async def _committed(wanted: Transfer) -> dict[tuple[str, int], int]:
-    kafka = AIOKafkaAdminClient(bootstrap_servers=wanted.bootstrap)
-    await kafka.start()
-    try:
-        found = await kafka.list_consumer_group_offsets(wanted.group)
-    finally:
-        await kafka.close()
-    return {(at.topic, at.partition): one.offset for at, one in found.items() if one.offset >= 0}
 
 
 async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: dict[tuple[str, int], int]) -> list[Step]:
@@ -160,15 +149,8 @@ async def _carry_out(wanted: Transfer, names: TopicNames, mirror: Mirror, steps:
             assert step.committed is not None
             await mirror.move(Subscription(wanted.group, names.parse(step.topic).partition(step.partition)), step.committed)
         return
-    if not steps:
-        return
-    kafka = AIOKafkaConsumer(bootstrap_servers=wanted.bootstrap, group_id=wanted.group, enable_auto_commit=False)
-    await kafka.start()
+    offsets = {(step.topic, step.partition): step.subscribed for step in steps if step.subscribed is not None}
     try:
-        offsets = {TopicPartition(step.topic, step.partition): step.subscribed for step in steps}
-        kafka.assign(list(offsets))
-        await kafka.commit(offsets)
-    except (CommitFailedError, UnknownMemberIdError) as error:
-        raise TransferFailed(f"the group {wanted.group} has members: stop them first") from error
-    finally:
-        await kafka.stop()
+        await commit(wanted.bootstrap, wanted.group, offsets)
+    except GroupHasMembers as error:
+        raise TransferFailed(str(error)) from error

@@ -22,6 +22,7 @@ from handler.partition.log.entries import Content, accepted_data, permits_of, re
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
+from handler.partition.opening import begin_fold
 from handler.partition.read.catch_up_readers import CatchUpReaders
 from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
 from handler.partition.read.log_end import LogEnd
@@ -32,7 +33,7 @@ from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
 from handler.partition.write.append import Append, expire
 from handler.partition.write.appender import Appender
-from handler.pulsar.entry import LogStats, Position, RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Shared
 from handler.telemetry import metrics
@@ -42,10 +43,6 @@ from handler.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
-# mostly go on close to the end.
-ENTRIES_BEFORE_END: Final = 64
-BYTES_BEFORE_END: Final = 1024 * 1024
 # As long as Kafka clients wait for an answer (request.timeout.ms).
 OPEN_SECONDS: Final = 30.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
@@ -109,25 +106,14 @@ class Partition:
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 asked_at = self._loop.time()
-                stats = await self._log.stats()
-                if stats.last is None:
-                    # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as well.
-                    last_index = await self._log.index_property()
-                    stats = await self._log.stats()
-                if stats.last is None:
-                    self._fold.begin_empty(0 if last_index is None else last_index + 1)
-                    self._replay.done = True
-                else:
-                    self._begin_before(stats, stats.last)
                 self._appender.config = await self._log.config()
-                begun_from = self._fold.replayed_from
-                await self._to_end.run(if_unknown=stats.last)
-                if self._fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
-                    self._replay.done = False
+                stats = await begin_fold(self._log, self._fold, self._replay, self._to_end)
                 self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(stats, self._fold.log_start, asked_at)
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
+        except IndexAlarm as alarm:
+            self.alarm(alarm)
         except PulsarError as error:
             self.end_for(error)
         except Exception:
@@ -140,12 +126,12 @@ class Partition:
                 self._release()
                 self.changed()
 
-    def _begin_before(self, stats: LogStats, last: Position) -> None:
-        """Begin to fold a little before the last entry. What tells a retry is read when somebody appends to whom it matters."""
-        earliest = self._replay.first_entry(stats, last)
-        start = max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
-        self._fold.replayed_from = None if start == stats.first else start
-        self._replay.done = start == earliest
+    def _is_from_before_index(self, entry: RawEntry) -> bool:
+        """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""
+        fold = self._fold
+        if entry.last_index is not None or fold.last_position is not None:
+            return False
+        return not self._opened.done() or (fold.passed_to is not None and entry.position <= fold.passed_to)
 
     async def opened(self) -> ErrorCode:
         """Wait until the partition can answer; the error when it can't."""
@@ -244,7 +230,7 @@ class Partition:
 
     def tail_from(self) -> Position | None:
         """The last entry is read once more: its index proves all counts before it that only receipts have told."""
-        return self._fold.last_position or self._fold.replayed_from
+        return self._fold.reached or self._fold.replayed_from
 
     def others_write(self) -> bool:
         return self._loop.time() - self._foreign_at < FOREIGN_SECONDS
@@ -294,6 +280,11 @@ class Partition:
     def _take(self, entry: RawEntry) -> None:
         position = entry.position
         fold = self._fold
+        if self._is_from_before_index(entry):
+            fold.pass_over(position)
+            self._log.note_entries_without_index()
+            self._to_end.reached(position)
+            return
         last_index = index_of(entry)
         if fold.last_position is not None and position <= fold.last_position:
             fold.check_again(position, last_index)

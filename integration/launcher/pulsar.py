@@ -132,6 +132,10 @@ class Standalone(Restartable):
         chosen = {**LAPTOP_SETTINGS, **SIDECAR_SETTINGS, **(settings or {})}
         self._settings = {key: value for key, value in chosen.items() if key not in without}
 
+    def change(self, settings: dict[str, str]) -> None:
+        """From the next start on."""
+        self._settings.update(settings)
+
     @property
     def url(self) -> str:
         return f"pulsar://127.0.0.1:{self.port}"

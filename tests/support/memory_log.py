@@ -41,6 +41,7 @@ class MemoryLog:
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
     start_moved_to: MovedStart | None = None
+    noted_without_index: bool = False
     offloaded: set[int] = field(default_factory=set)  # ledgers
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
@@ -136,6 +137,9 @@ class MemoryLog:
         readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
         return readable[-1] if readable else None
 
+    def note_entries_without_index(self) -> None:
+        self.noted_without_index = True
+
     async def find_index(self, index: int) -> Position | None:
         return next((entry.position for entry in self.present if entry.last_index is not None and entry.last_index >= index), None)
 
@@ -170,6 +174,9 @@ class _View:
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         return await self.log.last_readable(last, behind)
+
+    def note_entries_without_index(self) -> None:
+        self.log.note_entries_without_index()
 
     async def find_index(self, index: int) -> Position | None:
         return await self.log.find_index(index)

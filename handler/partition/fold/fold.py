@@ -32,6 +32,9 @@ BEFORE_ALL: Final = Position(-1, -1)
 REMEMBERED_ENTRIES: Final = 4_096
 
 
+SWITCH_ON: Final = "set brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled=true on every broker"
+
+
 class IndexAlarm(SidecarError):
     """The log contradicts itself, or what was said of it: the partition must not be served."""
 
@@ -39,10 +42,7 @@ class IndexAlarm(SidecarError):
 def index_of(entry: RawEntry) -> int:
     """The broker's index of an entry that is to be folded."""
     if entry.last_index is None:
-        raise IndexAlarm(
-            f"entry {entry.position} came without an index: set brokerEntryMetadataInterceptors and "
-            "exposingBrokerEntryMetadataToClientEnabled=true on every broker"
-        )
+        raise IndexAlarm(f"entry {entry.position} came without an index: {SWITCH_ON}")
     return entry.last_index
 
 
@@ -66,6 +66,7 @@ class Fold:
         "max_timestamp",
         "max_timestamp_base",
         "next_offset",
+        "passed_to",
         "producers",
         "replayed_from",
     )
@@ -77,6 +78,7 @@ class Fold:
         self.first_offset = 0  # where folding began
         self._knows_first_offset = False
         self.last_position: Position | None = None
+        self.passed_to: Position | None = None  # the last entry before the first that has an index
         self.producers = ProducerTable()
         self.max_timestamp = -1
         self.max_timestamp_base = -1
@@ -88,6 +90,15 @@ class Fold:
         """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = self._knows_first_offset = True
+
+    def pass_over(self, position: Position) -> None:
+        """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
+        self.passed_to = position
+
+    @property
+    def reached(self) -> Position | None:
+        """The last entry that was looked at."""
+        return self.last_position or self.passed_to
 
     @property
     def log_start(self) -> int | None:

@@ -42,6 +42,7 @@ class PulsarLog(EntryLog):
         self._writer_name = writer_name
         self._topics = topics
         self._broker_finds_index = True
+        self._begins_without_index = False
 
     async def topic(self) -> str:
         """Pulsar's topic that holds the entries."""
@@ -80,6 +81,10 @@ class PulsarLog(EntryLog):
             position = stats.entry_before(position)
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
+    def note_entries_without_index(self) -> None:
+        self._begins_without_index = True
+        self._broker_finds_index = False
+
     async def find_time(self, timestamp: int) -> Position | None:
         return await self._admin.topics.find_time(await self.topic(), timestamp)
 
@@ -95,7 +100,8 @@ class PulsarLog(EntryLog):
     async def _search_index(self, index: int) -> Position | None:
         """By halves: the first ledger whose last entry reaches `index`, then the entry in it."""
         ledgers = (await self.stats()).ledgers
-        ledger = await self._first_reaching(index, ledgers)
+        search = self._first_reaching_of_some if self._begins_without_index else self._first_reaching
+        ledger = await search(index, ledgers)
         if ledger is None:
             return None
         low, high = 0, ledger.entries - 1
@@ -107,6 +113,14 @@ class PulsarLog(EntryLog):
             else:
                 low = middle + 1
         return Position(ledger.ledger, low)
+
+    async def _first_reaching_of_some(self, index: int, ledgers: tuple[LedgerInfo, ...]) -> LedgerInfo | None:
+        """The same where some ledgers have no indexes: an interceptor is switched while a broker restarts, and that begins a ledger."""
+        for ledger in ledgers:
+            found = await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, ledger.entries - 1))
+            if found is not None and found >= index:
+                return ledger
+        return None
 
     async def _first_reaching(self, index: int, ledgers: tuple[LedgerInfo, ...]) -> LedgerInfo | None:
         low, high = 0, len(ledgers)

@@ -300,6 +300,8 @@ class CatchUpReader(ConsumerEvents):
     def _take(self, entry: RawEntry) -> _Gap | _ReadFrom | _Chunked | None:
         """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
+        if entry.last_index is None and not self._fold.knows_next_offset:
+            return None  # it was written before the interceptor was on
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:

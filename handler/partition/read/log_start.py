@@ -97,7 +97,11 @@ class LogStart:
             if (await self._log.stats()).first is None:
                 self.move(end)
         elif stats.first != self._first:
-            self.move((await first_entry(self._log)).base_offset)
+            first = await first_entry(self._log)
+            if first is None:  # so nothing that has an index has been removed: it begins at 0
+                self._log.note_entries_without_index()
+            else:
+                self.move(first.base_offset)
             self._first = stats.first
             self._obey()
         self._learnt_at = asked_at

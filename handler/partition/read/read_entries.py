@@ -76,10 +76,13 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
 
 
 async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
-    """The same, understood."""
+    """The same, understood; without those that were written before the interceptor was on."""
+    begun = False
     async with aclosing(raw_entries_from(log_, start, permits)) as entries:
         async for entry in entries:
-            yield _understood(entry)
+            begun = begun or entry.last_index is not None
+            if begun:
+                yield _understood(entry)
 
 
 def _understood(entry: RawEntry) -> ReadEntry:
@@ -93,7 +96,8 @@ def _understood(entry: RawEntry) -> ReadEntry:
     return ReadEntry(entry.position, base, entry.last_index + 1, content)
 
 
-async def first_entry(log_: EntryLog) -> ReadEntry:
-    """The earliest entry of a log that is not empty."""
-    async with aclosing(entries_from(log_, None, permits=1)) as entries:
-        return await anext(entries)
+async def first_entry(log_: EntryLog) -> ReadEntry | None:
+    """The earliest entry of a log that is not empty; None where it has no index."""
+    async with aclosing(raw_entries_from(log_, None, permits=1)) as entries:
+        entry = await anext(entries)
+    return None if entry.last_index is None else _understood(entry)

@@ -56,7 +56,7 @@ class ReadToEnd:
         fold = self._fold
         if last is None:  # after a reload some brokers name the open ledger's entry −1
             last = if_unknown or (await self._log.stats()).last
-        if last is None or (fold.last_position is not None and fold.last_position >= last):
+        if last is None or (fold.reached is not None and fold.reached >= last):
             return
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
@@ -64,7 +64,7 @@ class ReadToEnd:
         if last == self._last_pulsar_marker or await self._arrived(last, ARRIVAL_SECONDS):
             return
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
-        behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.last_position or BEFORE_ALL)
+        behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is not None and readable > behind:
             self._go_back_to(readable)
@@ -81,7 +81,7 @@ class ReadToEnd:
 
     async def _arrived(self, position: Position, seconds: float | None) -> bool:
         """Wait until an entry is folded; False when it was not in time."""
-        if self._fold.last_position is not None and self._fold.last_position >= position:
+        if self._fold.reached is not None and self._fold.reached >= position:
             return True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((position, waiter))

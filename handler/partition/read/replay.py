@@ -152,6 +152,8 @@ class Replay(ConsumerEvents):
         if position > fold.last_position:  # retention took all that was before
             reached.set_result(None)
             return
+        if entry.last_index is None and not earlier.knows_next_offset:
+            return  # it was written before the interceptor was on
         last_index = index_of(entry)
         try:
             content = self._partition.read_headers(entry)

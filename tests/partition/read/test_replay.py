@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from handler.partition.fold.fold import Fold
-from handler.partition.partition import ENTRIES_BEFORE_END
+from handler.partition.opening import ENTRIES_BEFORE_END
 from handler.partition.read.replay import Replay
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import NotPermitted

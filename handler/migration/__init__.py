@@ -1,0 +1,1 @@
+"""What users of Kafka-on-Pulsar bring with them."""

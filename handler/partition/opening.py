@@ -1,0 +1,55 @@
+"""How a partition begins: where its fold starts, so that its end is known soon, and what is known when it has come there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.partition.fold.fold import SWITCH_ON, Fold, IndexAlarm
+from handler.partition.log.port import EntryLog
+from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.read.replay import Replay
+from handler.pulsar.entry import LogStats, Position
+
+# Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
+# mostly go on close to the end.
+ENTRIES_BEFORE_END: Final = 64
+BYTES_BEFORE_END: Final = 1024 * 1024
+
+
+async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEnd) -> LogStats:
+    """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
+
+    What tells a retry is read when somebody appends to whom it matters.
+    """
+    stats = await log.stats()
+    if stats.last is None:
+        # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as well.
+        last_index = await log.index_property()
+        stats = await log.stats()
+    if stats.last is None:
+        fold.begin_empty(0 if last_index is None else last_index + 1)
+        replay.done = True
+    else:
+        _begin_before(stats, stats.last, fold, replay)
+    begun_from = fold.replayed_from
+    await to_end.run(if_unknown=stats.last)
+    if not fold.knows_next_offset:
+        await _begin_behind_entries_without_index(log, fold)
+    if fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
+        replay.done = False
+    return stats
+
+
+def _begin_before(stats: LogStats, last: Position, fold: Fold, replay: Replay) -> None:
+    earliest = replay.first_entry(stats, last)
+    start = max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
+    fold.replayed_from = None if start == stats.first else start
+    replay.done = start == earliest
+
+
+async def _begin_behind_entries_without_index(log: EntryLog, fold: Fold) -> None:
+    """No entry that was read has an index: all were written before the interceptor was switched on, or it was switched off since."""
+    last_index = await log.index_property()
+    if last_index is not None and last_index >= 0:
+        raise IndexAlarm(f"the log had come to index {last_index}, but its last entries have none: {SWITCH_ON}")
+    fold.begin_empty(0)
