@@ -13,7 +13,7 @@ from typing import Any
 
 from handler import __version__, doctor
 from handler.config import ENV_PREFIX, Config, load
-from handler.errors import SidecarError
+from handler.errors import ConfigError, SidecarError
 from handler.telemetry import logs
 
 
@@ -183,16 +183,25 @@ def _groups(config: Config, options: argparse.Namespace) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # our own sentence says why it failed
     wanted = Transfer(
         direction=options.direction, group=options.group, topics=tuple(options.topic),
-        bootstrap=options.bootstrap_server or config.kafka.listen, dry_run=options.dry_run,
+        bootstrap=_bootstrap(config, options), dry_run=options.dry_run,
     )  # fmt: skip
     return _run(transfer(config, wanted, print), "asyncio")
+
+
+def _bootstrap(config: Config, options: argparse.Namespace) -> str:
+    given: str = options.bootstrap_server or config.kafka.listen
+    for one in given.split(","):
+        host, _, port = one.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigError(f"--bootstrap-server {given}: write HOST:PORT")
+    return given
 
 
 def _translate(config: Config, options: argparse.Namespace) -> int:
     from handler.migration.translate import Wanted, translate
 
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    wanted = Wanted(group=options.group, bootstrap=options.bootstrap_server or config.kafka.listen, dry_run=options.dry_run)
+    wanted = Wanted(group=options.group, bootstrap=_bootstrap(config, options), dry_run=options.dry_run)
     return _run(translate(config, wanted, print), "asyncio")
 
 

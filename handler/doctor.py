@@ -17,7 +17,7 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing
-from handler.topics.catalog import Catalog
+from handler.topics.catalog import Catalog, Undescribed
 from handler.topics.names import TopicName
 
 INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
@@ -216,7 +216,7 @@ async def _begins_without_index(admin: PulsarAdmin, catalog: Catalog, name: Topi
             first = (await admin.topics.log_stats(log)).first
             if first is not None and await admin.topics.index_of(log, first) is None:
                 return True
-    except TopicMissing:  # it has gone since
+    except (TopicMissing, Undescribed):  # it has gone since, or has lost a partition
         pass
     return False
 

@@ -233,7 +233,10 @@ class _Compacted:
 
 async def _group(logs: TopicLogs, config: Config, group: str) -> AsyncIterator[str]:
     topic = f"persistent://{config.groups.namespace}/__consumer_offsets"
-    number = shard_of(group, await logs.admin.topics.partitions(topic))
+    count = await logs.admin.topics.partitions(topic)
+    if count == 0:
+        raise CanNotInspect(f"{topic} was made without partitions: there are no groups in it")
+    number = shard_of(group, count)
     shard = f"{topic}-partition-{number}"
     log = logs.log(shard, NAME)
     last = (await log.stats()).last

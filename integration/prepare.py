@@ -5,14 +5,14 @@ from __future__ import annotations
 from integration.launcher.jars import class_path
 from integration.launcher.kafka import OLDER_VERSIONS as OLDER_CLIENTS
 from integration.launcher.kafka import tools
-from integration.launcher.pulsar import bundle, version_from_environment
+from integration.launcher.pulsar import OFFLOADER, bundle, version_from_environment
 from integration.launcher.spark import CONNECTOR
 from integration.versions import OLDER_VERSIONS
 
 
 def main() -> None:
     clients = (tools(), *(tools(version) for version in OLDER_CLIENTS))
-    for wanted in (bundle(version_from_environment()), CONNECTOR, *clients, *(bundle(version) for version in OLDER_VERSIONS)):
+    for wanted in (bundle(version_from_environment()), OFFLOADER, CONNECTOR, *clients, *(bundle(version) for version in OLDER_VERSIONS)):
         class_path(wanted)
 
 

@@ -132,3 +132,32 @@ def test_a_topic_without_partitions_and_topics_of_other_namespaces_are_topics(cl
     kafka.delete_topics([plain, parts])[plain].result(20)
     wait_for(lambda: plain not in AdminClient({"bootstrap.servers": sidecar.address, **QUIET}).list_topics(timeout=20).topics)
     assert sidecar.stop() == 0
+
+
+def test_a_consumer_of_a_topic_that_is_made_again_goes_on_with_the_new_one(cluster: Cluster, tmp_path: Path) -> None:
+    """librdkafka, which commits once more what it had read of the old one: nobody is silent, and nothing of the new one is missed."""
+    topic = new_topic()
+    sidecar = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url)
+    sidecar.start()
+    client = Consumer(
+        {
+            "bootstrap.servers": sidecar.address, "group.id": f"again-{topic}", "auto.offset.reset": "earliest",
+            "topic.metadata.refresh.interval.ms": 1_000, "auto.commit.interval.ms": 500, **QUIET,
+        }
+    )  # fmt: skip
+    client.subscribe([topic])
+    kafka = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
+    for turn in range(3):
+        count = 50 - 20 * turn  # fewer each time: what was read of the old one lies beyond its end
+        create(cluster.kafka, topic)
+        produce(cluster.kafka, topic, [b"%d of turn %d" % (number, turn) for number in range(count)])
+        found: set[bytes] = set()
+        until = time.monotonic() + 40
+        while len(found) < count and time.monotonic() < until:
+            message = client.poll(0.5)
+            if message is not None and message.error() is None and message.value().endswith(b"turn %d" % turn):
+                found.add(message.value())
+        assert len(found) == count, f"turn {turn}"
+        kafka.delete_topics([topic])[topic].result(20)
+    client.close()
+    assert sidecar.stop() == 0

@@ -12,7 +12,7 @@ v12  topics by id (KIP-516)
 v13  an error of the whole (KIP-1102)
 
 This sidecar leads everything; others are told as coordinators of groups. Topics are made on the way when the request and the
-configuration allow it. Without a list, all topics of the default namespace and Kafka's internal ones. A topic that Pulsar does
+configuration allow it. Without a list, all topics of the listed namespaces and Kafka's internal ones. A topic that Pulsar does
 not describe in time is told as it was known, or has no leader yet; so the cluster id may be null.
 """
 

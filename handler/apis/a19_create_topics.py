@@ -48,8 +48,6 @@ def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int]
         name = services.catalog.names.parse(topic.name)
     except InvalidTopicName as error:
         raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from error
-    if name.hidden:
-        raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is a system topic of Pulsar")
     if topic.assignments:
         return name, _assigned(services, topic)
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:

@@ -36,8 +36,9 @@ async def _delete(services: Services, partition: Partition, before: int) -> int 
     error = await partition.opened()
     if error is not ErrorCode.NONE:
         return error
-    end = await partition.confirmed_end()
     start = await partition.confirmed_start()
+    end = await partition.confirmed_end()
+    last = partition.last_position  # that of this end: others may write from now on
     wanted = end if before == TO_THE_END else before
     if not 0 <= wanted <= end:
         return ErrorCode.OFFSET_OUT_OF_RANGE
@@ -45,7 +46,6 @@ async def _delete(services: Services, partition: Partition, before: int) -> int 
         return start
     position = await partition.entry_log.find_index(wanted) if wanted < end else None
     if position is None:
-        last = partition.last_position
         if wanted < end or last is None:
             raise Unavailable(f"no entry holds offset {wanted}")  # the broker's search may be a little behind
         position = last.after()

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), versions 1 to 4: of topics, and of this node.
+"""DescribeConfigs (32), versions 1 to 4: of topics, of this node, and of its loggers.
 
 v1  sources and synonyms (KIP-226)
 v3  types and documentation (KIP-569)
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
-from handler.apis.configs import NotAResource, topic_of
+from handler.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
+from handler.apis.loggers import describe_loggers
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.config_types import Config, ConfigSource
@@ -28,6 +29,9 @@ from handler.wire.messages.describe_configs import (
 
 
 async def _configs(services: Services, resource: DescribeConfigsResource) -> Sequence[Config]:
+    if resource.resource_type == BROKER_LOGGER:
+        check_node(services, resource.resource_name)
+        return describe_loggers()
     name = topic_of(services, resource.resource_type, resource.resource_name)
     if name is None:
         return describe_node(services.config.node_id, services.config.default_partitions, services.config.auto_create_topics)

@@ -32,11 +32,13 @@ async def _grow(services: Services, topic: CreatePartitionsTopic, validate_only:
         name = services.catalog.names.parse(topic.name)
         if name.internal:  # its count says which partition a group belongs to
             return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is internal: it keeps its partitions"
-        there = (await services.catalog.find(name, fresh=True)).partitions
+        found = await services.catalog.find(name, fresh=True)
+        there = found.partitions
         if topic.count <= there:
             return ErrorCode.INVALID_PARTITIONS, f"the topic has {there} partitions already, asked for {topic.count}"
         if topic.count > MAX_PARTITIONS:
             return ErrorCode.INVALID_PARTITIONS, f"a topic has at most {MAX_PARTITIONS} partitions"
+        services.catalog.check_partitioned(found)
         if topic.assignments:
             if len(topic.assignments) != topic.count - there:
                 wanted = f"attempted to add {topic.count - there} partitions, but {len(topic.assignments)} assignments were specified"

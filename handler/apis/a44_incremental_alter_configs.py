@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44), versions 0 to 1: of topics.
+"""IncrementalAlterConfigs (44), versions 0 to 1: of topics, and of the loggers of this node.
 
 v0  KIP-339
 v1  flexible (KIP-482)
@@ -6,11 +6,10 @@ v1  flexible (KIP-482)
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
-from handler.apis.configs import Alteration, alter, named_twice
+from handler.apis.configs import Alteration, alter_all
 from handler.topics.config_types import Operation
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.incremental_alter_configs import (
@@ -19,6 +18,8 @@ from handler.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+NO_OPERATION: Final[tuple[ErrorCode, str | None]] = (ErrorCode.INVALID_REQUEST, "an operation is SET, DELETE, APPEND or SUBTRACT")
 
 
 def _alteration(resource: AlterConfigsResource) -> Alteration | None:
@@ -29,26 +30,19 @@ def _alteration(resource: AlterConfigsResource) -> Alteration | None:
     return Alteration(resource.resource_type, resource.resource_name, operations)
 
 
-async def _alter(services: Services, resource: AlterConfigsResource, *, twice: bool, validate_only: bool) -> AlterConfigsResourceResponse:
-    alteration = _alteration(resource)
-    code: ErrorCode = ErrorCode.INVALID_REQUEST
-    message: str | None = "an operation is SET, DELETE, APPEND or SUBTRACT"
-    if alteration is not None:
-        code, message = await alter(services, alteration, lambda _: [], twice=twice, validate_only=validate_only)
-    return AlterConfigsResourceResponse(
-        error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
-    )
-
-
 async def _handle(services: Services, call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    twice = named_twice((one.resource_type, one.resource_name) for one in request.resources)
-    told = await asyncio.gather(
-        *(
-            _alter(services, one, twice=(one.resource_type, one.resource_name) in twice, validate_only=request.validate_only)
-            for one in request.resources
+    alterations = [_alteration(one) for one in request.resources]
+    known = [one for one in alterations if one is not None]
+    told = iter(await alter_all(services, known, lambda _, __: [], validate_only=request.validate_only))
+    responses = []
+    for resource, alteration in zip(request.resources, alterations, strict=True):
+        code, message = NO_OPERATION if alteration is None else next(told)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
+            )
         )
-    )
-    return IncrementalAlterConfigsResponse(responses=told)
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 API: Final = Api("IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, _handle)

@@ -51,6 +51,8 @@ async def _partition(services: Services, call: Call, topic: Topic | ErrorCode, i
             found = await in_time(call, _active(services.partition(topic.name, index)), LATE_TOPIC)
         except PulsarError as error:
             found = error_code(error)
+    if found is LATE_TOPIC:
+        found = ErrorCode.NOT_LEADER_OR_FOLLOWER  # after which Java asks again (DescribeProducersHandler)
     if isinstance(found, ErrorCode):
         return PartitionResponse(partition_index=index, error_code=found)
     return PartitionResponse(partition_index=index, active_producers=found)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from handler.apis.api import Services
+from handler.apis.loggers import NotAllowed, alter_loggers
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Refused
 from handler.topics.config_types import InvalidConfig, Operation
@@ -18,6 +21,7 @@ from handler.wire.error_code import ErrorCode
 # ConfigResource.Type
 TOPIC: Final = 2
 BROKER: Final = 4
+BROKER_LOGGER: Final = 8
 
 
 class NotAResource(Exception):
@@ -31,8 +35,8 @@ class NotAResource(Exception):
 def topic_of(services: Services, resource_type: int, resource_name: str) -> TopicName | None:
     """The topic whose configs are meant; None for this node's."""
     if resource_type == BROKER:
-        if resource_name not in ("", str(services.config.node_id)):
-            raise NotAResource(ErrorCode.INVALID_REQUEST, f"this is node {services.config.node_id}, ask node {resource_name} itself")
+        if resource_name:
+            check_node(services, resource_name)
         return None
     if resource_type != TOPIC:
         raise NotAResource(ErrorCode.INVALID_REQUEST, f"resources of type {resource_type} have no configs here: topics and brokers have")
@@ -40,14 +44,12 @@ def topic_of(services: Services, resource_type: int, resource_name: str) -> Topi
         name = services.catalog.names.parse(resource_name)
     except InvalidTopicName as error:
         raise NotAResource(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from error
-    if name.hidden:
-        raise NotAResource(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{resource_name} is a system topic of Pulsar")
     return name
 
 
-def named_twice(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The resources, type and name, that a request names more than once."""
-    return {resource for resource, times in Counter(resources).items() if times > 1}
+def check_node(services: Services, resource_name: str) -> None:
+    if resource_name != str(services.config.node_id):
+        raise NotAResource(ErrorCode.INVALID_REQUEST, f"this is node {services.config.node_id}, ask node {resource_name!r} itself")
 
 
 class Alteration:
@@ -69,13 +71,29 @@ class Alteration:
             raise NotAResource(ErrorCode.INVALID_REQUEST, f"null value not supported for: {', '.join(nulls)}")
 
 
-async def alter(
-    services: Services, alteration: Alteration, before: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]], *,
-    twice: bool, validate_only: bool,
-) -> tuple[ErrorCode, str | None]:  # fmt: skip
-    """Change the configs of a topic, unless it is only asked whether that could be done. `before`: what is done to them first."""
+Operations = Sequence[tuple[str, Operation, str | None]]
+
+
+async def alter_all(
+    services: Services, alterations: Sequence[Alteration], before: Callable[[Alteration, TopicSettings], Operations], *, validate_only: bool
+) -> list[tuple[ErrorCode, str | None]]:
+    """Change what the alterations say, unless it is only asked whether that could be done. `before`: what is done to a topic first."""
+    times = Counter(one.resource for one in alterations)
+    return await asyncio.gather(
+        *(_alter(services, one, partial(before, one), twice=times[one.resource] > 1, validate_only=validate_only) for one in alterations)
+    )
+
+
+async def _alter(
+    services: Services, alteration: Alteration, before: Callable[[TopicSettings], Operations], *, twice: bool, validate_only: bool
+) -> tuple[ErrorCode, str | None]:
+    name = None
     try:
         alteration.check(twice=twice)
+        if alteration.resource[0] == BROKER_LOGGER:
+            check_node(services, alteration.resource[1])
+            alter_loggers(alteration.operations, validate_only=validate_only)
+            return ErrorCode.NONE, None
         name = topic_of(services, *alteration.resource)
         if name is None:
             return ErrorCode.INVALID_CONFIG, "the settings of a node are its configuration file's: they can't be changed while it runs"
@@ -84,6 +102,8 @@ async def alter(
         await services.configs.alter(name, lambda settings: [*before(settings), *alteration.operations], validate_only=validate_only)
     except NotAResource as refused:
         return refused.code, str(refused)
+    except NotAllowed as refused:
+        return ErrorCode.INVALID_REQUEST, str(refused)
     except (InvalidConfig, Refused) as error:
         return ErrorCode.INVALID_CONFIG, str(error)
     except PulsarError as error:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
-from handler.pulsar.errors import TopicMissing
+from handler.pulsar.errors import TopicMissing, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
     """The partitions of an internal topic, which is made if it isn't there; what is there keeps its count. May raise PulsarError."""
     try:
-        return await admin.topics.partitions(topic)
+        return await _count(admin, topic)
     except TopicMissing:
         log.info("%s is to be made with %d partitions", topic, partitions)
     namespace = topic.partition("://")[2].rpartition("/")[0]
@@ -24,4 +24,11 @@ async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
         await admin.cluster.keep_for_ever(namespace)
     with contextlib.suppress(AlreadyExists):
         await admin.topics.create_topic(topic, partitions)
-    return await admin.topics.partitions(topic)
+    return await _count(admin, topic)
+
+
+async def _count(admin: PulsarAdmin, topic: str) -> int:
+    count = await admin.topics.partitions(topic)
+    if count == 0:
+        raise Unavailable(f"{topic} was made without partitions by somebody else: delete it, and it is made as it must be")
+    return count

@@ -24,7 +24,7 @@ from handler.partition.read.read_entries import first_entry, raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
@@ -64,8 +64,11 @@ async def translate(config: Config, wanted: Wanted, say: Callable[[str], None]) 
         for (topic, index), offset in sorted((await committed_offsets(wanted.bootstrap, wanted.group)).items()):
             packed = PackedOffset.of(offset)
             if packed is not None:
-                log = logs.log(names.parse(topic).partition(index), NAME)
-                translations.append(await translated(log, topic, index, packed))
+                try:
+                    log = logs.log(names.parse(topic).partition(index), NAME)
+                    translations.append(await translated(log, topic, index, packed))
+                except TopicMissing:
+                    translations.append(Translation(topic, index, packed, None, "the topic is gone"))
         _show(wanted, translations, say)
         decided = {(one.topic, one.partition): one.offset for one in translations if one.offset is not None}
         if not wanted.dry_run:

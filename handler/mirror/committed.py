@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import CommitFailedError, UnknownMemberIdError
 
 from handler.errors import SidecarError
+from handler.wire.error_code import ErrorCode
+
+# A coordinator reads its log within seconds; one under load took 13 s.
+LOAD_SECONDS: Final = 60.0
+ASK_AGAIN_SECONDS: Final = 0.2
+NOT_YET: Final = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
 
 
 class GroupHasMembers(SidecarError):
@@ -19,10 +27,22 @@ async def committed_offsets(bootstrap: str, group: str) -> dict[tuple[str, int],
     kafka = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await kafka.start()
     try:
+        await _loaded(kafka, group)
         found = await kafka.list_consumer_group_offsets(group)
     finally:
         await kafka.close()
     return {(at.topic, at.partition): one.offset for at, one in found.items() if one.offset >= 0}
+
+
+async def _loaded(kafka: AIOKafkaAdminClient, group: str) -> None:
+    """Wait until the group's coordinator has read its log: before that aiokafka takes its refusal for an empty answer."""
+    async with asyncio.timeout(LOAD_SECONDS):
+        while True:
+            (answer,) = await kafka.describe_consumer_groups([group])
+            ((code, *_),) = answer.groups
+            if code not in NOT_YET:
+                return
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
 
 
 async def commit(bootstrap: str, group: str, offsets: Mapping[tuple[str, int], int]) -> None:

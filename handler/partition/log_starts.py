@@ -41,7 +41,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 LOOK_SECONDS: Final = 1.0
 # Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
-LOAD_SECONDS: Final = 15.0
+SILENCE_SECONDS: Final = 15.0
 PERMITS: Final = 1_000
 # Of this process: Streams moves the starts of its repartition topics every half minute.
 WRITES_BETWEEN_COMPACTIONS: Final = 500
@@ -65,6 +65,8 @@ class LogStarts:
         self._starts: dict[str, MovedStart] = {}  # by partition, in Pulsar's words
         self._loaded = asyncio.Event()
         self._writes: _Writes | None = None
+        self._lesser: set[str] = set()  # of which a lesser move was read behind a greater one, while loading
+        self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
         self._task = KeptAlive("log_starts", self._topic, self._follow)
 
@@ -90,15 +92,34 @@ class LogStarts:
             return
         await writes.send(partition.encode(), moved.encode())
         self._take(partition, moved)
-        if writes.count % WRITES_BETWEEN_COMPACTIONS == 0:
-            with contextlib.suppress(AlreadyExists, NotPermitted):
-                await self._admin.topics.compact(log_of(self._topic))
+        self._since_compaction += 1
+        if self._since_compaction >= WRITES_BETWEEN_COMPACTIONS:
+            await self._compact()
 
     def forget(self, partitions: list[str]) -> None:
         """Their topic is deleted."""
         for partition in partitions:
             if self._starts.pop(partition, None) is not None and self._writes is not None:
                 self._writes.send(partition.encode(), None)
+
+    async def _compact(self) -> None:
+        """Whoever loads it next reads what counts. Until it has been done once no cursor keeps what retention would take."""
+        self._since_compaction = 0
+        try:
+            await self._admin.topics.compact(log_of(self._topic))
+        except AlreadyExists:
+            pass
+        except PulsarError as error:  # what was moved is stored
+            log.warning("%s can't be compacted now: %s", self._topic, error)
+
+    async def _compact_once(self) -> None:
+        try:
+            if self._since_compaction < WRITES_BETWEEN_COMPACTIONS and await self._admin.topics.is_compacted(log_of(self._topic)):
+                return
+        except PulsarError as error:
+            log.warning("%s: whether it is compacted can't be asked: %s", self._topic, error)
+            return
+        await self._compact()
 
     # --- following the topic
 
@@ -117,20 +138,33 @@ class LogStarts:
             reader = await self._client.reader(log_of(self._topic), None, following, compacted=True, purpose="load")
             following.grant = reader.grant
             reader.grant(PERMITS)
-            async with asyncio.timeout(LOAD_SECONDS):
-                await writes.send(MARKER_KEY, self._marker)
-                await self._marker_read
+            writes.send(MARKER_KEY, self._marker)
+            await self._read_to_marker(following, writes)
             self._writes = writes
+            for partition in self._lesser:
+                if partition in self._starts:
+                    writes.send(partition.encode(), self._starts[partition].encode())
+            self._lesser.clear()
             self._loaded.set()
             self._task.backoff.reset()
+            self._since_compaction = following.messages
+            await self._compact_once()
             raise await writes.lost
-        except TimeoutError as error:
-            raise Unavailable(f"{self._topic} could not be read within {LOAD_SECONDS:.0f} s") from error
         finally:
             self._writes = None
             producer.close()
             if reader is not None:
                 reader.close()
+
+    async def _read_to_marker(self, following: _Following, writes: _Writes) -> None:
+        messages = -1
+        while not self._marker_read.done():
+            if messages == following.messages:
+                raise Unavailable(f"nothing came of {self._topic} for {SILENCE_SECONDS:.0f} s")
+            messages = following.messages
+            await asyncio.wait({self._marker_read, writes.lost}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if writes.ended is not None:
+                raise writes.ended
 
     async def _wait_for_topic(self) -> None:
         while True:
@@ -161,6 +195,8 @@ class LogStarts:
         if known is not None and known > moved:
             if self._writes is not None:
                 self._writes.send(partition.encode(), known.encode())
+            else:
+                self._lesser.add(partition)
             return
         if known != moved:
             self._starts[partition] = moved
@@ -191,7 +227,8 @@ async def stored_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str
                 entry = await anext(entries)
                 for message in read_messages(entry.message_metadata, entry.payload)[0]:
                     if message.key is not None and message.key != MARKER_KEY:
-                        _put(starts, message.key.decode(), MovedStart.decode(message.value) if message.value else None)
+                        with contextlib.suppress(ValueError):  # anybody may have written it
+                            _put(starts, message.key.decode(), MovedStart.decode(message.value) if message.value else None)
                 if entry.position >= last:
                     break
     return starts
@@ -262,6 +299,7 @@ class _Following(ConsumerEvents):
         self._on_message = on_message
         self._on_lost = on_lost
         self._taken = 0
+        self.messages = 0
         self.grant: Callable[[int], None] = lambda _: None
 
     def on_entry(self, entry: RawEntry) -> None:
@@ -275,6 +313,7 @@ class _Following(ConsumerEvents):
             metrics.UNREADABLE_ENTRIES.inc()
             log.warning("entry %s of the log starts is passed over: %s", entry.position, error)
         self._taken += max(1, count)
+        self.messages += max(1, count)
         if self._taken >= PERMITS // 2:
             self.grant(self._taken)
             self._taken = 0

@@ -33,8 +33,8 @@ async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEn
         _begin_before(stats, stats.last, fold, replay)
     begun_from = fold.replayed_from
     await to_end.run(if_unknown=stats.last)
-    if not fold.knows_next_offset:
-        await _begin_behind_entries_without_index(log, fold)
+    if fold.passed_to is not None or not fold.knows_next_offset:
+        await _check_entries_without_index(log, fold)
     if fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
         replay.done = False
     return stats
@@ -47,9 +47,14 @@ def _begin_before(stats: LogStats, last: Position, fold: Fold, replay: Replay) -
     replay.done = start == earliest
 
 
-async def _begin_behind_entries_without_index(log: EntryLog, fold: Fold) -> None:
-    """No entry that was read has an index: all were written before the interceptor was switched on, or it was switched off since."""
+async def _check_entries_without_index(log: EntryLog, fold: Fold) -> None:
+    """Entries without an index stand before all others, or the interceptor was switched off since, or indexes are no longer shown."""
+    first = await log.first_indexed()
+    if first is not None and (fold.passed_to is None or first <= fold.passed_to):
+        raise IndexAlarm(f"the log has indexes from entry {first} on, but entry {fold.passed_to} came without one: {SWITCH_ON}")
     last_index = await log.index_property()
+    if fold.knows_next_offset:  # others may have written meanwhile
+        return
     if last_index is not None and last_index >= 0:
         raise IndexAlarm(f"the log had come to index {last_index}, but its last entries have none: {SWITCH_ON}")
     fold.begin_empty(0)

@@ -18,7 +18,7 @@ from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.fold.producers import ProducerState
-from handler.partition.log.entries import Content, accepted_data, permits_of, read_entry, read_headers
+from handler.partition.log.entries import Content, accepted_data, is_from_before_index, permits_of, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -90,6 +90,7 @@ class Partition:
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, TimestampAndOffset] = Shared(linger=SEARCH_LINGER_SECONDS)
         self._scanned_max_timestamp = NOT_FOUND
+        self._scanned = (-1, -1)
         self._timestamps_from: int | None = None
         self.used_at = self._loop.time()
         self._next_tick_at = 0.0
@@ -98,6 +99,7 @@ class Partition:
         self._log_end = LogEnd(self)
         self._appender = Appender(name, log_, writer_name, self._fold, self, limits.batches_per_entry)
         self._replay = Replay(name, log_, self._fold, self, limits.replay_entries, limits.replay_bytes)
+        self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -106,7 +108,10 @@ class Partition:
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 asked_at = self._loop.time()
-                self._appender.config = await self._log.config()
+                told = self._configs_told
+                config = await self._log.config()
+                if told == self._configs_told:  # else it was altered while the answer was on its way
+                    self._appender.config = config
                 stats = await begin_fold(self._log, self._fold, self._replay, self._to_end)
                 self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(stats, self._fold.log_start, asked_at)
@@ -126,10 +131,10 @@ class Partition:
                 self._release()
                 self.changed()
 
-    def _is_from_before_index(self, entry: RawEntry) -> bool:
+    def _is_passed_over(self, entry: RawEntry) -> bool:
         """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""
         fold = self._fold
-        if entry.last_index is not None or fold.last_position is not None:
+        if fold.last_position is not None or not is_from_before_index(entry):
             return False
         return not self._opened.done() or (fold.passed_to is not None and entry.position <= fold.passed_to)
 
@@ -213,6 +218,7 @@ class Partition:
 
     def set_config(self, config: LogConfig) -> None:
         """Of what is appended from now on."""
+        self._configs_told += 1
         self._appender.config = config
 
     def read_on(self) -> None:
@@ -280,7 +286,7 @@ class Partition:
     def _take(self, entry: RawEntry) -> None:
         position = entry.position
         fold = self._fold
-        if self._is_from_before_index(entry):
+        if self._is_passed_over(entry):
             fold.pass_over(position)
             self._log.note_entries_without_index()
             self._to_end.reached(position)
@@ -429,6 +435,12 @@ class Partition:
         return self._fold.last_position
 
     @property
+    def moved_start(self) -> Position | None:
+        """The entry at which the log starts, where a client has moved the start."""
+        moved = self._log_start.moved
+        return moved.position if moved is not None and moved.offset == self.log_start else None
+
+    @property
     def timestamps_known_from(self) -> int:
         """Where folding began, or the log start if all before it has been looked at for timestamps."""
         return self._timestamps_from if self._timestamps_from is not None else self._fold.first_offset
@@ -439,10 +451,15 @@ class Partition:
         folded = TimestampAndOffset(self._fold.max_timestamp_base, self._fold.max_timestamp)
         return folded if folded.timestamp > self._scanned_max_timestamp.timestamp else self._scanned_max_timestamp
 
-    def remember_greatest(self, found: TimestampAndOffset) -> None:
+    def greatest_found(self, start: int, end: int) -> TimestampAndOffset | None:
+        """The result of a scan between these offsets, if it was the last one."""
+        return self._scanned_max_timestamp if (start, end) == self._scanned else None
+
+    def remember_greatest(self, start: int, end: int, found: TimestampAndOffset) -> None:
         """The result of a scan from the log start."""
         self._scanned_max_timestamp = found
-        self._timestamps_from = self.log_start
+        self._timestamps_from = start
+        self._scanned = (start, end)
 
     # --- housekeeping
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -36,6 +37,7 @@ GONE_SECONDS: Final = 60.0
 MAX_GONE: Final = 1_000
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
 UNPARTITIONED_SECONDS: Final = 10.0
+_IS_PARTITION: Final = re.compile(r"-partition-\d+$")
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
 # Half of them: who asks for topics does not wait behind a thousand that are being made.
@@ -288,7 +290,7 @@ class Catalog:
                 everything = await self._admin.topics.logs(namespace)
             except (TopicMissing, NotPermitted):  # the other list says so
                 return []
-            known = self._without_partitions[namespace] = (asked_at, [topic for topic in everything if "-partition-" not in topic])
+            known = self._without_partitions[namespace] = (asked_at, [topic for topic in everything if not _IS_PARTITION.search(topic)])
         return known[1]
 
     async def _internal(self) -> set[TopicName]:
@@ -361,10 +363,12 @@ class Catalog:
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)
 
+    def check_partitioned(self, topic: Topic) -> None:
+        """NotPartitioned for a topic that can't grow."""
+        if not topic.partitioned:
+            raise NotPartitioned(f"{topic.name.pulsar} was made in Pulsar without partitions, and can't get any")
+
     async def grow(self, name: TopicName, partitions: int) -> None:
-        topic = self._topics.get(name)
-        if topic is not None and not topic.partitioned:
-            raise NotPartitioned(f"{name.pulsar} was made in Pulsar without partitions, and can't get any")
         await self._admin.topics.grow_topic(name.pulsar, partitions)
         topic = self._topics.get(name)
         if topic is not None:  # the next request for it asks Pulsar again; its id stays known meanwhile

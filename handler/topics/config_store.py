@@ -83,14 +83,26 @@ class ConfigStore:
                 await self.write(name, before, after)
 
     async def write(self, name: TopicName, before: TopicSettings, after: TopicSettings) -> None:
-        """Change what differs, and nothing else. May raise PulsarError; what came before it is changed then."""
-        topic, policies = name.pulsar, self._admin.policies
+        """Change what differs, and nothing else. May raise PulsarError; what came before it is put back then, as far as that can be."""
+        try:
+            await self._write_properties(name.pulsar, before, after)
+            await self._write_policies(name.pulsar, before, after)
+        except PulsarError:
+            for put_back in (self._write_policies, self._write_properties):
+                with contextlib.suppress(PulsarError):
+                    await put_back(name.pulsar, after, before)
+            raise
+
+    async def _write_properties(self, topic: str, before: TopicSettings, after: TopicSettings) -> None:
         for key in before.properties.keys() | after.properties.keys():
             if before.properties.get(key) == after.properties.get(key):
                 continue
             # Brokers before 3.0 can't change a property. Which limits of a retention were set is then not known; all else is refused.
             with contextlib.suppress(*([Refused] if key == RETENTION_SET else [])):
                 await self._set_property(topic, key, after.properties.get(key))
+
+    async def _write_policies(self, topic: str, before: TopicSettings, after: TopicSettings) -> None:
+        policies = self._admin.policies
         if after.retention != before.retention:
             if after.retention is None:
                 await policies.remove_retention(topic)

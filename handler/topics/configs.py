@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from handler.config import ENTRY_FORMATS
 from handler.topics.config_types import Config, ConfigSource, ConfigType, InvalidConfig, Operation, number
 from handler.topics.record_configs import (
+    CLEANUP_POLICY,
     DEFINITIONS,
     ENTRY_FORMAT,
     MAX_INT,
@@ -146,7 +147,7 @@ def altered(settings: TopicSettings, operations: Sequence[tuple[str, Operation, 
     """The settings after these operations, or InvalidConfig for the first that can't be done."""
     changes: dict[str, str | None] = {}
     limits = settings.limits
-    was_compacted_only = is_compacted_only(settings.properties)
+    compacts_before = _compacts(settings)
     fixed = {name: value for name, value, _, _ in _fixed(settings.quorums)}
     for name, operation, value in operations:
         if name in fixed:
@@ -160,9 +161,10 @@ def altered(settings: TopicSettings, operations: Sequence[tuple[str, Operation, 
         else:
             size = _value(name, operation, value)
             settings = replace(settings, max_message_bytes=None if size is None else number(name, size, 1, MAX_INT))
-    if changes or is_compacted_only(settings.properties) != was_compacted_only:
+    # Also where the policy says so already: it may be that of somebody who has not set the retention that goes with it.
+    if changes or any(name == CLEANUP_POLICY for name, _, _ in operations):
         settings = _with_limits(settings, with_limits(limits, changes, settings.default_retention))
-    return _with_threshold(settings)
+    return settings if _compacts(settings) == compacts_before else _with_threshold(settings)
 
 
 def _with_limits(settings: TopicSettings, limits: Limits) -> TopicSettings:
@@ -173,16 +175,18 @@ def _with_limits(settings: TopicSettings, limits: Limits) -> TopicSettings:
     return replace(settings, properties=properties, retention=policy_of(limits, compacted_only=is_compacted_only(properties)))
 
 
-def _with_threshold(settings: TopicSettings) -> TopicSettings:
-    """Pulsar compacts a topic of which every message has a key. A threshold that somebody else has set stays."""
+def _compacts(settings: TopicSettings) -> bool:
+    """Whether Pulsar compacts the topic: every message has a key then."""
     configs = record_configs(settings.properties)
-    compacts = configs.compacted and (configs.entry_format or settings.default_entry_format) == "pulsar"
+    return configs.compacted and (configs.entry_format or settings.default_entry_format) == "pulsar"
+
+
+def _with_threshold(settings: TopicSettings) -> TopicSettings:
+    """That of a topic which begins to be compacted, or no longer is. One that somebody else has set stays."""
     there = settings.compaction_threshold
-    if compacts and there is None:
-        return replace(settings, compaction_threshold=COMPACTION_THRESHOLD)
-    if not compacts and there == COMPACTION_THRESHOLD:
-        return replace(settings, compaction_threshold=None)
-    return settings
+    if _compacts(settings):
+        return replace(settings, compaction_threshold=COMPACTION_THRESHOLD if there is None else there)
+    return replace(settings, compaction_threshold=None if there == COMPACTION_THRESHOLD else there)
 
 
 def _value(name: str, operation: Operation, value: str | None) -> str | None:

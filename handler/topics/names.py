@@ -104,7 +104,10 @@ class TopicNames:
             raise InvalidTopicName(f"{name}: a topic name has 1 to {MAX_LENGTH} of the characters a-z A-Z 0-9 . _ -")
         if _PARTITION.fullmatch(local):
             raise InvalidTopicName(f"{name}: this names one partition of a topic")
-        return TopicName(tenant, namespace, local)
+        found = TopicName(tenant, namespace, local)
+        if found.hidden:
+            raise InvalidTopicName(f"{name} is a system topic of Pulsar")
+        return found
 
     def kafka(self, name: TopicName) -> str:
         """How a Kafka client that asked for no particular form sees it."""
@@ -124,7 +127,6 @@ class TopicNames:
     def from_pulsar(self, topic: str) -> TopicName | None:
         """A topic as the admin API lists it; None for what Kafka clients have no name for."""
         try:
-            name = self.parse(topic)
+            return self.parse(topic)
         except InvalidTopicName:
             return None
-        return None if name.hidden else name

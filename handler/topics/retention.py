@@ -68,12 +68,17 @@ def with_limits(before: Limits, changes: Mapping[str, str | None], default: Rete
     own = (before.own | {name for name, value in changes.items() if value is not None}) - {
         name for name, value in changes.items() if value is None
     }
-    minutes, megabytes = before.retention
+    minutes = before.retention.minutes if RETENTION_MS in before.own else default.minutes
+    megabytes = before.retention.megabytes if RETENTION_BYTES in before.own else default.megabytes
     if RETENTION_MS in changes:
         minutes = _limit(RETENTION_MS, changes[RETENTION_MS], default.minutes)
     if RETENTION_BYTES in changes:
         megabytes = _limit(RETENTION_BYTES, changes[RETENTION_BYTES], default.megabytes)
-    return Limits(frozenset(own), Retention(minutes or UNLIMITED, megabytes or UNLIMITED) if own else default)
+    if not own:
+        return Limits(frozenset(), default)
+    if minutes or megabytes:  # one that keeps nothing is no limit beside one that keeps something
+        minutes, megabytes = minutes or UNLIMITED, megabytes or UNLIMITED
+    return Limits(frozenset(own), Retention(minutes, megabytes))
 
 
 def policy_of(limits: Limits, *, compacted_only: bool) -> Retention | None:

@@ -39,6 +39,8 @@ class Kind(StrEnum):
     NO_INDEX = "entries without an index"
     UNREADABLE = "unreadable entries"
     CHECKSUM = "wrong checksums"
+    LOST = "offsets of entries that brokers did not hand out"
+    UNREAD = "logs that could not be read to their end"
     GAP = "unexplained gaps"
     BEFORE_INDEX = "entries from before the interceptor was on"
     FAILED_WRITE = "gaps of failed writes"
@@ -55,6 +57,8 @@ SEVERITY: Final = {
     Kind.NO_INDEX: Severity.FAULT,
     Kind.UNREADABLE: Severity.FAULT,
     Kind.CHECKSUM: Severity.FAULT,
+    Kind.LOST: Severity.FAULT,
+    Kind.UNREAD: Severity.FAULT,
     Kind.GAP: Severity.WARNING,
     Kind.BEFORE_INDEX: Severity.WARNING,
     Kind.INCOMPLETE: Severity.WARNING,
@@ -152,7 +156,10 @@ class Audit:
         """Whether its offsets follow those before it."""
         report = self.report
         expected = report.next_offset
-        if expected is None:
+        if base < 0:
+            text = f"it has {index + 1 - base} offsets, and the index of its last is {index}"
+            report.note(Kind.REPEATED, entry.position, text, (0, index), -base)
+        elif expected is None:
             report.first_offset = base
             self._note_start(entry.position, base)
         elif base < expected:
@@ -174,14 +181,25 @@ class Audit:
         missing = base - expected
         unseen = self._entries_between(self._last, position)
         offsets = (expected, base - 1)
-        if unseen >= missing:  # each takes one
+        if lost := self._ledgers_not_handed_out(position):
+            self.report.note(Kind.LOST, position, f"nothing came of ledger {', '.join(map(str, lost))}", offsets, missing)
+        elif unseen >= missing:  # each takes one
             self.report.note(Kind.KEPT_BACK, position, f"{unseen} markers or aborted entries before it", offsets, missing)
+        elif unseen:
+            self.report.note(
+                Kind.LOST, position, f"{unseen} entries before it did not come, which took {missing} offsets", offsets, missing
+            )
         elif position.ledger != self._last.ledger:
             text = f"ledger {self._last.ledger} was closed behind entry {self._last.entry}: a write failed there, or its broker ended"
             self.report.note(Kind.FAILED_WRITE, position, text, offsets, missing)
         else:
             text = f"nothing stands between entry {self._last.entry} and {position.entry} of ledger {position.ledger}"
             self.report.note(Kind.GAP, position, text, offsets, missing)
+
+    def _ledgers_not_handed_out(self, position: Position) -> list[int]:
+        """Those that are listed between the last entry and this one, and have entries."""
+        assert self._last is not None
+        return [one.ledger for one in self._stats.ledgers if self._last.ledger < one.ledger < position.ledger]
 
     def _entries_between(self, last: Position, position: Position) -> int:
         """So many stand between two entries that no reader was given."""
@@ -235,9 +253,17 @@ class Audit:
     def _fold_anew(self) -> None:
         self._fold = Fold(self._last)
 
-    def end(self) -> PartitionReport:
-        """The log has no more entries."""
-        if self._without_index and self.report.next_offset is None:
+    def unread(self, why: str) -> PartitionReport:
+        """The log could not be read any further."""
+        self.report.note(Kind.UNREAD, self._last, why)
+        return self.report
+
+    def end(self, last_index: int | None) -> PartitionReport:
+        """The log has no more entries. `last_index`: what the metadata of its ledgers say of the last index."""
+        if self._without_index and self.report.next_offset is None and last_index is not None and last_index >= 0:
+            text = f"the log had come to index {last_index}, and no entry that is left has one: it is not served"
+            self.report.note(Kind.NO_INDEX, self._without_index[0], text, count=len(self._without_index))
+        elif self._without_index and self.report.next_offset is None:
             text = f"all {len(self._without_index)} entries of the log: write to it with the interceptor on, and it is served from there"
             self.report.note(Kind.BEFORE_INDEX, self._without_index[0], text, count=len(self._without_index))
         return self.report

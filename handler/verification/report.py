@@ -37,7 +37,10 @@ def summary(reports: Sequence[PartitionReport]) -> str:
     faults = sum(report.faults for report in reports)
     entries, size = sum(report.entries for report in reports), sum(report.bytes for report in reports)
     read = f"{len(reports)} partitions, {entries} entries, {megabytes(size)}"
-    return f"{read}: {faults} fault{'s' * (faults != 1)}" if faults else f"{read}: every index is accounted for"
+    if faults:
+        return f"{read}: {faults} fault{'s' * (faults != 1)}"
+    gaps = sum(report.counts[Kind.GAP] for report in reports)
+    return f"{read}: no fault, but {gaps} offsets that nobody can account for" if gaps else f"{read}: every index is accounted for"
 
 
 def as_json(reports: Sequence[PartitionReport]) -> str:

@@ -19,9 +19,10 @@ from handler.partition.log_starts import stored_starts
 from handler.partition.read.read_entries import raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topic_logs import TopicLogs
-from handler.topics.catalog import Catalog, Topic
+from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.verification import report
 from handler.verification.audit import Audit, PartitionReport
@@ -49,13 +50,14 @@ async def verify(config: Config, wanted: Wanted) -> int:
     """1 where something is wrong, 0 where not."""
     client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
     admin = PulsarAdmin(config.pulsar.admin_url)
-    names = TopicNames(wanted.namespace or config.kafka.namespace, config.groups.namespace)
+    names = TopicNames(config.kafka.namespace, config.groups.namespace, [wanted.namespace] if wanted.namespace else [])
     catalog = Catalog(admin, names, asyncio.get_running_loop().time)
     logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
     try:
-        partitions = await _partitions(catalog, wanted)
+        partitions, reports = await _partitions(catalog, wanted)
         moved = await stored_starts(client, admin, config.groups.namespace)
-        reports = []
+        if not wanted.json:
+            print("".join(f"{line}\n" for one in reports for line in report.lines(one)), end="", flush=True)
         for number, partition in enumerate(partitions):
             progress = Progress(sys.stderr, f"{number + 1}/{len(partitions)} {partition}", time.monotonic)
             reports.append(await audited(logs.log(partition, NAME), partition, moved.get(partition), progress))
@@ -70,31 +72,47 @@ async def verify(config: Config, wanted: Wanted) -> int:
     return 1 if any(one.faults for one in reports) else 0
 
 
-async def _partitions(catalog: Catalog, wanted: Wanted) -> list[str]:
-    """In Pulsar's words."""
-    names = [catalog.names.parse(topic) for topic in wanted.topics]
-    if wanted.namespace:
-        names += [name for name in await catalog.list_names() if not name.internal]
-    topics: list[Topic] = [await catalog.find(name) for name in dict.fromkeys(names)]
-    partitions = []
+async def _partitions(catalog: Catalog, wanted: Wanted) -> tuple[list[str], list[PartitionReport]]:
+    """Partitions in Pulsar's words; and of topics of the namespace that can't be described, why."""
+    topics = [await catalog.find(catalog.names.parse(topic)) for topic in dict.fromkeys(wanted.topics)]
+    undescribed = []
+    for name in await catalog.list_names() if wanted.namespace else ():
+        if f"{name.tenant}/{name.namespace}" == wanted.namespace and not name.internal:
+            try:
+                topics.append(await catalog.find(name))
+            except TopicMissing:  # it has gone since
+                continue
+            except PulsarError as error:
+                undescribed.append(Audit(name.pulsar, LogStats(()), None).unread(str(error)))
+    partitions: list[str] = []
     for topic in topics:
         if wanted.partition is None:
             partitions += [topic.name.partition(index) for index in range(topic.partitions)]
         elif wanted.partition < topic.partitions:
             partitions.append(topic.name.partition(wanted.partition))
-    if not partitions:
+    if not partitions and not undescribed:
         raise CanNotVerify("there is no such partition: name a topic, or a namespace that has topics")
-    return partitions
+    return list(dict.fromkeys(partitions)), undescribed
 
 
 async def audited(log: EntryLog, name: str, moved: MovedStart | None, progress: Progress) -> PartitionReport:
     """The whole log as it is now."""
-    stats = await log.stats()
-    last = None if stats.last is None else await log.last_readable(stats.last, BEFORE_ALL)
-    audit = Audit(name, stats, moved)
-    if last is None:
-        return audit.end()
-    progress.total = sum(ledger.entries for ledger in stats.ledgers)
+    audit = Audit(name, LogStats(()), moved)
+    try:
+        stats = await log.stats()
+        audit = Audit(name, stats, moved)
+        last = None if stats.last is None else await log.last_readable(stats.last, BEFORE_ALL)
+        progress.total = sum(ledger.entries for ledger in stats.ledgers)
+        if last is not None:
+            await _walk(log, last, audit, progress)
+        return audit.end(await log.index_property())
+    except PulsarError as error:  # the others are looked at all the same
+        return audit.unread(str(error))
+    finally:
+        progress.clear()
+
+
+async def _walk(log: EntryLog, last: Position, audit: Audit, progress: Progress) -> None:
     async with aclosing(raw_entries_from(log, None, PERMITS)) as entries:
         async for entry in entries:
             if entry.position > last:
@@ -103,8 +121,6 @@ async def audited(log: EntryLog, name: str, moved: MovedStart | None, progress: 
             progress.show(audit.report)
             if entry.position == last:
                 break
-    progress.clear()
-    return audit.end()
 
 
 class Progress:

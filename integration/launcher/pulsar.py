@@ -98,6 +98,10 @@ def bundle(version: str) -> Bundle:
     )
 
 
+# Maven Central has this version of it and no other; it serves brokers of 4.2 too.
+OFFLOADER: Final = Bundle(name="offloader", jars=("org.apache.pulsar:tiered-storage-file-system:4.0.6",), without=("*:*",))
+
+
 def write_settings(path: Path, settings: dict[str, str]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from handler.pulsar.errors import Refused
 from handler.topics.config_types import ConfigSource, Operation
 from handler.topics.configs import MAX_MESSAGE_BYTES
 from handler.topics.record_configs import ENTRY_FORMAT
@@ -19,7 +21,7 @@ from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicCo
 from handler.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.support.services import NAMESPACE, Sidecar
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 HOUR_MS = 3_600_000
 
 
@@ -124,7 +126,8 @@ async def test_a_broker_that_keeps_no_policies_of_topics_says_what_to_switch_on(
         (TOPIC, "missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "7", ErrorCode.INVALID_REQUEST),
-        (BROKER + 4, "logger", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "7", ErrorCode.INVALID_REQUEST),
+        (16, "metrics", ErrorCode.INVALID_REQUEST),
         (TOPIC, "__change_events", ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
@@ -137,6 +140,61 @@ async def test_a_node_tells_its_settings_and_keeps_them(sidecar: Sidecar) -> Non
     told = {config.name: (config.value, config.read_only) for config in (await described(sidecar, BROKER, "0")).configs}
     assert told["num.partitions"] == ("4", True)
     assert (await incrementally(sidecar, ("num.partitions", Operation.SET, "5"), kind=BROKER, name="0"))[0] is ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize("fails", ["retention", "threshold"])
+async def test_what_fails_half_way_is_put_back_and_can_be_done_again(sidecar: Sidecar, fails: str) -> None:
+    sidecar.admin.properties[NAMESPACE + "t"] = {ENTRY_FORMAT: "pulsar"}
+    method = {"retention": "set_retention", "threshold": "set_compaction_threshold"}[fails]
+    works = getattr(sidecar.admin, method)
+
+    async def refuses(*_: object) -> None:
+        raise Refused("412 Retention Quota must exceed configured backlog quota")
+
+    setattr(sidecar.admin, method, refuses)
+    wanted = ("cleanup.policy", Operation.SET, "compact")
+    assert (await incrementally(sidecar, wanted))[0] is ErrorCode.INVALID_CONFIG
+    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar"}
+    assert sidecar.admin.retentions == {}
+    setattr(sidecar.admin, method, works)
+    assert (await incrementally(sidecar, wanted))[0] is ErrorCode.NONE
+    assert sidecar.admin.retentions == {NAMESPACE + "t": (-1, -1)}
+
+
+@pytest.fixture
+def quiet_loggers() -> Iterator[None]:
+    before = {name: logging.getLogger(name).level for name in ("handler", "handler.topics")}
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+async def of_loggers(sidecar: Sidecar) -> dict[str, str]:
+    return {config.name: config.value for config in (await described(sidecar, BROKER_LOGGER, "0")).configs}
+
+
+@pytest.mark.usefixtures("quiet_loggers")
+async def test_levels_of_loggers_are_changed_while_the_sidecar_runs(sidecar: Sidecar) -> None:
+    assert (await of_loggers(sidecar))["handler.topics.catalog"] == "WARN"
+
+    async def alter(*operations: tuple[str, Operation, str | None]) -> ErrorCode:
+        return (await incrementally(sidecar, *operations, kind=BROKER_LOGGER, name="0"))[0]
+
+    assert await alter(("handler", Operation.SET, "DEBUG"), ("handler.topics", Operation.SET, "ERROR")) is ErrorCode.NONE
+    told = await of_loggers(sidecar)
+    assert (told["handler.topics.catalog"], told["handler.tasks"], told["root"]) == ("ERROR", "DEBUG", "WARN")
+    assert logging.getLogger("handler.topics.catalog").getEffectiveLevel() == logging.ERROR
+    assert await alter(("handler.topics", Operation.DELETE, None)) is ErrorCode.NONE
+    assert (await of_loggers(sidecar))["handler.topics.catalog"] == "DEBUG"
+    refused = ErrorCode.INVALID_CONFIG
+    assert await alter(("handler", Operation.SET, "INFO"), ("handler.no.such", Operation.SET, "INFO")) is refused
+    assert await alter(("handler", Operation.SET, "LOUD")) is refused
+    assert await alter(("root", Operation.DELETE, None)) is ErrorCode.INVALID_REQUEST
+    assert await alter(("handler", Operation.APPEND, "INFO")) is ErrorCode.INVALID_REQUEST
+    assert (await of_loggers(sidecar))["handler.tasks"] == "DEBUG", "what is refused changes nothing"
+    wanted = [alter_configs.AlterConfigsResource(resource_type=BROKER_LOGGER, resource_name="0", configs=[])]
+    (answer,) = (await sidecar.ask(alter_configs.AlterConfigsRequest(resources=wanted), 2)).responses
+    assert answer.error_code is ErrorCode.INVALID_REQUEST
 
 
 async def created(sidecar: Sidecar, configs: dict[str, str]) -> Any:

@@ -16,7 +16,7 @@ from handler.wire.messages.delete_records import DeleteRecordsPartition, DeleteR
 from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from handler.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from handler.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.support.batches import batch
+from tests.support.batches import batch, records_batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all
 from tests.support.services import NAMESPACE, Sidecar
@@ -78,6 +78,38 @@ async def test_times_are_looked_for_behind_the_start(sidecar: Sidecar) -> None:
     partition = sidecar.table.get(PARTITION)
     assert await by_time(partition, 0) == TimestampAndOffset(20, 5)
     assert await greatest_timestamp(partition) == TimestampAndOffset(20, 5)
+
+
+async def test_of_a_batch_that_begins_before_the_start_only_what_is_left_counts(sidecar: Sidecar) -> None:
+    partition = sidecar.table.get(PARTITION)
+    data = records_batch([(None, b"x", 5_000), (None, b"y", 7), (None, b"z", 6)])
+    await append(partition, data)
+    assert await deleted(sidecar, 21) == (ErrorCode.NONE, 21)
+    later = open_partition(sidecar.logs[PARTITION], "kafka-sidecar-later")
+    for one in (partition, later):
+        assert await greatest_timestamp(one) == TimestampAndOffset(21, 7)
+        assert await greatest_timestamp(one) == TimestampAndOffset(21, 7)
+        assert await by_time(one, 0) == TimestampAndOffset(21, 7)
+        await one.opened()
+    assert (await append(partition, batch(b"later", timestamp=9))).base_offset == 23
+    assert await greatest_timestamp(partition) == TimestampAndOffset(23, 9)
+    later.close()
+
+
+async def test_the_end_that_is_deleted_to_is_that_of_the_question(sidecar: Sidecar) -> None:
+    partition = sidecar.table.get(PARTITION)
+    confirmed_start = partition.confirmed_start
+
+    async def slow_start() -> int:
+        start = await confirmed_start()
+        await append(partition, batch(b"meanwhile"))
+        return start
+
+    partition.confirmed_start = slow_start  # type: ignore[method-assign]
+    code, low = await deleted(sidecar, -1)
+    assert code is ErrorCode.NONE
+    partition.confirmed_start = confirmed_start  # type: ignore[method-assign]
+    assert await deleted(sidecar, low + 1) == (ErrorCode.NONE, low + 1)
 
 
 async def test_a_start_never_moves_back(sidecar: Sidecar) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+
 import pytest
 
 from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
-from handler.pulsar.entry import RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.partitions import append, fetch, open_partition, read_all
 
 
@@ -92,4 +95,108 @@ async def test_what_is_between_is_an_error_where_it_stands() -> None:
     while run.error is ErrorCode.NONE and run.next_offset < 5:
         run = await fetch(partition, run.next_offset)
     assert (await fetch(partition, 5)).error is ErrorCode.KAFKA_STORAGE_ERROR
+    partition.close()
+
+
+@dataclass
+class MisledLog(MemoryLog):
+    """Searches by halves are misled by entries without an index."""
+
+    async def find_index(self, index: int) -> Position | None:
+        behind = [entry.position for entry in self.present if entry.last_index is not None and entry.last_index >= 10]
+        return behind[0]
+
+
+async def test_a_search_that_is_misled_by_entries_without_an_index_skips_nothing() -> None:
+    log = MisledLog()
+    for number in range(10):
+        log.write(batch(b"%d" % number))
+    write_old(log, 80)
+    for _ in range(200):
+        log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1), 1, b"later")
+    log.index = 9
+    for entry in log.entries[90:]:
+        log.index += 1
+        entry.last_index = log.index
+    partition = open_partition(log)
+    await partition.opened()
+    assert (await fetch(partition, 5)).error is ErrorCode.KAFKA_STORAGE_ERROR
+    partition.close()
+
+
+async def test_old_entries_are_not_read_again_for_the_first_batch_behind_them() -> None:
+    log = a_log(1_000, 0)
+    partition = open_partition(log)
+    for sequence in range(3):
+        await append(partition, batch(b"x", producer_id=7, epoch=0, sequence=sequence))
+    partition.close()
+    later = open_partition(log, "kafka-sidecar-later")
+    await later.opened()
+    given = 0
+    deliver = MemoryReader._deliver
+
+    def counted(reader: MemoryReader) -> None:
+        nonlocal given
+        before = reader._next
+        deliver(reader)
+        if reader._next is not None and reader._next.ledger == 1:
+            given += reader._next.entry - (0 if before is None else before.entry)
+
+    MemoryReader._deliver = counted  # type: ignore[assignment,method-assign]
+    try:
+        assert [value for _, value in await read_all(later)] == [b"x"] * 3
+    finally:
+        MemoryReader._deliver = deliver  # type: ignore[method-assign]
+    assert given < 200
+    later.close()
+
+
+async def test_what_others_write_while_a_log_without_indexes_is_opened_counts() -> None:
+    log = a_log(3, 0)
+
+    async def index_property() -> int | None:
+        log.write(batch(b"a", b"b"))
+        await asyncio.sleep(0.05)
+        return -1
+
+    log.index_property = index_property  # type: ignore[method-assign]
+    partition = open_partition(log)
+    await partition.opened()
+    assert await partition.confirmed_end() == 2
+    assert (await append(partition, batch(b"c"))).base_offset == 2
+    partition.close()
+
+
+async def test_what_a_sidecar_wrote_has_an_index_or_the_broker_does_not_show_it() -> None:
+    log = MemoryLog()
+    for _ in range(5):
+        log.write(batch(b"mine"))
+    for number, entry in enumerate(log.entries):
+        log.entries[number] = RawEntry(entry.position, None, None, entry.metadata, entry.payload)
+    log.index = -1
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_indexes_that_are_stored_and_not_shown_are_an_alarm() -> None:
+    log = a_log(5, 0)
+    log.first_indexed = lambda: _first(log)  # type: ignore[method-assign]
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def _first(log: MemoryLog) -> Position | None:
+    return log.entries[0].position
+
+
+async def test_the_start_is_that_of_the_first_indexed_entry_also_where_retention_has_removed_some() -> None:
+    log = a_log(0, 100)
+    write_old(log, 3)
+    log.roll()
+    for _ in range(200):
+        log.write(batch(b"later"))
+    log.trim(100)
+    partition = open_partition(log)
+    await partition.opened()
+    assert await partition.confirmed_start() == 103
     partition.close()

@@ -137,6 +137,9 @@ class MemoryLog:
         readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
         return readable[-1] if readable else None
 
+    async def first_indexed(self) -> Position | None:
+        return next((entry.position for entry in self.present if entry.last_index is not None), None)
+
     def note_entries_without_index(self) -> None:
         self.noted_without_index = True
 
@@ -174,6 +177,9 @@ class _View:
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         return await self.log.last_readable(last, behind)
+
+    async def first_indexed(self) -> Position | None:
+        return await self.log.first_indexed()
 
     def note_entries_without_index(self) -> None:
         self.log.note_entries_without_index()

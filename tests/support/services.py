@@ -154,7 +154,7 @@ class MemoryAdmin:
 
     async def remove_retention(self, topic: str) -> None:
         self._policy(write=True)
-        del self.retentions[topic]
+        self.retentions.pop(topic, None)
 
     async def max_message_size(self, topic: str) -> int | None:
         self._policy()
@@ -166,7 +166,7 @@ class MemoryAdmin:
 
     async def remove_max_message_size(self, topic: str) -> None:
         self._policy(write=True)
-        del self.sizes[topic]
+        self.sizes.pop(topic, None)
 
     async def compaction_threshold(self, topic: str) -> int | None:
         self._policy()
@@ -178,7 +178,7 @@ class MemoryAdmin:
 
     async def remove_compaction_threshold(self, topic: str) -> None:
         self._policy(write=True)
-        del self.thresholds[topic]
+        self.thresholds.pop(topic, None)
 
     async def quorums(self, topic: str) -> tuple[int, int, int] | None:
         self._policy()

@@ -141,18 +141,19 @@ async def test_a_topic_without_partitions_is_partition_0_and_a_log_itself() -> N
     admin = MemoryAdmin()
     admin.make("plain", 0)
     admin.make("other", 2)
+    admin.make("a-partition-map", 0)
     topics = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
     plain, other = (TopicName("public", "default", name) for name in ("plain", "other"))
     assert await topics.log_of(plain.partition(0)) == plain.pulsar, "also before anybody has looked at it"
     found = await topics.find(plain)
     assert (found.partitions, found.partitioned) == (1, False)
-    assert await topics.list_names() == [other, plain]
+    assert [name.local for name in await topics.list_names()] == ["a-partition-map", "other", "plain"]
     calls = admin.calls
     assert [await topics.log_of(plain.partition(index)) for index in (0, 1)] == [plain.pulsar, plain.partition(1)]
     assert admin.calls == calls
     assert await topics.log_of(other.partition(0)) == other.partition(0)
     with pytest.raises(NotPartitioned, match="without partitions"):
-        await topics.grow(plain, 3)
+        topics.check_partitioned(found)
     await topics.delete(found)
     assert plain.pulsar not in admin.there
 

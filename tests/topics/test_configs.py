@@ -201,9 +201,29 @@ def test_pulsar_compacts_what_is_compacted_and_in_its_own_format(by_default: boo
     theirs = replace(nothing, compaction_threshold=7)
     assert altered(theirs, [("cleanup.policy", SET, "compact")]).compaction_threshold == 7
     assert altered(theirs, [("segment.ms", SET, "5")]).compaction_threshold == 7
+    same = replace(nothing, compaction_threshold=COMPACTION_THRESHOLD)
+    assert altered(same, [("segment.ms", SET, "5")]).compaction_threshold == COMPACTION_THRESHOLD, "somebody else's too"
 
 
 def test_the_quorums_are_told() -> None:
     settings = TopicSettings(quorums=Quorums(5, 3, 2))
     names = ("min.insync.replicas", "pulsar.write.quorum", "pulsar.ensemble.size")
     assert [told(settings, name).value for name in names] == ["2", "3", "5"]
+
+
+def test_a_policy_of_compaction_that_somebody_else_has_set_gets_its_retention_when_it_is_set_again() -> None:
+    theirs = TopicSettings(properties={"cleanup.policy": "compact"}, retention=Retention(60, 100))
+    assert altered(theirs, [("cleanup.policy", SET, "compact")]).retention == Retention(-1, -1)
+
+
+def test_a_limit_that_is_not_the_topics_follows_its_namespace() -> None:
+    settings = altered(TopicSettings(default_retention=Retention(1_440, 500)), [(RETENTION_BYTES, SET, str(1024 * MIB))])
+    later = replace(settings, default_retention=Retention(10_080, 500))
+    assert altered(later, [(RETENTION_BYTES, SET, str(1024 * MIB))]).retention == Retention(10_080, 1024)
+
+
+def test_a_topic_that_keeps_nothing_does_so_again_after_it_was_compacted() -> None:
+    nothing = TopicSettings(default_retention=Retention(60, 100), retention=Retention(0, 0))
+    compacted = altered(nothing, [("cleanup.policy", SET, "compact")])
+    assert compacted.retention == Retention(-1, -1)
+    assert altered(compacted, [("cleanup.policy", DELETE, None)]).retention == Retention(0, 0)

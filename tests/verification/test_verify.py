@@ -10,7 +10,10 @@ import pytest
 
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.entry import RawEntry
+from handler.partition.log.port import LogReader
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import Unavailable
+from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.verification.audit import FINDINGS_OF_A_KIND, Kind, PartitionReport, Severity, severity_of
 from handler.verification.report import as_json, lines, summary
@@ -88,6 +91,18 @@ def _damage(log: MemoryLog) -> None:
     log.entries[-1].payload = memoryview(bytes(payload))
 
 
+def _lose_ledger(log: MemoryLog) -> None:
+    log.roll()
+    for _ in range(4):
+        log.markers.add(log.write(batch(b"lost", b"lost")))
+    log.roll()
+
+
+def _lose_entries(log: MemoryLog) -> None:
+    for _ in range(2):
+        log.markers.add(log.write(batch(b"lost", b"lost", b"lost")))
+
+
 def _encrypt(log: MemoryLog) -> None:
     metadata = MessageMetadata()
     metadata.CopyFrom(PLAIN)
@@ -125,6 +140,8 @@ def _replace_last(log: MemoryLog, last_index: int | None) -> None:
         (_no_index, Kind.NO_INDEX, 1, Severity.FAULT),
         (_unreadable, Kind.UNREADABLE, 1, Severity.FAULT),
         (_damage, Kind.CHECKSUM, 1, Severity.FAULT),
+        (_lose_ledger, Kind.LOST, 8, Severity.FAULT),
+        (_lose_entries, Kind.LOST, 6, Severity.FAULT),
         (_encrypt, Kind.ENCRYPTED, 1, Severity.NOTE),
         (_lose_chunk, Kind.INCOMPLETE, 1, Severity.WARNING),
         (_resend, Kind.HIDDEN, 1, Severity.NOTE),
@@ -162,12 +179,48 @@ async def test_a_log_that_begins_before_the_interceptor_was_on_says_where_it_is_
     for _ in range(3):
         log.append(PLAIN, 1, b"old")
         _replace_last(log, last_index=None)
+    log.index = -1
     everything = await report_of(log)
     assert found(everything) == {Kind.BEFORE_INDEX: 3}
-    log.index = -1
     log.write(batch(b"new"))
     report = await report_of(log)
     assert (found(report), report.first_offset, report.faults) == ({Kind.BEFORE_INDEX: 3}, 0, 0)
+
+
+async def test_a_log_that_had_indexes_and_has_none_any_more_is_a_fault() -> None:
+    log = MemoryLog()
+    log.write(batch(b"a"))
+    _replace_last(log, last_index=None)
+    assert found(await report_of(log)) == {Kind.NO_INDEX: 1}
+
+
+async def test_an_index_that_is_too_small_for_its_batch_is_a_fault() -> None:
+    log = MemoryLog()
+    log.write(batch(b"a", b"b", b"c"))
+    _replace_last(log, last_index=0)
+    assert found(await report_of(log)) == {Kind.REPEATED: 2}
+
+
+async def test_a_log_that_can_not_be_read_is_a_fault_and_nothing_else_is_said_of_it() -> None:
+    log = MemoryLog()
+    log.write(batch(b"a"))
+
+    async def reader(start: Position | None, events: ConsumerEvents) -> LogReader:
+        raise Unavailable("no broker")
+
+    view = log.named("verify")
+    view.reader = reader  # type: ignore[method-assign]
+    report = await audited(view, "t-partition-0", None, Progress(io.StringIO(), "t", lambda: 0.0))
+    assert found(report) == {Kind.UNREAD: 1}
+    assert "no broker" in "\n".join(lines(report))
+
+
+async def test_unexplained_gaps_are_not_called_accounted_for() -> None:
+    log = MemoryLog()
+    log.write(batch(b"a"))
+    _skip(log)
+    log.write(batch(b"b"))
+    assert "3 offsets that nobody can account for" in summary([await report_of(log)])
 
 
 async def test_what_retention_and_clients_have_removed_is_told() -> None:

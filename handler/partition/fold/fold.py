@@ -118,11 +118,11 @@ class Fold:
     def basis(self, producer_id: int) -> bytes | None:
         """The fold's knowledge now, encoded, for an entry of one batch that is about to be sent; None where its producer is not known."""
         state = self.producers.states.get(producer_id)
-        return None if state is None else encode_basis(self.last_position or BEFORE_ALL, state.epoch, state.last)
+        return None if state is None else encode_basis(self.reached or BEFORE_ALL, state.epoch, state.last)
 
     def basis_with(self, known: Sequence[KnownProducer]) -> bytes:
         """How far the fold is now, encoded, with what is known of the producer of each batch of an entry."""
-        return Basis(self.last_position or BEFORE_ALL, known).encode()
+        return Basis(self.reached or BEFORE_ALL, known).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""

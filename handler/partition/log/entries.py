@@ -63,6 +63,16 @@ class Content(NamedTuple):
         return with_base_offsets(self.data, base_offset)
 
 
+def is_from_before_index(entry: RawEntry) -> bool:
+    """Whether it may have been written before the interceptor was on: it has no index, and no sidecar wrote it."""
+    if entry.last_index is not None:
+        return False
+    try:
+        return not entry.message_metadata.producer_name.startswith(_OUR_WRITER)
+    except DecodeError:
+        return True
+
+
 def read_entry(entry: RawEntry) -> Content:
     """The content of a stored entry, or EntryUnreadable."""
     return _read(entry, _whole)

@@ -56,6 +56,10 @@ class EntryLog(Protocol):
         """
         ...
 
+    async def first_indexed(self) -> Position | None:
+        """The first entry that has an index, as the broker stores it, whether or not it shows it to readers; None where none has."""
+        ...
+
     def note_entries_without_index(self) -> None:
         """The log begins with entries that were written before the interceptor was on. They spoil the broker's own search."""
         ...

@@ -81,6 +81,21 @@ class PulsarLog(EntryLog):
             position = stats.entry_before(position)
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
+    async def first_indexed(self) -> Position | None:
+        """The first ledger of which an entry has one, then the entry in it: an interceptor is switched while a broker restarts."""
+        topic = await self.topic()
+        for ledger in (await self.stats()).ledgers:
+            if await self._admin.topics.index_of(topic, Position(ledger.ledger, ledger.entries - 1)) is not None:
+                low, high = 0, ledger.entries - 1
+                while low < high:
+                    middle = (low + high) // 2
+                    if await self._admin.topics.index_of(topic, Position(ledger.ledger, middle)) is None:
+                        low = middle + 1
+                    else:
+                        high = middle
+                return Position(ledger.ledger, low)
+        return None
+
     def note_entries_without_index(self) -> None:
         self._begins_without_index = True
         self._broker_finds_index = False

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
-from handler.partition.log.entries import Content, accepted_data, permits_of
+from handler.partition.log.entries import Content, accepted_data, is_from_before_index, permits_of
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
@@ -114,6 +114,7 @@ class CatchUpReader(ConsumerEvents):
         self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
         self._account = cache.read_ahead(self._evicted)
+        self._has_passed_over = False  # entries without an index
         self._held = FetchCache(budget=2**62).partition()  # the account has its bound
         self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
         self._enough = 0  # with more permits than this no more are asked for
@@ -217,6 +218,8 @@ class CatchUpReader(ConsumerEvents):
                 case _Gap(start, base_offset):
                     if await self._partition.ask_log_start() > self.next_offset:
                         return  # retention made the gap: this offset is out of range
+                    if self._has_passed_over:  # what it looks for may be before them
+                        raise IndexAlarm(f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there")
                     self._gap_known_to = base_offset
                 case _ReadFrom(folded_to):
                     start = None if folded_to == BEFORE_ALL else folded_to
@@ -300,8 +303,9 @@ class CatchUpReader(ConsumerEvents):
     def _take(self, entry: RawEntry) -> _Gap | _ReadFrom | _Chunked | None:
         """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
-        if entry.last_index is None and not self._fold.knows_next_offset:
-            return None  # it was written before the interceptor was on
+        if not self._fold.knows_next_offset and is_from_before_index(entry):
+            self._has_passed_over = True
+            return None
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:

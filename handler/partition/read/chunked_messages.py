@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from handler.errors import EntryUnreadable
 from handler.partition.log.formats import PULSAR
@@ -22,6 +24,9 @@ MAX_BYTES_BACK: Final = 512 * 1024 * 1024
 FURTHER_EACH_TIME: Final = 16
 
 
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
+
+
 class Parts:
     """The parts of one message in log order, as Pulsar's consumers take them (`ConsumerImpl.processMessageChunk`): a first part begins
     the message anew, one that was sent twice is passed over, and one that is missing ends it. Pure.
@@ -30,6 +35,7 @@ class Parts:
     def __init__(self, uuid: bytes, producer: bytes) -> None:
         self._of = (uuid, producer)
         self._parts: list[bytes] | None = None
+        self._size = 0
         self.has_begun = False  # whether a first part was among them
 
     def is_of(self, metadata: MessageMetadata) -> bool:
@@ -41,6 +47,7 @@ class Parts:
         if number == 0:
             self.has_begun = True
             self._parts = []
+            self._size = 0
         parts = self._parts
         if parts is None or number < len(parts):
             return None
@@ -48,6 +55,9 @@ class Parts:
             self._parts = None
             return None
         parts.append(bytes(payload))
+        self._size += len(payload)
+        if self._size > MAX_UNCOMPRESSED:  # whatever its metadata say
+            raise EntryUnreadable(f"a chunked message of {self._size} bytes and more is over the limit of {MAX_UNCOMPRESSED}")
         if not is_last_chunk(metadata):
             return None
         self._parts = None
@@ -58,6 +68,12 @@ async def read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | No
     """The batch of a message whose last part is this entry, without its offset; None where Pulsar's consumers get none either, for
     parts of it were never written, or are gone. EntryUnreadable, PulsarError.
     """
+    # The whole is in memory several times over, beside all budgets: one at a time in this process.
+    async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        return await _read_chunked(log_, last)
+
+
+async def _read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | None:
     metadata = last.message_metadata
     if metadata.total_chunk_msg_size > MAX_UNCOMPRESSED:
         raise EntryUnreadable(f"a chunked message of {metadata.total_chunk_msg_size} bytes is over the limit of {MAX_UNCOMPRESSED}")
@@ -68,13 +84,24 @@ async def read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | No
         parts = Parts(metadata.uuid, metadata.producer_name)
         found = await _read_parts(log_, start, last, parts)
         if found is not None:
-            return PULSAR.decode(metadata, memoryview(b"".join(found)))
+            whole = memoryview(b"".join(found))
+            found.clear()
+            return _decoded(metadata, whole)
         if parts.has_begun or start == stats.first:
             return None
         further = min(back * FURTHER_EACH_TIME, MAX_ENTRIES_BACK)
         if further == back or stats.before(last.position, further, MAX_BYTES_BACK) == start:
             raise EntryUnreadable(f"the first part of the chunked message that ends at {last.position} is too far before it")
         back = further
+
+
+def _decoded(metadata: MessageMetadata, whole: memoryview) -> bytes | bytearray:
+    try:
+        return PULSAR.decode(metadata, whole)
+    except EntryUnreadable:
+        raise
+    except Exception as error:  # anybody may have written it, and anything may be wrong with it
+        raise EntryUnreadable(f"a chunked message can't be read: {error}") from error
 
 
 async def _read_parts(log_: EntryLog, start: Position, last: RawEntry, parts: Parts) -> list[bytes] | None:

@@ -98,9 +98,11 @@ class LogStart:
                 self.move(end)
         elif stats.first != self._first:
             first = await first_entry(self._log)
-            if first is None:  # so nothing that has an index has been removed: it begins at 0
+            if first is None:
                 self._log.note_entries_without_index()
-            else:
+                indexed = await self._log.first_indexed()
+                first = None if indexed is None else await first_entry(self._log, indexed)
+            if first is not None:  # else nothing has an index yet
                 self.move(first.base_offset)
             self._first = stats.first
             self._obey()

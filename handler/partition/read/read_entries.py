@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple, Protocol
 
 from handler.errors import EntryUnreadable
-from handler.partition.log.entries import Content, permits_of, read_entry
+from handler.partition.log.entries import Content, is_from_before_index, permits_of, read_entry
 from handler.partition.log.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -80,7 +80,7 @@ async def entries_from(log_: EntryLog, start: Position | None, permits: int = PE
     begun = False
     async with aclosing(raw_entries_from(log_, start, permits)) as entries:
         async for entry in entries:
-            begun = begun or entry.last_index is not None
+            begun = begun or not is_from_before_index(entry)
             if begun:
                 yield _understood(entry)
 
@@ -96,8 +96,8 @@ def _understood(entry: RawEntry) -> ReadEntry:
     return ReadEntry(entry.position, base, entry.last_index + 1, content)
 
 
-async def first_entry(log_: EntryLog) -> ReadEntry | None:
-    """The earliest entry of a log that is not empty; None where it has no index."""
-    async with aclosing(raw_entries_from(log_, None, permits=1)) as entries:
+async def first_entry(log_: EntryLog, start: Position | None = None) -> ReadEntry | None:
+    """The earliest entry of a log that is not empty, or the first from a place on; None where it has no index."""
+    async with aclosing(raw_entries_from(log_, start, permits=1)) as entries:
         entry = await anext(entries)
     return None if entry.last_index is None else _understood(entry)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
-from handler.partition.log.entries import Content, permits_of
+from handler.partition.log.entries import Content, is_from_before_index, permits_of
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.read_entries import ENTRY_SECONDS, NoEntryCame
 from handler.pulsar.entry import LogStats, Position, RawEntry
@@ -152,8 +152,8 @@ class Replay(ConsumerEvents):
         if position > fold.last_position:  # retention took all that was before
             reached.set_result(None)
             return
-        if entry.last_index is None and not earlier.knows_next_offset:
-            return  # it was written before the interceptor was on
+        if not earlier.knows_next_offset and is_from_before_index(entry):
+            return
         last_index = index_of(entry)
         try:
             content = self._partition.read_headers(entry)

@@ -47,7 +47,10 @@ class PartitionForSearch(Protocol):
     def timestamps_known_from(self) -> int: ...
     @property
     def max_timestamp_known(self) -> TimestampAndOffset: ...
-    def remember_greatest(self, found: TimestampAndOffset) -> None: ...
+    @property
+    def moved_start(self) -> Position | None: ...
+    def greatest_found(self, start: int, end: int) -> TimestampAndOffset | None: ...
+    def remember_greatest(self, start: int, end: int, found: TimestampAndOffset) -> None: ...
     async def confirmed_end(self) -> int: ...
     async def confirmed_start(self) -> int: ...
 
@@ -92,6 +95,8 @@ async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAn
     last = partition.last_position
     if start is not None and last is not None and start > last:
         return NOT_FOUND
+    if partition.moved_start is not None and (start is None or start < partition.moved_start):
+        start = partition.moved_start
     async with aclosing(entries_from(partition.entry_log, start, SCAN_PERMITS)) as entries:
         async for entry in entries:
             if entry.content is not None and entry.content.max_timestamp >= timestamp:
@@ -110,20 +115,33 @@ async def _greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffs
         return NOT_FOUND
     best = partition.max_timestamp_known
     if partition.timestamps_known_from > start or best.offset < start:
-        best = await _scan_greatest(partition, start, partition.end_offset)
-        partition.remember_greatest(best)
+        end = partition.end_offset
+        found = partition.greatest_found(start, end)
+        if found is None:
+            found = await _scan_greatest(partition, start, end)
+            partition.remember_greatest(start, end, found)
+        best = found
     return await _exact(partition, best, start)
 
 
 async def _scan_greatest(partition: PartitionForSearch, log_start: int, end: int) -> TimestampAndOffset:
     best = NOT_FOUND
-    async with aclosing(entries_from(partition.entry_log, None, SCAN_PERMITS)) as entries:
+    async with aclosing(entries_from(partition.entry_log, partition.moved_start, SCAN_PERMITS)) as entries:
         async for entry in entries:
             if entry.next_offset > log_start and entry.content is not None and entry.content.max_timestamp > best.timestamp:
-                best = TimestampAndOffset(entry.base_offset, entry.content.max_timestamp)
+                best = max(best, _greatest_of(entry, log_start), key=lambda one: one.timestamp)
             if entry.next_offset >= end:
                 break
     return best
+
+
+def _greatest_of(entry: ReadEntry, log_start: int) -> TimestampAndOffset:
+    """The greatest timestamp of an entry, and where to look for its record; of one that begins before the log start what is left of it."""
+    assert entry.content is not None
+    if entry.base_offset >= log_start:
+        return TimestampAndOffset(entry.base_offset, entry.content.max_timestamp)
+    left = [record for record in _records(entry, -1) if record.offset >= log_start]
+    return max(left, key=lambda record: record.timestamp, default=NOT_FOUND)
 
 
 async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset, log_start: int) -> TimestampAndOffset:

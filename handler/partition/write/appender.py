@@ -460,7 +460,7 @@ class Appender:
         if sent is None:
             return
         if len(sent.appends) == len(verdicts):
-            if sent.log_append_time:
+            if sent.log_append_time and verdicts[0].accepted:
                 sent.appends[0].tell_log_append_time(content.max_timestamp)
             self._resolve(content.writer_sequence, verdicts)
             return
