@@ -15,8 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOT = (
     "apis/ordinary_produce", "apis/promise", "partition/fold/fold", "partition/fold/producers", "partition/log/basis",
     "partition/read/fetch_cache", "partition/write/append", "partition/write/appender", "partition/write/in_flight",
-    "partition/write/precheck", "pulsar/frames", "pulsar/producer", "turn_writer", "wire/framing", "wire/produce_frame", "wire/records",
-    "wire/varint",
+    "partition/write/precheck", "partition/write/sender", "pulsar/frames", "pulsar/producer", "turn_writer", "wire/framing",
+    "wire/produce_frame", "wire/records", "wire/varint",
 )  # fmt: skip
 
 

@@ -9,17 +9,18 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pulsar
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, read
-from integration.launcher.pulsar import DEFAULT_VERSION, Standalone
+from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import admin, unload
 from integration.versions import OLDER_VERSIONS
@@ -223,3 +224,48 @@ def test_native_messages_of_all_kinds_in_a_topic_without_partitions(versioned: V
     assert len(client.list_topics(timeout=20).topics[topic].partitions) == 1
     client.delete_topics([topic])[topic].result(20)
     assert topic not in AdminClient({"bootstrap.servers": versioned.sidecar.address}).list_topics(timeout=20).topics
+
+
+def test_format_pulsar_and_configs_of_records(versioned: Versioned, tmp_path: Path) -> None:
+    """Kafka records are messages to native clients on every version; what a topic asks for itself needs its properties."""
+    in_format = SidecarProcess(tmp_path, versioned.standalone.url, versioned.standalone.admin_url, kafka__entry_format="pulsar")
+    in_format.start()
+    topic = new_topic()
+    create(in_format.address, topic)
+    values = [b"%d" % number for number in range(30)]
+    for codec in ("none", "zstd"):
+        produce(in_format.address, topic, values, settings={"compression.type": codec, "linger.ms": 20})
+    for address in (in_format.address, versioned.sidecar.address):
+        assert [(record.offset, record.value) for record in read(address, topic, 60)] == list(enumerate(values * 2))
+    native = pulsar.Client(versioned.standalone.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    reader = native.create_reader(f"persistent://public/default/{topic}-partition-0", pulsar.MessageId.earliest)
+    assert [reader.read_next(10_000).data() for _ in range(60)] == values * 2
+    native.close()
+    assert in_format.stop() == 0
+
+    timed = new_topic()
+    client = AdminClient({"bootstrap.servers": versioned.sidecar.address})
+    wanted = NewTopic(timed, 1, config={"message.timestamp.type": "LogAppendTime", "compression.type": "zstd"})
+    made = client.create_topics([wanted])[timed]
+    if version_tuple(versioned.standalone.version) < (2, 10):
+        with pytest.raises(KafkaException, match=r"it must be 2\.10 or later"):
+            made.result(20)
+        return
+    made.result(20)
+    begun = int(time.time() * 1000)
+    produce(versioned.sidecar.address, timed, values)
+    for _ in range(2):
+        records = read(versioned.sidecar.address, timed, 30)
+        assert [record.value for record in records] == values
+        assert all(begun - 1_000 <= record.timestamp <= begun + 60_000 for record in records)
+        versioned.restart_sidecar()
+    resource = ConfigResource(ConfigResource.Type.TOPIC, timed)
+    resource.add_incremental_config(ConfigEntry("retention.ms", "7200000", incremental_operation=AlterConfigOpType.SET))
+    resource.add_incremental_config(ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET))
+    client = AdminClient({"bootstrap.servers": versioned.sidecar.address})
+    altered = next(iter(client.incremental_alter_configs([resource]).values()))
+    if version_tuple(versioned.standalone.version) < (3, 0):
+        with pytest.raises(KafkaException, match=r"it must be 3\.0 or later"):
+            altered.result(20)
+    else:
+        altered.result(20)

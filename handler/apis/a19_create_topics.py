@@ -87,7 +87,12 @@ async def _settings(services: Services, name: TopicName, topic: CreatableTopic) 
 
 async def _make(services: Services, name: TopicName, count: int, settings: TopicSettings) -> uuid.UUID:
     properties = {key: value for key, value in settings.properties.items() if key != RETENTION_SET}
-    topic = await services.catalog.create(name, count, properties)
+    try:
+        topic = await services.catalog.create(name, count, properties)
+    except Refused as error:
+        if properties:
+            raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
+        raise
     made = replace(settings, properties=properties, retention=None, max_message_bytes=None, compaction_threshold=None)
     try:
         await services.configs.write(name, made, settings)

@@ -435,6 +435,10 @@ class Partition:
         return self._fold.last_position
 
     @property
+    def max_ahead_ms(self) -> int:
+        return self._appender.config.after_max_ms
+
+    @property
     def moved_start(self) -> Position | None:
         """The entry at which the log starts, where a client has moved the start."""
         moved = self._log_start.moved

@@ -23,7 +23,8 @@ from handler.config import KafkaConfig
 from handler.partition.log.log_config import MAX_AHEAD_MS
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, STALE_FOLD_SECONDS
+from handler.partition.write.appender import STALE_FOLD_SECONDS
+from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
 from handler.server.dispatch import Dispatcher
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
@@ -182,7 +183,7 @@ async def test_a_batch_never_overtakes_one_that_waits_for_the_end_of_the_log() -
     sidecar = Sidecar()
     await sidecar.produce(batch(b"0", producer_id=1, epoch=0, sequence=0))
     await sidecar.produce(batch(b"1", producer_id=1, epoch=0, sequence=1))
-    sidecar.partition(0)._appender.used_at -= 2 * STALE_FOLD_SECONDS
+    sidecar.partition(0)._appender._sender.used_at -= 2 * STALE_FOLD_SECONDS
     sidecar.log(0).read_delay = 0.05
     held = sidecar.begin(batch(b"2", producer_id=1, epoch=0, sequence=2))
     behind = sidecar.begin(batch(b"3", producer_id=1, epoch=0, sequence=3))
@@ -276,7 +277,7 @@ async def _act(sidecar: Sidecar, client: Client, action: str, producer: int, cou
             log.refuse_sends = 1
             return await sidecar.produce(client.next(producer))
         case "stale fold":
-            sidecar.partition(0)._appender.used_at -= 2 * STALE_FOLD_SECONDS
+            sidecar.partition(0)._appender._sender.used_at -= 2 * STALE_FOLD_SECONDS
         case "forget":
             sidecar.catalog.forgotten += 1
         case "reopen":

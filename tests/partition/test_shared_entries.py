@@ -10,8 +10,8 @@ import pytest
 from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition
 from handler.partition.read.timestamp_search import greatest_timestamp
-from handler.partition.write import appender
-from handler.partition.write.appender import MAX_ENTRIES_IN_FLIGHT, MAX_WAIT_SECONDS
+from handler.partition.write import sender
+from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT, MAX_WAIT_SECONDS
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import NOT_ALLOWED
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -55,7 +55,7 @@ def batches_of(log: MemoryLog, begin: int = 0) -> list[int]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only receipts end the wait."""
-    monkeypatch.setattr(appender, "MAX_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(sender, "MAX_WAIT_SECONDS", 60.0)
 
 
 async def test_what_waits_for_a_receipt_shares_an_entry(patient: None) -> None:
@@ -344,7 +344,7 @@ async def test_the_greatest_timestamp_is_that_of_its_batch_and_of_none_that_is_h
 
 
 async def test_a_refused_entry_takes_none_apart_that_only_waits_to_be_folded(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(appender, "MAX_ENTRIES_IN_FLIGHT", 2)
+    monkeypatch.setattr(sender, "MAX_ENTRIES_IN_FLIGHT", 2)
     log = MemoryLog()
     partition = open_partition(log, batches_per_entry=3)
     await known_to(partition, producers=8)

@@ -202,3 +202,23 @@ def test_other_names_are_one_part_of_the_path(name: str) -> None:
     assert urlsplit("http://broker:8080" + path).path == path
     assert path.startswith("/admin/v2/persistent/public/default/t-partition-0/subscription/")
     assert path.count("/") == 8
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(415, "HTTP 415 Unsupported Media Type"), (400, "Cannot deserialize value of type `int` from Object value")]
+)
+async def test_a_broker_that_keeps_no_properties_of_topics_is_named(status: int, reason: str) -> None:
+    client = admin("http://one", lambda _: response(status, {"reason": reason}))
+    with pytest.raises(Refused, match=r"it must be 2\.10 or later"):
+        await client.topics.create_topic("persistent://public/default/t", 1, {"a": "b"})
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_broker_that_can_not_change_properties_is_named(status: int) -> None:
+    client = admin("http://one", lambda _: response(status, {"reason": "no"}))
+    for call in (
+        client.topics.set_properties("persistent://public/default/t", {"a": "b"}),
+        client.topics.remove_property("persistent://a/b/t", "a"),
+    ):
+        with pytest.raises(Refused, match=r"it must be 3\.0 or later"):
+            await call

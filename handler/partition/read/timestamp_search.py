@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import aclosing
 from typing import Final, NamedTuple, Protocol
 
@@ -13,6 +14,9 @@ from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import ReadEntry, entries_from
 from handler.pulsar.entry import Position
 from handler.tasks import Shared
+from handler.telemetry.limits import RateLimitedLog
+
+limited = RateLimitedLog(logging.getLogger(__name__))
 
 
 class TimestampAndOffset(NamedTuple):
@@ -27,6 +31,8 @@ NOT_FOUND: Final = TimestampAndOffset(-1, -1)
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
+# So many entries more are looked through for records of clocks that are ahead: about as many milliseconds of the sidecar's.
+AHEAD_ENTRIES: Final = 2_000
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
 MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
@@ -47,6 +53,11 @@ class PartitionForSearch(Protocol):
     def timestamps_known_from(self) -> int: ...
     @property
     def max_timestamp_known(self) -> TimestampAndOffset: ...
+    @property
+    def max_ahead_ms(self) -> int:
+        """How far a record's time may be ahead of when it was written."""
+        ...
+
     @property
     def moved_start(self) -> Position | None: ...
     def greatest_found(self, start: int, end: int) -> TimestampAndOffset | None: ...
@@ -91,7 +102,7 @@ async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAn
     log_start = await partition.confirmed_start()
     if log_start >= end:
         return NOT_FOUND
-    start = await partition.entry_log.find_time(max(0, timestamp - CLOCK_SKEW_MS))
+    start = await _where_to_begin(partition, timestamp)
     last = partition.last_position
     if start is not None and last is not None and start > last:
         return NOT_FOUND
@@ -106,6 +117,25 @@ async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAn
             if entry.next_offset >= end:
                 break
     return NOT_FOUND
+
+
+async def _where_to_begin(partition: PartitionForSearch, timestamp: int) -> Position | None:
+    """An entry before which no record has the timestamp; None for the beginning of the log.
+
+    A producer's clock may be ahead by `message.timestamp.after.max.ms`. What it wrote so long before is looked through as well, if
+    that is not too much: else records of clocks that are ahead by more than a little may be missed.
+    """
+    log_ = partition.entry_log
+    start = await log_.find_time(max(0, timestamp - CLOCK_SKEW_MS))
+    earliest = await log_.find_time(max(0, timestamp - partition.max_ahead_ms))
+    last = partition.last_position
+    if start is None or earliest is None or last is None or earliest >= start:
+        return start
+    entries = (await log_.stats()).entries_between(earliest, min(start, last.after()))
+    if entries <= AHEAD_ENTRIES:
+        return earliest
+    limited.info("%d entries may have records of clocks that are ahead of a search by time, which are not looked through", entries)
+    return start
 
 
 async def _greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:

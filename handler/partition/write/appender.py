@@ -10,7 +10,7 @@
 An ordinary batch takes the same way in fewer steps (`is_next`, `append_next`, and in `on_receipt` `Fold.append_own`): nothing
 stands before it that could change its verdict, so nothing has to be asked.
 
-With many entries in flight a batch waits for the next receipt, and all that wait share an entry (`in_flight`).
+How they leave, and what is sent again, is the `sender`'s. Batches that wait share an entry (`in_flight`).
 
 Invariants: SENDs leave in the order of `append`; an append is resolved once, by the fold, by a
 broker that refuses it, or by the end of its time or its partition; nothing is sent again before everything the broker
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -31,44 +30,25 @@ from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
-from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
 from handler.partition.log.entries import Content
-from handler.partition.log.formats import KAFKA
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.port import EntryLog, LogWriter
-from handler.partition.write.append import AREA, Append
+from handler.partition.log.port import EntryLog
+from handler.partition.write.append import Append
 from handler.partition.write.held_appends import HeldAppends
 from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
 from handler.partition.write.log_validator import BatchRefused
 from handler.partition.write.precheck import is_next_of_producer, precheck
+from handler.partition.write.sender import Sender, note_failure
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
-from handler.tasks import Backoff, KeptAlive
-from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
-# know (2.9 to 2.11) and during bundle transfers.
-ANSWER_SECONDS: Final = 10.0
 # See `_fold_may_be_stale`. A partition in use hears of others' entries within milliseconds.
 STALE_FOLD_SECONDS: Final = 5.0
-# Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
-MAX_DELAY: Final = 1.0
-# A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight. Others wait for
-# a receipt and share the next entry. A hundred producers of small batches then cost the broker half and the sidecar two
-# thirds; ten of them lose nothing (ADR 13).
-MAX_ENTRIES_IN_FLIGHT: Final = 10
-# Of an entry of several. Readers of old data get an entry as a whole.
-MAX_ENTRY_BYTES: Final = 256 * 1024
-# No batch waits for longer, nearly: where receipts are slow, more entries are in flight.
-MAX_WAIT_SECONDS: Final = 0.005
-_AS_IT_IS: Final = KAFKA.fields
-# MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
-METADATA_ALLOWANCE: Final = 256
 
 
 class PartitionForAppender(Protocol):
@@ -104,7 +84,6 @@ class Appender:
         self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender, batches_per_entry: int
     ) -> None:
         self._name = name
-        self._log = log_
         self.config: LogConfig = AS_IT_COMES
         self.writer_name = writer_name.encode()
         self._fold = fold
@@ -112,16 +91,16 @@ class Appender:
         self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
         self._in_flight = BatchesInFlight()
-        self._batches_per_entry = batches_per_entry
-        self._wait_timer: asyncio.TimerHandle | None = None
-        self._waiting_since = 0.0
         self._awaiting_fold: deque[tuple[Position, int]] = deque()
-        self._writer: LogWriter | None = None
-        self._task = KeptAlive("appender", name, self._write, on_final=self._fail_for, backoff=Backoff(longest=MAX_DELAY))
-        self._ended: asyncio.Future[PulsarError] | None = None
-        self._max_batch_size = 5 * 1024 * 1024 - METADATA_ALLOWANCE
-        self.used_at = self._loop.time()
-        self.heard_at = 0.0  # when the last receipt came
+        self._sender = Sender(name, log_, self.writer_name, fold, self._in_flight, self, batches_per_entry)
+
+    @property
+    def used_at(self) -> float:
+        return self._sender.used_at
+
+    @property
+    def heard_at(self) -> float:
+        return self._sender.heard_at
 
     @property
     def pending(self) -> int:
@@ -141,18 +120,18 @@ class Appender:
 
         Without a last position its basis would lie before where the fold began, and the verdict would not be conclusive.
         """
-        if self._writer is None or self._held.appends or size > self._max_batch_size or self._fold.last_position is None:
+        if self._sender.writer is None or self._held.appends or size > self._sender.max_batch_size or self._fold.last_position is None:
             return False
         if self.config is not AS_IT_COMES:
             return False
-        if not self._in_flight and now - self.used_at > STALE_FOLD_SECONDS:
+        if not self._in_flight and now - self._sender.used_at > STALE_FOLD_SECONDS:
             return False
         return is_next_of_producer(self._fold.producers, self._in_flight, producer_id, epoch, first_sequence)
 
     def append_next(self, append: Append, now: float) -> None:
         """Append a batch of which `is_next` is true."""
         try:
-            self._begin(append, now)
+            self._sender.begin(append, now)
         except Exception:
             self._failed_at(append)
 
@@ -169,18 +148,14 @@ class Appender:
             self._failed_at(append)
 
     def _failed_at(self, append: Append) -> None:
-        self._note_failure()
+        note_failure()
         if any(pending is append for pending in self._in_flight):
             self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows which of them landed
         else:
             append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def _note_failure(self) -> None:
-        metrics.INTERNAL_ERRORS.labels(AREA).inc()
-        limited.exception("a batch could not be appended")
-
     def _append(self, append: Append, end_is_known: bool) -> None:
-        if len(append.data) > self._max_batch_size:
+        if len(append.data) > self._sender.max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
         try:
@@ -189,7 +164,7 @@ class Appender:
             limited.info("a batch for %s was refused: %s", self._name, refused)
             append.refuse_records(refused)
             return
-        if append.size > self._max_batch_size:
+        if append.size > self._sender.max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
         if append.has_producer:
@@ -207,21 +182,7 @@ class Appender:
             if not known.accepted:
                 append.resolve(known.error, known.base_offset)
                 return
-        self._begin(append, self._loop.time())
-
-    def _begin(self, append: Append, now: float) -> None:
-        """The batch is on its way: in an entry of its own, or in one with all that wait."""
-        self.used_at = now
-        in_flight = self._in_flight
-        if self._writer is None:
-            in_flight.add(append)
-            self._task.start()
-        elif in_flight.waiting or len(in_flight.entries) >= MAX_ENTRIES_IN_FLIGHT:
-            self._waiting_since = self._waiting_since if in_flight.waiting else now
-            in_flight.add(append)
-            self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
-        else:
-            self._send(*in_flight.add_alone(append), now)
+        self._sender.begin(append, self._loop.time())
 
     def _fold_may_be_stale(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.
@@ -229,141 +190,43 @@ class Appender:
         The append then waits until the log is read to its end. A basis with an old position would send catch-up readers back
         that far.
         """
-        return not self._in_flight and self._writer is not None and self._loop.time() - self.used_at > STALE_FOLD_SECONDS
-
-    def _send_waiting(self, now: float, max_entries: int) -> None:
-        """Send what waits, up to so many entries in flight. What is left goes with the next receipt, or when its time is over."""
-        in_flight = self._in_flight
-        while in_flight.waiting:
-            if len(in_flight.entries) >= max_entries:
-                if self._wait_timer is None:
-                    self._wait_timer = self._loop.call_at(self._waiting_since + MAX_WAIT_SECONDS, self._on_waited)
-                return
-            writer_sequence, entry = in_flight.next_entry(self._batches_per_entry, min(MAX_ENTRY_BYTES, self._max_batch_size))
-            self._send(writer_sequence, entry, now)
-
-    def _on_waited(self) -> None:
-        self._wait_timer = None
-        is_due = self._loop.time() >= self._waiting_since + MAX_WAIT_SECONDS / 2  # else what it was set for has left already
-        self._send_others(sys.maxsize if is_due else MAX_ENTRIES_IN_FLIGHT)
-
-    def _send_others(self, max_entries: int = MAX_ENTRIES_IN_FLIGHT) -> None:
-        """An entry is no longer in flight, or time has passed: those that wait may go."""
-        if not self._in_flight.waiting or self._writer is None:
-            return
-        try:
-            self._send_waiting(self._loop.time(), max_entries)
-        except Exception:
-            self._note_failure()
-            self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows what has landed
-
-    def _send(self, writer_sequence: int, entry: EntryInFlight, now: float) -> None:
-        assert self._writer is not None
-        entry.basis = self._basis(entry)
-        entry.sent_at = now
-        entry.was_sent = True
-        encoded = entry.encoded
-        if encoded is None:
-            self._writer.send(writer_sequence, entry.offset_count, _AS_IT_IS, entry.data, entry.basis)
-        else:
-            self._writer.send(writer_sequence, entry.offset_count, encoded.fields, encoded.payload, entry.basis)
-
-    def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
-        """Without a producer only a second try depends on what came before it: its first may have landed."""
-        if not entry.was_sent and not entry.has_producer:
-            return None
-        if len(entry.appends) == 1:
-            known = self._fold.basis(entry.appends[0].producer_id)
-            return BASIS_PROPERTY, known or self._fold.basis_with([self._known_producer(entry.appends[0])])
-        return BASES_PROPERTY, self._fold.basis_with([self._known_producer(append) for append in entry.appends])
-
-    def _known_producer(self, append: Append) -> KnownProducer:
-        known = self._fold.known_producer(append.producer_id)
-        if known is not None:
-            return known
-        return self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
-
-    # --- the writer's life
-
-    async def _write(self) -> None:
-        """A producer for as long as there is something to append, or it is of use."""
-        while self._in_flight:
-            ended = self._ended = self._loop.create_future()
-            try:
-                await self._open()
-                self._task.backoff.reset()
-                reason = await ended
-                raise reason  # the task waits a moment, then begins here again
-            finally:
-                if self._ended is ended:  # else another has begun since this one was closed
-                    self._let_go()
-
-    def _fail_for(self, reason: SidecarError) -> None:
-        log.warning("appending failed for good: %s", reason)
-        self._fail_all(error_code(reason))
-
-    async def _open(self) -> None:
-        """A producer, and everything in flight on its way: first learn what landed, then send the rest in order."""
-        writer = await self._log.writer(self)
-        self._max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
-        try:
-            await self.confirm_end()
-        except BaseException:
-            writer.close()
-            raise
-        if self._ended is not None and self._ended.done():
-            writer.close()
-            raise Unavailable("the producer ended while the log was read to its end")
-        self._writer = writer
-        now = self._loop.time()
-        self._in_flight.renumber_overtaken(self._fold.writer_sequence(self.writer_name))
-        for writer_sequence, entry in list(self._in_flight.entries.items()):
-            if not entry.is_awaited and not entry.has_producer:
-                self._in_flight.remove(writer_sequence)  # its clients were told that time ran out, and nobody waits
-            else:  # with a sequence it may be what a later one follows
-                self._send(writer_sequence, entry, now)
-        self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
-
-    def _let_go(self) -> None:
-        self._awaiting_fold.clear()  # reading brings them: by then an entry may have been taken apart, or numbered anew
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        return not self._in_flight and self._sender.writer is not None and self._loop.time() - self._sender.used_at > STALE_FOLD_SECONDS
 
     def tick(self, now: float, idle_seconds: float) -> None:
         """Once a second: expire appends, give up on a silent broker, close an unused producer."""
         self._held.expire(now)
-        silent = False
-        heard_lately = now - self.heard_at <= ANSWER_SECONDS  # a slow link is not a silent one
         for entry in list(self._in_flight.entries.values()):
             for append in entry.appends:
                 if append.is_awaited and append.deadline <= now:
                     append.refuse(ErrorCode.REQUEST_TIMED_OUT)
-            silent = silent or (entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS and not heard_lately)
         self._in_flight.expire_waiting(now)
-        if silent and self._writer is not None:
-            self._writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
-        if not self._in_flight and self._writer is not None and now - self.used_at > idle_seconds:
+        self._sender.give_up_silent(now)
+        if not self._in_flight and self._sender.writer is not None and now - self._sender.used_at > idle_seconds:
             self.close()
 
     def close(self) -> None:
-        self._task.stop()
-        self._let_go()
-        if self._wait_timer is not None:
-            self._wait_timer.cancel()
-            self._wait_timer = None
+        self._sender.close()
+
+    # --- from the sender
+
+    def on_let_go(self) -> None:
+        self._awaiting_fold.clear()  # reading brings them: by then an entry may have been taken apart, or numbered anew
+
+    def on_failed(self, reason: SidecarError) -> None:
+        log.warning("appending failed for good: %s", reason)
+        self._fail_all(error_code(reason))
 
     # --- from the producer
 
     def on_receipt(self, writer_sequence: int, ledger: int, entry: int) -> None:
         sent = self._in_flight.entries.get(writer_sequence)
-        self.heard_at = self._loop.time()
+        self._sender.heard_at = self._loop.time()
         if sent is None:
             return
         sent.sent_at = 0.0
         self._take_receipt(writer_sequence, sent, ledger, entry)
         if self._in_flight.waiting:
-            self._send_others()
+            self._sender.send_others()
 
     def _take_receipt(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> None:
         if (
@@ -385,21 +248,19 @@ class Appender:
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
             if too_large and len(sent.appends) > 1:  # a limit of the topic's own
-                self._batches_per_entry = 1
+                self._sender.batches_per_entry = 1
                 self._in_flight.take_apart()
                 self.on_end(Unavailable("the topic takes no entry of this size, its batches are sent one by one"))
                 return
             self._resolve_all(writer_sequence, ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.POLICY_VIOLATION)
-            self._send_others()
+            self._sender.send_others()
             return
         level = logging.ERROR if code == CHECKSUM_ERROR else logging.INFO
         log.log(level, "the broker could not append (error %d): %s", code, message)
         self.on_end(Unavailable(message))
 
     def on_end(self, reason: PulsarError) -> None:
-        self._let_go()  # at once: an append that comes before the task wakes up must wait for the next writer
-        if self._ended is not None and not self._ended.done():
-            self._ended.set_result(reason)
+        self._sender.lose(reason)
 
     # --- verdicts
 
@@ -426,7 +287,7 @@ class Appender:
     def on_fold_moved(self) -> None:
         """The tail reader has brought something: what has a receipt may follow it now."""
         self._advance()
-        self._send_others()
+        self._sender.send_others()
 
     def _advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""

@@ -1,0 +1,217 @@
+"""What is in flight on its way to the broker: one producer for as long as it is of use, entries that batches share, and all of it sent
+again in order when a broker goes away.
+
+With many entries in flight a batch waits for the next receipt, and all that wait share an entry (`in_flight`). Nothing is sent again before
+everything the broker holds has been read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Final, Protocol
+
+from handler.errors import SidecarError
+from handler.partition.fold.fold import Fold
+from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
+from handler.partition.log.formats import KAFKA
+from handler.partition.log.port import EntryLog, LogWriter
+from handler.partition.write.append import AREA, Append
+from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ProducerEvents
+from handler.tasks import Backoff, KeptAlive
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+limited = RateLimitedLog(logging.getLogger(__name__))
+
+# A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
+# know (2.9 to 2.11) and during bundle transfers.
+ANSWER_SECONDS: Final = 10.0
+# Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
+MAX_DELAY: Final = 1.0
+# A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight. Others wait for
+# a receipt and share the next entry. A hundred producers of small batches then cost the broker half and the sidecar two
+# thirds; ten of them lose nothing (ADR 13).
+MAX_ENTRIES_IN_FLIGHT: Final = 10
+# Of an entry of several. Readers of old data get an entry as a whole.
+MAX_ENTRY_BYTES: Final = 256 * 1024
+# No batch waits for longer, nearly: where receipts are slow, more entries are in flight.
+MAX_WAIT_SECONDS: Final = 0.005
+_AS_IT_IS: Final = KAFKA.fields
+# MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
+METADATA_ALLOWANCE: Final = 256
+
+
+class AppenderForSender(ProducerEvents, Protocol):
+    """The appender, as far as its sender needs it. It hears of receipts itself."""
+
+    async def confirm_end(self) -> None:
+        """Until everything is folded that the broker held when this was called. Raises PulsarError."""
+        ...
+
+    def on_let_go(self) -> None:
+        """There is no producer any more: what it has answered is read."""
+        ...
+
+    def on_failed(self, reason: SidecarError) -> None:
+        """Trying again won't help."""
+        ...
+
+
+def note_failure() -> None:
+    metrics.INTERNAL_ERRORS.labels(AREA).inc()
+    limited.exception("a batch could not be appended")
+
+
+class Sender:
+    def __init__(
+        self, name: str, log_: EntryLog, writer_name: bytes, fold: Fold, in_flight: BatchesInFlight, appender: AppenderForSender,
+        batches_per_entry: int,
+    ) -> None:  # fmt: skip
+        self._log = log_
+        self._writer_name = writer_name
+        self._fold = fold
+        self._in_flight = in_flight
+        self._appender = appender
+        self._loop = asyncio.get_running_loop()
+        self.batches_per_entry = batches_per_entry
+        self._wait_timer: asyncio.TimerHandle | None = None
+        self._waiting_since = 0.0
+        self.writer: LogWriter | None = None
+        self._task = KeptAlive("appender", name, self._write, on_final=appender.on_failed, backoff=Backoff(longest=MAX_DELAY))
+        self._ended: asyncio.Future[PulsarError] | None = None
+        self.max_batch_size = 5 * 1024 * 1024 - METADATA_ALLOWANCE
+        self.used_at = self._loop.time()
+        self.heard_at = 0.0  # when the last receipt came
+
+    def begin(self, append: Append, now: float) -> None:
+        """The batch is on its way: in an entry of its own, or in one with all that wait."""
+        self.used_at = now
+        in_flight = self._in_flight
+        if self.writer is None:
+            in_flight.add(append)
+            self._task.start()
+        elif in_flight.waiting or len(in_flight.entries) >= MAX_ENTRIES_IN_FLIGHT:
+            self._waiting_since = self._waiting_since if in_flight.waiting else now
+            in_flight.add(append)
+            self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
+        else:
+            self._send(*in_flight.add_alone(append), now)
+
+    def _send_waiting(self, now: float, max_entries: int) -> None:
+        """Send what waits, up to so many entries in flight. What is left goes with the next receipt, or when its time is over."""
+        in_flight = self._in_flight
+        while in_flight.waiting:
+            if len(in_flight.entries) >= max_entries:
+                if self._wait_timer is None:
+                    self._wait_timer = self._loop.call_at(self._waiting_since + MAX_WAIT_SECONDS, self._on_waited)
+                return
+            writer_sequence, entry = in_flight.next_entry(self.batches_per_entry, min(MAX_ENTRY_BYTES, self.max_batch_size))
+            self._send(writer_sequence, entry, now)
+
+    def _on_waited(self) -> None:
+        self._wait_timer = None
+        is_due = self._loop.time() >= self._waiting_since + MAX_WAIT_SECONDS / 2  # else what it was set for has left already
+        self.send_others(sys.maxsize if is_due else MAX_ENTRIES_IN_FLIGHT)
+
+    def send_others(self, max_entries: int = MAX_ENTRIES_IN_FLIGHT) -> None:
+        """An entry is no longer in flight, or time has passed: those that wait may go."""
+        if not self._in_flight.waiting or self.writer is None:
+            return
+        try:
+            self._send_waiting(self._loop.time(), max_entries)
+        except Exception:
+            note_failure()
+            self.lose(Unavailable("the sidecar failed at a SEND"))  # reading shows what has landed
+
+    def _send(self, writer_sequence: int, entry: EntryInFlight, now: float) -> None:
+        assert self.writer is not None
+        entry.basis = self._basis(entry)
+        entry.sent_at = now
+        entry.was_sent = True
+        encoded = entry.encoded
+        if encoded is None:
+            self.writer.send(writer_sequence, entry.offset_count, _AS_IT_IS, entry.data, entry.basis)
+        else:
+            self.writer.send(writer_sequence, entry.offset_count, encoded.fields, encoded.payload, entry.basis)
+
+    def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
+        """Without a producer only a second try depends on what came before it: its first may have landed."""
+        if not entry.was_sent and not entry.has_producer:
+            return None
+        if len(entry.appends) == 1:
+            known = self._fold.basis(entry.appends[0].producer_id)
+            return BASIS_PROPERTY, known or self._fold.basis_with([self._known_producer(entry.appends[0])])
+        return BASES_PROPERTY, self._fold.basis_with([self._known_producer(append) for append in entry.appends])
+
+    def _known_producer(self, append: Append) -> KnownProducer:
+        known = self._fold.known_producer(append.producer_id)
+        if known is not None:
+            return known
+        return self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
+
+    # --- the writer's life
+
+    async def _write(self) -> None:
+        """A producer for as long as there is something to append, or it is of use."""
+        while self._in_flight:
+            ended = self._ended = self._loop.create_future()
+            try:
+                await self._open()
+                self._task.backoff.reset()
+                reason = await ended
+                raise reason  # the task waits a moment, then begins here again
+            finally:
+                if self._ended is ended:  # else another has begun since this one was closed
+                    self._let_go()
+
+    async def _open(self) -> None:
+        """A producer, and everything in flight on its way: first learn what landed, then send the rest in order."""
+        writer = await self._log.writer(self._appender)
+        self.max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
+        try:
+            await self._appender.confirm_end()
+        except BaseException:
+            writer.close()
+            raise
+        if self._ended is not None and self._ended.done():
+            writer.close()
+            raise Unavailable("the producer ended while the log was read to its end")
+        self.writer = writer
+        now = self._loop.time()
+        self._in_flight.renumber_overtaken(self._fold.writer_sequence(self._writer_name))
+        for writer_sequence, entry in list(self._in_flight.entries.items()):
+            if not entry.is_awaited and not entry.has_producer:
+                self._in_flight.remove(writer_sequence)  # its clients were told that time ran out, and nobody waits
+            else:  # with a sequence it may be what a later one follows
+                self._send(writer_sequence, entry, now)
+        self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
+
+    def _let_go(self) -> None:
+        self._appender.on_let_go()
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+
+    def lose(self, reason: PulsarError) -> None:
+        """The producer is of no use any more: another one sends again what is in flight."""
+        self._let_go()  # at once: an append that comes before the task wakes up must wait for the next writer
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(reason)
+
+    def give_up_silent(self, now: float) -> None:
+        """End a connection on which a SEND is not answered."""
+        if self.writer is None or now - self.heard_at <= ANSWER_SECONDS:  # a slow link is not a silent one
+            return
+        if any(entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS for entry in self._in_flight.entries.values()):
+            self.writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
+
+    def close(self) -> None:
+        self._task.stop()
+        self._let_go()
+        if self._wait_timer is not None:
+            self._wait_timer.cancel()
+            self._wait_timer = None
