@@ -42,6 +42,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 LOOK_SECONDS: Final = 1.0
 # Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
 SILENCE_SECONDS: Final = 15.0
+LOAD_SECONDS: Final = 120.0
 PERMITS: Final = 1_000
 # Of this process: Streams moves the starts of its repartition topics every half minute.
 WRITES_BETWEEN_COMPACTIONS: Final = 500
@@ -158,9 +159,12 @@ class LogStarts:
 
     async def _read_to_marker(self, following: _Following, writes: _Writes) -> None:
         messages = -1
+        begun = asyncio.get_running_loop().time()
         while not self._marker_read.done():
             if messages == following.messages:
                 raise Unavailable(f"nothing came of {self._topic} for {SILENCE_SECONDS:.0f} s")
+            if asyncio.get_running_loop().time() - begun > LOAD_SECONDS:  # compaction may have taken the marker: the next is another
+                raise Unavailable(f"{self._topic} was not read within {LOAD_SECONDS:.0f} s")
             messages = following.messages
             await asyncio.wait({self._marker_read, writes.lost}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if writes.ended is not None:
@@ -189,6 +193,7 @@ class LogStarts:
             self._take(partition, MovedStart.decode(value))
         else:
             self._starts.pop(partition, None)
+            self._lesser.discard(partition)
 
     def _take(self, partition: str, moved: MovedStart) -> None:
         known = self._starts.get(partition)
@@ -198,6 +203,7 @@ class LogStarts:
             else:
                 self._lesser.add(partition)
             return
+        self._lesser.discard(partition)
         if known != moved:
             self._starts[partition] = moved
             self._on_moved(partition, moved)

@@ -55,6 +55,7 @@ async def _check_entries_without_index(log: EntryLog, fold: Fold) -> None:
     last_index = await log.index_property()
     if fold.knows_next_offset:  # others may have written meanwhile
         return
-    if last_index is not None and last_index >= 0:
-        raise IndexAlarm(f"the log had come to index {last_index}, but its last entries have none: {SWITCH_ON}")
-    fold.begin_empty(0)
+    known = -1 if last_index is None else last_index
+    if first is None and known >= 0:
+        raise IndexAlarm(f"the log had come to index {known}, but its last entries have none: {SWITCH_ON}")
+    fold.begin_empty(known + 1)  # what has an index, if any, is nothing that readers are given

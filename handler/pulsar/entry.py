@@ -70,14 +70,16 @@ class LogStats(NamedTuple):
         earlier = [info for info in self.ledgers if info.ledger < position.ledger]
         return Position(earlier[-1].ledger, earlier[-1].entries - 1) if earlier else None
 
-    def entries_between(self, first: Position, end: Position) -> int:
-        """How many entries there are from one place on to another."""
-        count = 0
+    def between(self, first: Position, end: Position) -> tuple[int, int]:
+        """How many entries there are from one place on to another, and about how many bytes."""
+        count = size = 0
         for info in self.ledgers:
             if first.ledger <= info.ledger <= end.ledger:
                 begin = first.entry if info.ledger == first.ledger else 0
-                count += max(0, min(info.entries, end.entry if info.ledger == end.ledger else info.entries) - begin)
-        return count
+                entries = max(0, min(info.entries, end.entry if info.ledger == end.ledger else info.entries) - begin)
+                count += entries
+                size += entries * (info.size // max(1, info.entries))
+        return count, size
 
     def before(self, position: Position, entries: int, size: int) -> Position:
         """A position at most `entries` entries and about `size` bytes before `position`."""

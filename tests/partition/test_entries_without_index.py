@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from handler.partition.read import read_entries
 from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -199,4 +200,29 @@ async def test_the_start_is_that_of_the_first_indexed_entry_also_where_retention
     partition = open_partition(log)
     await partition.opened()
     assert await partition.confirmed_start() == 103
+    partition.close()
+
+
+async def test_a_gap_behind_old_entries_is_a_gap() -> None:
+    log = a_log(100, 5)
+    log.index += 1  # a failed write, or a marker
+    log.roll()
+    for number in range(100):
+        log.write(batch(b"later %d" % number))
+    partition = open_partition(log)
+    assert [offset for offset, _ in await read_all(partition)] == [*range(5), *range(6, 106)]
+    partition.close()
+
+
+async def test_where_only_a_marker_has_an_index_the_partition_opens_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_entries, "ENTRY_SECONDS", 0.05)
+    log = a_log(100, 0)
+    log.mark()
+    log.index = 0
+    last = log.entries[-1]
+    log.entries[-1] = RawEntry(last.position, 0, None, last.metadata, last.payload)
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.NONE
+    assert (await append(partition, batch(b"first"))).base_offset == 1
+    assert await read_all(partition, 1) == [(1, b"first")]
     partition.close()

@@ -137,6 +137,9 @@ class MemoryLog:
         readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
         return readable[-1] if readable else None
 
+    async def first_indexed_of_all(self) -> Position | None:
+        return await self.first_indexed()
+
     async def first_indexed(self) -> Position | None:
         return next((entry.position for entry in self.present if entry.last_index is not None), None)
 
@@ -177,6 +180,9 @@ class _View:
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         return await self.log.last_readable(last, behind)
+
+    async def first_indexed_of_all(self) -> Position | None:
+        return await self.log.first_indexed()
 
     async def first_indexed(self) -> Position | None:
         return await self.log.first_indexed()

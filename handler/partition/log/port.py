@@ -60,6 +60,10 @@ class EntryLog(Protocol):
         """The first entry that has an index, as the broker stores it, whether or not it shows it to readers; None where none has."""
         ...
 
+    async def first_indexed_of_all(self) -> Position | None:
+        """The same, where the interceptor was switched off and on again: ledger by ledger."""
+        ...
+
     def note_entries_without_index(self) -> None:
         """The log begins with entries that were written before the interceptor was on. They spoil the broker's own search."""
         ...

@@ -43,6 +43,7 @@ class PulsarLog(EntryLog):
         self._topics = topics
         self._broker_finds_index = True
         self._begins_without_index = False
+        self._first_indexed: Position | None = None
 
     async def topic(self) -> str:
         """Pulsar's topic that holds the entries."""
@@ -82,19 +83,42 @@ class PulsarLog(EntryLog):
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
     async def first_indexed(self) -> Position | None:
-        """The first ledger of which an entry has one, then the entry in it: an interceptor is switched while a broker restarts."""
-        topic = await self.topic()
+        """By halves: the first ledger of which an entry has one, then the entry in it. An interceptor is switched while a broker
+        restarts, and that begins a ledger.
+        """
+        ledgers = (await self.stats()).ledgers
+        known = self._first_indexed
+        if known is not None and any(one.ledger == known.ledger for one in ledgers):
+            return known
+        low, high = 0, len(ledgers)
+        while low < high:
+            middle = (low + high) // 2
+            if await self._has_index(Position(ledgers[middle].ledger, ledgers[middle].entries - 1)):
+                high = middle
+            else:
+                low = middle + 1
+        self._first_indexed = await self._first_in(ledgers[low]) if low < len(ledgers) else None
+        return self._first_indexed
+
+    async def first_indexed_of_all(self) -> Position | None:
         for ledger in (await self.stats()).ledgers:
-            if await self._admin.topics.index_of(topic, Position(ledger.ledger, ledger.entries - 1)) is not None:
-                low, high = 0, ledger.entries - 1
-                while low < high:
-                    middle = (low + high) // 2
-                    if await self._admin.topics.index_of(topic, Position(ledger.ledger, middle)) is None:
-                        low = middle + 1
-                    else:
-                        high = middle
-                return Position(ledger.ledger, low)
+            if await self._has_index(Position(ledger.ledger, ledger.entries - 1)):
+                self._first_indexed = await self._first_in(ledger)
+                return self._first_indexed
         return None
+
+    async def _first_in(self, ledger: LedgerInfo) -> Position:
+        low, high = 0, ledger.entries - 1
+        while low < high:
+            middle = (low + high) // 2
+            if await self._has_index(Position(ledger.ledger, middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return Position(ledger.ledger, low)
+
+    async def _has_index(self, position: Position) -> bool:
+        return await self._admin.topics.index_of(await self.topic(), position) is not None
 
     def note_entries_without_index(self) -> None:
         self._begins_without_index = True

@@ -218,7 +218,7 @@ class CatchUpReader(ConsumerEvents):
                 case _Gap(start, base_offset):
                     if await self._partition.ask_log_start() > self.next_offset:
                         return  # retention made the gap: this offset is out of range
-                    if self._has_passed_over:  # what it looks for may be before them
+                    if self._has_passed_over and not self._fold.knows_next_offset:  # what it looks for may be before them
                         raise IndexAlarm(f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there")
                     self._gap_known_to = base_offset
                 case _ReadFrom(folded_to):

@@ -33,6 +33,7 @@ NOT_FOUND: Final = TimestampAndOffset(-1, -1)
 CLOCK_SKEW_MS: Final = 5_000
 # So many entries more are looked through for records of clocks that are ahead: about as many milliseconds of the sidecar's.
 AHEAD_ENTRIES: Final = 2_000
+AHEAD_BYTES: Final = 64 * 1024 * 1024
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
 MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
@@ -131,8 +132,8 @@ async def _where_to_begin(partition: PartitionForSearch, timestamp: int) -> Posi
     last = partition.last_position
     if start is None or earliest is None or last is None or earliest >= start:
         return start
-    entries = (await log_.stats()).entries_between(earliest, min(start, last.after()))
-    if entries <= AHEAD_ENTRIES:
+    entries, size = (await log_.stats()).between(earliest, min(start, last.after()))
+    if entries <= AHEAD_ENTRIES and size <= AHEAD_BYTES:
         return earliest
     limited.info("%d entries may have records of clocks that are ahead of a search by time, which are not looked through", entries)
     return start

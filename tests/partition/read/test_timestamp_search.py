@@ -52,4 +52,4 @@ async def test_too_much_is_not_looked_through_for_it(monkeypatch: pytest.MonkeyP
 )
 def test_entries_between_two_places_are_counted(first: tuple[int, int], end: tuple[int, int], entries: int) -> None:
     stats = LogStats(tuple(LedgerInfo(ledger, 10, 100) for ledger in (1, 2, 4)))
-    assert stats.entries_between(Position(*first), Position(*end)) == entries
+    assert stats.between(Position(*first), Position(*end)) == (entries, 10 * entries)

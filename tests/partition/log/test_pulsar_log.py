@@ -1,0 +1,83 @@
+"""The log over Pulsar: where indexes begin, asked of the broker in few questions."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
+from handler.partition.log.moved_start import MovedStart
+from handler.partition.log.pulsar_log import PulsarLog
+from handler.pulsar.entry import LedgerInfo, LogStats, Position
+
+ENTRIES = 10
+
+
+class Broker:
+    """A log of ledgers, of which some have indexes: `off` are those that were written without."""
+
+    def __init__(self, ledgers: int, off: set[int]) -> None:
+        self.ledgers = list(range(1, ledgers + 1))
+        self.off = off
+        self.asked = 0
+
+    @property
+    def topics(self) -> Broker:
+        return self
+
+    async def log_stats(self, topic: str) -> LogStats:
+        return LogStats(tuple(LedgerInfo(ledger, ENTRIES, 100) for ledger in self.ledgers))
+
+    async def index_of(self, topic: str, position: Position) -> int | None:
+        self.asked += 1
+        if position.ledger in self.off:
+            return None
+        before = sum(ENTRIES for ledger in self.ledgers if ledger < position.ledger and ledger not in self.off)
+        return before + position.entry
+
+    async def log_of(self, partition: str) -> str:
+        return partition
+
+    async def config_of(self, partition: str) -> LogConfig:
+        return AS_IT_COMES
+
+    async def moved_start_of(self, partition: str) -> MovedStart | None:
+        return None
+
+
+def log_over(broker: Broker) -> PulsarLog:
+    return PulsarLog(cast(Any, None), cast(Any, broker), "t-partition-0", "w", broker)
+
+
+@pytest.mark.parametrize("old", [0, 1, 700, 999])
+async def test_the_first_index_is_found_by_halves_and_remembered(old: int) -> None:
+    broker = Broker(1_000, set(range(1, old + 1)))
+    log = log_over(broker)
+    assert await log.first_indexed() == Position(old + 1, 0)
+    assert broker.asked < 20
+    asked = broker.asked
+    assert await log.first_indexed() == Position(old + 1, 0)
+    assert broker.asked == asked
+    del broker.ledgers[: old + 1]  # retention
+    if broker.ledgers:
+        assert await log.first_indexed() == Position(old + 2, 0)
+
+
+async def test_where_nothing_has_an_index_there_is_no_first() -> None:
+    log = log_over(Broker(8, set(range(1, 9))))
+    assert await log.first_indexed() is None
+    assert await log.first_indexed_of_all() is None
+
+
+async def test_where_it_was_switched_off_and_on_again_every_ledger_is_asked() -> None:
+    log = log_over(Broker(10, {1, 2, 4, 5, 6, 7}))
+    assert await log.first_indexed_of_all() == Position(3, 0)
+
+
+@pytest.mark.parametrize("index", [0, 9, 10, 25, 39])
+async def test_an_index_is_found_among_ledgers_without_any(index: int) -> None:
+    log = log_over(Broker(10, {1, 2, 4, 5, 6, 7}))
+    log.note_entries_without_index()
+    assert await log.find_index(index) == Position((3, 8, 9, 10)[index // ENTRIES], index % ENTRIES)
+    assert await log.find_index(40) is None
