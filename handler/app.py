@@ -21,6 +21,7 @@ from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
 from handler.config import Config, metrics_address
+from handler.coordination.kept_states import KeptStates
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer, Overloaded
@@ -83,6 +84,7 @@ class Sidecar:
         self._log_starts = LogStarts(
             self.client, self.groups_admin, config.groups.namespace, lambda name, moved: self.partitions.on_start_moved(name, moved)
         )
+        self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace)
         logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, self._log_starts)
         self.partitions = PartitionTable(
             logs.log, writer_name, limits.cache_bytes,
@@ -91,6 +93,7 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
                 batches_per_entry=limits.batches_per_entry,
             ),
+            self._kept_states,
         )  # fmt: skip
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
@@ -209,6 +212,7 @@ class Sidecar:
         await self.control.close()
         await self.partitions.close()
         await self._log_starts.close()
+        self._kept_states.close()
         await self.client.close()
         await self.admin.close()
         await self.groups_admin.close()

@@ -12,6 +12,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from handler.config import Config
+from handler.coordination.compacted_topic import CompactedTopic
 from handler.coordination.shards import shard_of
 from handler.coordination.term_log import MARKER_KEY
 from handler.errors import EntryUnreadable, SidecarError
@@ -19,19 +20,19 @@ from handler.groups.records import Key, Record, Value
 from handler.groups.records.codec import GroupRecords
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from handler.partition.log.entries import Content, read_entry
-from handler.partition.log.port import EntryLog, LogReader
-from handler.partition.read.read_entries import HasReader, NoEntryCame, raw_entries_from
+from handler.partition.log.port import EntryLog
+from handler.partition.read.timestamp_search import TimestampAndOffset
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError
-from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.pulsar.raw_entries import HasReader, NoEntryCame, raw_entries_from
 from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
-from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, BatchHeader
+from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, NO_TIMESTAMP, TRANSACTIONAL, BatchHeader
 
 NAME: Final = "inspect"
 CODECS: Final = dict(enumerate(("none", "gzip", "snappy", "lz4", "zstd")))
@@ -162,15 +163,18 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
     start = stats.before(stats.last, entries, 2**63)
     fold = Fold(None if start == stats.first else start)
     refused = 0
+    greatest = TimestampAndOffset(-1, NO_TIMESTAMP)
     async for folded, content in _folded(log, fold, start, await log.last_readable(stats.last, BEFORE_ALL)):
         for line in _refusals(folded, content):
             refused += 1
             if refused <= LINES:
                 yield line
+        if content is not None and content.max_timestamp > greatest.timestamp:
+            greatest = TimestampAndOffset(folded.base_offset, content.max_timestamp)
     yield f"first entry       {stats.first}"
     yield f"last entry        {fold.last_position}"
     yield f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} batches hidden"
-    yield f"greatest time     {_time(fold.max_timestamp)}, in the batch at offset {fold.max_timestamp_base}"
+    yield f"greatest time     {_time(greatest.timestamp)}, in the entry at offset {greatest.offset}"
     yield f"producers         {len(fold.producers)}"
     for producer_id, state in list(fold.producers.states.items())[-LINES:]:
         doubt = "" if state.conclusive else ", not sure"
@@ -220,17 +224,6 @@ async def _until(log: HasReader, start: Position | None, last: Position | None) 
 # --- a group
 
 
-@dataclass(frozen=True, slots=True)
-class _Compacted:
-    """A topic as it was compacted."""
-
-    client: PulsarClient
-    topic: str
-
-    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
-        return await self.client.reader(self.topic, start, events, compacted=True)
-
-
 async def _group(logs: TopicLogs, config: Config, group: str) -> AsyncIterator[str]:
     topic = f"persistent://{config.groups.namespace}/__consumer_offsets"
     count = await logs.admin.topics.partitions(topic)
@@ -246,7 +239,7 @@ async def _group(logs: TopicLogs, config: Config, group: str) -> AsyncIterator[s
     reading = GroupReading(group)
     silent = False
     try:
-        async for entry in _until(_Compacted(logs.client, shard), None, last):
+        async for entry in _until(CompactedTopic(logs.client, shard), None, last):
             for record in reading.records(entry):
                 records.pop(record.key, None)
                 if record.value is not None:

@@ -235,11 +235,12 @@ class Shared(Generic[K, T]):
     def __len__(self) -> int:
         return len(self._calls)
 
+    def begin(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        """Begin a call, if it is not under way, and let nobody wait for it."""
+        self._begun(key, work)
+
     async def call(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        call = self._calls.get(key)
-        if call is None:
-            call = self._calls[key] = _Call(asyncio.create_task(work()))
-            call.task.add_done_callback(partial(self._done, key))
+        call = self._begun(key, work)
         call.waiting += 1
         try:
             return await asyncio.shield(call.task)
@@ -247,6 +248,13 @@ class Shared(Generic[K, T]):
             call.waiting -= 1
             if not call.waiting and self._linger is not None and not call.task.done():
                 asyncio.get_running_loop().call_later(self._linger, self._end_if_unwanted, key, call)
+
+    def _begun(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> _Call[T]:
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(asyncio.create_task(work()))
+            call.task.add_done_callback(partial(self._done, key))
+        return call
 
     def _done(self, key: K, task: asyncio.Task[T]) -> None:
         if (call := self._calls.get(key)) is not None and call.task is task:
@@ -269,10 +277,13 @@ class Shared(Generic[K, T]):
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
+    def stop(self) -> None:
+        for call in self._calls.values():
+            call.task.cancel()
+
     async def close(self) -> None:
         tasks = [call.task for call in self._calls.values()]
-        for task in tasks:
-            task.cancel()
+        self.stop()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -20,11 +20,12 @@ from handler.mirror.committed import commit, committed_offsets
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.entries import read_headers
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import first_entry, raw_entries_from
+from handler.partition.read.read_entries import first_entry
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.pulsar.raw_entries import raw_entries_from
 from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames

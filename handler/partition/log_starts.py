@@ -15,24 +15,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final
 
+from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
 from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import LogReader
-from handler.partition.read.read_entries import NoEntryCame, raw_entries_from
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import read_messages, write_batch
-from handler.pulsar.producer import Producer
+from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.messages import read_messages
+from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -46,7 +43,6 @@ LOAD_SECONDS: Final = 120.0
 PERMITS: Final = 1_000
 # Of this process: Streams moves the starts of its repartition topics every half minute.
 WRITES_BETWEEN_COMPACTIONS: Final = 500
-MARKER_KEY: Final = b"kafka-sidecar"
 
 
 def topic_in(namespace: str) -> str:
@@ -65,7 +61,7 @@ class LogStarts:
         self._on_moved = on_moved
         self._starts: dict[str, MovedStart] = {}  # by partition, in Pulsar's words
         self._loaded = asyncio.Event()
-        self._writes: _Writes | None = None
+        self._writes: KeyedWrites | None = None
         self._lesser: set[str] = set()  # of which a lesser move was read behind a greater one, while loading
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
@@ -126,7 +122,7 @@ class LogStarts:
 
     async def _follow(self) -> None:
         await self._wait_for_topic()
-        writes = _Writes()
+        writes = KeyedWrites(self._topic)
         following = _Following(self._on_message, writes.fail)
         # A name of its own each time: a deduplicating broker must know none of its sequences.
         name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
@@ -157,7 +153,7 @@ class LogStarts:
             if reader is not None:
                 reader.close()
 
-    async def _read_to_marker(self, following: _Following, writes: _Writes) -> None:
+    async def _read_to_marker(self, following: _Following, writes: KeyedWrites) -> None:
         messages = -1
         begun = asyncio.get_running_loop().time()
         while not self._marker_read.done():
@@ -209,17 +205,6 @@ class LogStarts:
             self._on_moved(partition, moved)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compacted:
-    """The topic as it is read; of what was compacted only the last of each key."""
-
-    client: PulsarClient
-    topic: str
-
-    async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
-        return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")
-
-
 async def stored_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, MovedStart]:
     """Where the starts of all partitions have been moved to, for who looks once and writes nothing. May raise PulsarError."""
     topic = topic_in(namespace)
@@ -228,7 +213,7 @@ async def stored_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str
         return starts
     last = (await admin.topics.log_stats(log_of(topic))).last
     with contextlib.suppress(NoEntryCame):  # compaction leaves out a deletion, also where it is the last entry
-        async with aclosing(raw_entries_from(_Compacted(client, log_of(topic)), None, PERMITS)) as entries:
+        async with aclosing(raw_entries_from(CompactedTopic(client, log_of(topic)), None, PERMITS)) as entries:
             while last is not None:
                 entry = await anext(entries)
                 for message in read_messages(entry.message_metadata, entry.payload)[0]:
@@ -245,57 +230,6 @@ def _put(starts: dict[str, MovedStart], partition: str, moved: MovedStart | None
         starts.pop(partition, None)
     else:
         starts[partition] = max(moved, starts.get(partition, moved))
-
-
-class _Writes(ProducerEvents):
-    """What was sent and has no receipt yet."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.producer: Producer | None = None
-        self.lost: asyncio.Future[PulsarError] = loop.create_future()
-        self.count = 0
-        self._waiting: dict[int, asyncio.Future[None]] = {}
-
-    @property
-    def ended(self) -> PulsarError | None:
-        return self.lost.result() if self.lost.done() else None
-
-    def send(self, key: bytes, value: bytes | None) -> asyncio.Future[None]:
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        stored.add_done_callback(_looked_at)
-        if self.ended is not None or self.producer is None:
-            stored.set_exception(self.ended or Unavailable("there is no producer"))
-            return stored
-        self.producer.send_batch(self.count, 1, write_batch([(key, value)], time.time_ns() // 1_000_000))
-        self._waiting[self.count] = stored
-        self.count += 1
-        return stored
-
-    def fail(self, reason: PulsarError) -> None:
-        if not self.lost.done():
-            self.lost.set_result(reason)
-        waiting, self._waiting = self._waiting, {}
-        for stored in waiting.values():
-            if not stored.done():
-                stored.set_exception(reason)
-
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
-        stored = self._waiting.pop(sequence, None)
-        if stored is not None and not stored.done():
-            stored.set_result(None)
-
-    def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        self.fail(Unavailable(f"a log start could not be stored (error {code}): {message}"))
-
-    def on_end(self, reason: PulsarError) -> None:
-        self.fail(reason)
-
-
-def _looked_at(stored: asyncio.Future[None]) -> None:
-    """Nobody may be waiting for it."""
-    if not stored.cancelled():
-        stored.exception()
 
 
 class _Following(ConsumerEvents):

@@ -18,23 +18,25 @@ from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.fold.producers import ProducerState
-from handler.partition.log.entries import Content, accepted_data, is_from_before_index, permits_of, read_entry, read_headers
+from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.opening import begin_fold
 from handler.partition.read.catch_up_readers import CatchUpReaders
-from handler.partition.read.fetch_cache import CachedEntry, FetchCache, FetchedRun
+from handler.partition.read.fetch_cache import CachedEntry, FetchedRun
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
+from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.replay import Replay
 from handler.partition.read.tail_reader import TailReader
-from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
+from handler.partition.read.timestamp_search import TimestampAndOffset
 from handler.partition.write.append import Append, expire
 from handler.partition.write.appender import Appender
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.raw_entries import permits_of
 from handler.tasks import Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -71,7 +73,7 @@ class Watcher(Protocol):
 
 class Partition:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, cache: FetchCache, limits: PartitionLimits, failures: EntryFailures
+        self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures
     ) -> None:
         self.name = name
         self.ended: ErrorCode | None = None
@@ -80,7 +82,7 @@ class Partition:
         self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._fold = Fold()
-        self._cache = cache.partition()
+        self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
         self._watchers: set[Watcher] = set()
@@ -89,9 +91,7 @@ class Partition:
         self._foreign_at = -1.0
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, TimestampAndOffset] = Shared(linger=SEARCH_LINGER_SECONDS)
-        self._scanned_max_timestamp = NOT_FOUND
-        self._scanned = (-1, -1)
-        self._timestamps_from: int | None = None
+        self.times = PartitionTimes(name, log_, self, indexes)
         self.used_at = self._loop.time()
         self._next_tick_at = 0.0
         self._tail = TailReader(name, log_, self)
@@ -170,6 +170,7 @@ class Partition:
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
+        self.times.stop()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self.changed()
@@ -303,6 +304,7 @@ class Partition:
             folded = fold.unreadable(position, last_index)
             self._foreign_at = self._loop.time()
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
+            self.times.add_unreadable(folded, len(entry.payload))
             self._to_end.reached(position)
             return
         folded = fold.by_reading(position, last_index, content)
@@ -314,7 +316,10 @@ class Partition:
         self._appender.on_fold_moved()
 
     def on_own_folded(self, base_offset: int, append: Append) -> None:
-        self._cache.put(CachedEntry(base_offset, base_offset + append.offset_count, append.data, ErrorCode.NONE))
+        next_offset = base_offset + append.offset_count
+        self._cache.put(CachedEntry(base_offset, next_offset, append.data, ErrorCode.NONE))
+        if (index := self.times.index) is not None and (position := self._fold.last_position) is not None:
+            index.add(position, base_offset, next_offset, append.max_timestamp, len(append.data))
         if self._to_end.is_awaited:
             assert self._fold.last_position is not None
             self._to_end.reached(self._fold.last_position)
@@ -328,6 +333,8 @@ class Partition:
         if folded.conclusive and not content.lacks_chunks:
             data = accepted_data(content, folded.verdicts)
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
+        if self.times.index is not None:
+            self.times.add(folded, content)
         self._to_end.reached(folded.position)
         self.changed()
 
@@ -444,27 +451,6 @@ class Partition:
         moved = self._log_start.moved
         return moved.position if moved is not None and moved.offset == self.log_start else None
 
-    @property
-    def timestamps_known_from(self) -> int:
-        """Where folding began, or the log start if all before it has been looked at for timestamps."""
-        return self._timestamps_from if self._timestamps_from is not None else self._fold.first_offset
-
-    @property
-    def max_timestamp_known(self) -> TimestampAndOffset:
-        """The greatest timestamp so far, and the base offset of its batch."""
-        folded = TimestampAndOffset(self._fold.max_timestamp_base, self._fold.max_timestamp)
-        return folded if folded.timestamp > self._scanned_max_timestamp.timestamp else self._scanned_max_timestamp
-
-    def greatest_found(self, start: int, end: int) -> TimestampAndOffset | None:
-        """The result of a scan between these offsets, if it was the last one."""
-        return self._scanned_max_timestamp if (start, end) == self._scanned else None
-
-    def remember_greatest(self, start: int, end: int, found: TimestampAndOffset) -> None:
-        """The result of a scan from the log start."""
-        self._scanned_max_timestamp = found
-        self._timestamps_from = start
-        self._scanned = (start, end)
-
     # --- housekeeping
 
     def is_due(self, now: float) -> bool:
@@ -480,6 +466,7 @@ class Partition:
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
+        self.times.tick(self.log_start)
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS

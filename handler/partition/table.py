@@ -7,12 +7,14 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
+from handler.partition.read.partition_times import TimeIndexes
 from handler.tasks import Pace, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -24,7 +26,14 @@ TICK_SECONDS: Final = 1.0
 
 
 class PartitionTable:
-    def __init__(self, open_log: Callable[[str, str], EntryLog], writer_name: str, cache_bytes: int, limits: PartitionLimits) -> None:
+    def __init__(
+        self,
+        open_log: Callable[[str, str], EntryLog],
+        writer_name: str,
+        cache_bytes: int,
+        limits: PartitionLimits,
+        states: KeptStates | None = None,
+    ) -> None:
         self._open_log = open_log
         self._writer_name = writer_name
         self._limits = limits
@@ -33,6 +42,7 @@ class PartitionTable:
         self._failures = EntryFailures()
         self._opened = 0
         self.cache = FetchCache(cache_bytes)
+        self._indexes = TimeIndexes(self.cache, states)
 
     def start(self) -> None:
         self._ticker.start()
@@ -52,7 +62,7 @@ class PartitionTable:
             # under the old name the fold would take every append for one that was sent again.
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
-            partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self.cache, self._limits, self._failures)
+            partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures)
             self._partitions[pulsar_topic] = partition
         return partition
 

@@ -16,11 +16,11 @@ from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.log_starts import stored_starts
-from handler.partition.read.read_entries import raw_entries_from
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.pulsar.raw_entries import raw_entries_from
 from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames

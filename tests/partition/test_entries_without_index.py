@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from handler.partition.read import read_entries
 from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from handler.pulsar import raw_entries
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
@@ -215,7 +215,7 @@ async def test_a_gap_behind_old_entries_is_a_gap() -> None:
 
 
 async def test_where_only_a_marker_has_an_index_the_partition_opens_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_entries, "ENTRY_SECONDS", 0.05)
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     log = a_log(100, 0)
     log.mark()
     log.index = 0

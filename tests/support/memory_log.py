@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.partition.log.entries import permits_of
 from handler.partition.log.formats import KAFKA
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
@@ -15,6 +14,7 @@ from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.pulsar.raw_entries import permits_of
 from handler.wire.records import read_produced
 
 
@@ -43,6 +43,7 @@ class MemoryLog:
     start_moved_to: MovedStart | None = None
     noted_without_index: bool = False
     offloaded: set[int] = field(default_factory=set)  # ledgers
+    opened_at: list[Position | None] = field(default_factory=list)  # where each reader began
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
@@ -117,6 +118,7 @@ class MemoryLog:
     async def reader_as(self, _: str, start: Position | None, events: ConsumerEvents) -> LogReader:
         await asyncio.sleep(0)
         opened = MemoryReader(self, start, events)
+        self.opened_at.append(start)
         self.readers.append(opened)
         return opened
 

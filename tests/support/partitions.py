@@ -6,10 +6,12 @@ import asyncio
 
 from aiokafka.record.memory_records import MemoryRecords
 
+from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
+from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.write.append import Append
 from handler.partition.write.log_validator import BatchRefused
 from handler.wire.error_code import ErrorCode
@@ -17,8 +19,11 @@ from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
 
 
-def open_partition(log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, **limits: int) -> Partition:
-    return Partition("t-partition-0", log.named(name), name, FetchCache(cache), PartitionLimits(**limits), EntryFailures())
+def open_partition(
+    log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: KeptStates | None = None, **limits: int
+) -> Partition:
+    indexes = TimeIndexes(FetchCache(cache), states)
+    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures())
 
 
 class Told:

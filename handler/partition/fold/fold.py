@@ -63,8 +63,6 @@ class Fold:
         "first_offset",
         "knows_next_offset",
         "last_position",
-        "max_timestamp",
-        "max_timestamp_base",
         "next_offset",
         "passed_to",
         "producers",
@@ -80,8 +78,6 @@ class Fold:
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
         self.producers = ProducerTable()
-        self.max_timestamp = -1
-        self.max_timestamp_base = -1
         self._writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent: dict[Position, int] = {}
         self._recent_order: deque[Position] = deque()
@@ -156,9 +152,6 @@ class Fold:
         self._note_writer(writer, writer_sequence)
         if state is not None:
             self.producers.append(producer_id, state, first_sequence, last_sequence, base, position, max_timestamp)
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_base = base
         return base
 
     def take_over(self, earlier: Fold) -> None:
@@ -170,8 +163,6 @@ class Fold:
             )
         self.replayed_from = earlier.replayed_from
         self.first_offset = earlier.first_offset
-        self.max_timestamp = earlier.max_timestamp
-        self.max_timestamp_base = earlier.max_timestamp_base
         self.producers = earlier.producers
         self._writers = earlier._writers
 
@@ -205,9 +196,6 @@ class Fold:
             else:
                 verdict = self._check_and_record(batch, content, number, offset, position, conclusive)
             if verdict.accepted:
-                if header.max_timestamp > self.max_timestamp:
-                    self.max_timestamp = header.max_timestamp
-                    self.max_timestamp_base = offset
                 verdict = Verdict(ErrorCode.NONE, offset)
             verdicts.append(verdict)
             offset += header.offset_count

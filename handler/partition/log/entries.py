@@ -160,11 +160,3 @@ def accepted_data(content: Content, verdicts: Sequence[HasAccepted]) -> bytes | 
     for (header, at), verdict in zip(content.batches, verdicts, strict=True):
         parts.append(content.data[at : at + header.size] if verdict.accepted else empty_batch(0, header.offset_count))
     return bytearray().join(parts)
-
-
-def permits_of(entry: RawEntry) -> int:
-    """The flow permits that an entry cost: its messages, as the broker counts them."""
-    try:
-        return max(1, entry.message_metadata.num_messages_in_batch)
-    except DecodeError:
-        return 1

@@ -16,13 +16,14 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
-from handler.partition.log.entries import Content, accepted_data, is_from_before_index, permits_of
+from handler.partition.log.entries import Content, accepted_data, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.raw_entries import permits_of
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode

@@ -11,10 +11,10 @@ from handler.errors import EntryUnreadable
 from handler.partition.log.formats import PULSAR
 from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import raw_entries_from
 from handler.pulsar.codecs import MAX_UNCOMPRESSED
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.pulsar.raw_entries import raw_entries_from
 
 # A part is nearly as large as an entry may be.
 PERMITS: Final = 4

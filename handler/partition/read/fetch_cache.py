@@ -17,6 +17,8 @@ from handler.wire.records import HEADER_SIZE, empty_batch, whole_batches, with_b
 # A cached entry costs so much beside its bytes, measured with tracemalloc: objects, dict and list slots.
 ENTRY_OVERHEAD: Final = 600
 MIN_ORDER: Final = 1_000
+# One of so many parts of the budget may go to indexes.
+INDEXES_SHARE: Final = 8
 
 
 class CachedEntry:
@@ -95,18 +97,33 @@ class ReadAhead:
 
 
 class FetchCache:
-    __slots__ = ("_order", "_order_limit", "ahead", "budget", "readers", "used")
+    __slots__ = ("_order", "_order_limit", "ahead", "budget", "indexed", "indexes", "readers", "used")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.used = 0  # by recent batches
         self.ahead = 0  # by readers
         self.readers: OrderedDict[ReadAhead, None] = OrderedDict()  # the one is first whose consumer has not come for longest
+        self.indexed = 0  # by indexes of times
+        self.indexes: OrderedDict[Callable[[], None], int] = OrderedDict()  # what makes one let go, and its bytes; the least used is first
         self._order: deque[tuple[PartitionCache, int]] = deque()
         self._order_limit = MIN_ORDER
 
     def partition(self) -> PartitionCache:
         return PartitionCache(self)
+
+    def hold_index(self, let_go: Callable[[], None], size: int) -> None:
+        """An index is in use. All together take a part of the budget: those that were not used for longest are let go."""
+        self.indexed += size - self.indexes.pop(let_go, 0)
+        self.indexes[let_go] = size
+        while self.indexed > self.budget // INDEXES_SHARE and len(self.indexes) > 1:
+            other, held = self.indexes.popitem(last=False)
+            self.indexed -= held
+            other()
+        self._evict(keep=0)
+
+    def release_index(self, let_go: Callable[[], None]) -> None:
+        self.indexed -= self.indexes.pop(let_go, 0)
 
     def _added(self, partition: PartitionCache, entry: CachedEntry) -> None:
         self.used += entry.size + ENTRY_OVERHEAD
@@ -115,17 +132,17 @@ class FetchCache:
         if len(order) > self._order_limit:  # readers and closed partitions have left keys of what is not there any more
             self._order = order = deque(item for item in order if item[0].has(item[1]))
             self._order_limit = max(MIN_ORDER, 2 * len(order))
-        if self.used + self.ahead > self.budget:
+        if self.used + self.ahead + self.indexed > self.budget:
             self._evict(keep=1)
 
     def _evict(self, keep: int) -> None:
-        while self.used + self.ahead > self.budget and len(self._order) > keep:
+        while self.used + self.ahead + self.indexed > self.budget and len(self._order) > keep:
             oldest, base = self._order.popleft()
             self.used -= oldest.drop(base)
 
     def make_room(self, wanting: ReadAhead) -> None:
         self._evict(keep=0)
-        while self.ahead > self.budget:
+        while self.ahead + self.indexed > self.budget:
             other = next((reader for reader in self.readers if reader.held and reader is not wanting), None)
             if other is None:
                 return  # a single entry that is larger than everything

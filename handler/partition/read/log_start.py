@@ -9,8 +9,9 @@ from typing import Final, Protocol
 
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import NoEntryCame, ReadEntry, first_entry
+from handler.partition.read.read_entries import ReadEntry, first_entry
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.raw_entries import NoEntryCame
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
-from handler.partition.log.entries import Content, is_from_before_index, permits_of
+from handler.partition.log.entries import Content, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
-from handler.partition.read.read_entries import ENTRY_SECONDS, NoEntryCame
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.raw_entries import ENTRY_SECONDS, NoEntryCame, permits_of
 from handler.tasks import KeptAlive
 
 # As many as the tail reader's: with fewer it would not catch up with it while others write.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
 from contextlib import aclosing
 from typing import Final, NamedTuple, Protocol
 
@@ -11,10 +13,14 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from handler.errors import EntryUnreadable
 from handler.partition.log.port import EntryLog
+from handler.partition.read.fetch_cache import FetchedRun
+from handler.partition.read.partition_times import PartitionTimes
 from handler.partition.read.read_entries import ReadEntry, entries_from
+from handler.partition.read.time_index import Stretch
 from handler.pulsar.entry import Position
-from handler.tasks import Shared
+from handler.tasks import Shared, within
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -31,9 +37,11 @@ NOT_FOUND: Final = TimestampAndOffset(-1, -1)
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
-# So many entries more are looked through for records of clocks that are ahead: about as many milliseconds of the sidecar's.
+# Without an index so much is looked through for records of clocks that are ahead: about as many milliseconds of the sidecar's.
 AHEAD_ENTRIES: Final = 2_000
 AHEAD_BYTES: Final = 64 * 1024 * 1024
+# For an index that has to be read first. What Kafka clients wait for (request.timeout.ms) is several times that.
+WAIT_FOR_INDEX_SECONDS: Final = 5.0
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
 MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
@@ -49,11 +57,9 @@ class PartitionForSearch(Protocol):
     @property
     def last_position(self) -> Position | None: ...
     @property
-    def end_offset(self) -> int: ...
+    def times(self) -> PartitionTimes: ...
     @property
-    def timestamps_known_from(self) -> int: ...
-    @property
-    def max_timestamp_known(self) -> TimestampAndOffset: ...
+    def name(self) -> str: ...
     @property
     def max_ahead_ms(self) -> int:
         """How far a record's time may be ahead of when it was written."""
@@ -61,8 +67,8 @@ class PartitionForSearch(Protocol):
 
     @property
     def moved_start(self) -> Position | None: ...
-    def greatest_found(self, start: int, end: int) -> TimestampAndOffset | None: ...
-    def remember_greatest(self, start: int, end: int, found: TimestampAndOffset) -> None: ...
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None: ...
+    def watch(self, watcher: _News) -> None: ...
     async def confirmed_end(self) -> int: ...
     async def confirmed_start(self) -> int: ...
 
@@ -93,7 +99,7 @@ async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAnd
 async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
     """The record with the greatest timestamp (KIP-734), the first of several.
 
-    The fold knows it for the entries it has folded. Those before are read once, from the log start on.
+    All of the log is looked at for it, once (see `partition_times`).
     """
     return await partition.searches.call(MAX_TIMESTAMP, lambda: _greatest_timestamp(partition))
 
@@ -103,89 +109,143 @@ async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAn
     log_start = await partition.confirmed_start()
     if log_start >= end:
         return NOT_FOUND
-    start = await _where_to_begin(partition, timestamp)
+    sought = _Sought(timestamp, log_start, end)
+    likely, earliest = await _where_it_may_be(partition, timestamp)
     last = partition.last_position
-    if start is not None and last is not None and start > last:
+    if last is None or earliest > last:
         return NOT_FOUND
-    if partition.moved_start is not None and (start is None or start < partition.moved_start):
-        start = partition.moved_start
-    async with aclosing(entries_from(partition.entry_log, start, SCAN_PERMITS)) as entries:
-        async for entry in entries:
-            if entry.content is not None and entry.content.max_timestamp >= timestamp:
-                for record in _records(entry, timestamp):
-                    if record.timestamp >= timestamp and record.offset >= log_start:
-                        return record
-            if entry.next_offset >= end:
-                break
+    index = await partition.times.at_hand(earliest)
+    if index is None:
+        ahead, size = (await partition.entry_log.stats()).between(earliest, likely)
+        if ahead <= AHEAD_ENTRIES and size <= AHEAD_BYTES:
+            likely = earliest
+        else:
+            try:
+                index = await within(WAIT_FOR_INDEX_SECONDS, partition.times.whole(earliest))
+            except TimeoutError:
+                limited.info(
+                    "partition %s: %d entries may have records of clocks that are ahead of a search by time. They are being read; "
+                    "until that is done such records are not found", partition.name, ahead,
+                )  # fmt: skip
+    if index is None:
+        found = await _scan(partition, likely, sought, AHEAD_ENTRIES, AHEAD_BYTES)
+        if found is not None:
+            return found
+        index = await partition.times.whole(earliest)
+    for stretch in index.reaching(timestamp, log_start):
+        found = await _scan(partition, stretch.start, sought._replace(end=min(end, stretch.next_offset)))
+        if found is not None and found is not NOT_FOUND:
+            return found
     return NOT_FOUND
 
 
-async def _where_to_begin(partition: PartitionForSearch, timestamp: int) -> Position | None:
-    """An entry before which no record has the timestamp; None for the beginning of the log.
+class _Sought(NamedTuple):
+    """The first record of a time or later, between two offsets."""
 
-    A producer's clock may be ahead by `message.timestamp.after.max.ms`. What it wrote so long before is looked through as well, if
-    that is not too much: else records of clocks that are ahead by more than a little may be missed.
+    timestamp: int
+    log_start: int
+    end: int
+
+
+async def _scan(
+    partition: PartitionForSearch, start: Position, sought: _Sought, max_entries: int = sys.maxsize, max_bytes: int = sys.maxsize
+) -> TimestampAndOffset | None:
+    """The record that is sought, in the entries from `start` on; None where it is not in so many of them."""
+    last = partition.last_position
+    if last is None or start > last:
+        return NOT_FOUND
+    async with aclosing(entries_from(partition.entry_log, start, SCAN_PERMITS)) as entries:
+        async for entry in entries:
+            if entry.content is not None:
+                max_bytes -= len(entry.content.data)
+                if entry.content.max_timestamp >= sought.timestamp:
+                    for record in _records(entry, sought.timestamp):
+                        reaches = record.timestamp >= sought.timestamp and record.offset >= sought.log_start
+                        if reaches and await _is_served(partition, record.offset):
+                            return record
+            if entry.next_offset >= sought.end:
+                break
+            max_entries -= 1
+            if max_entries <= 0 or max_bytes <= 0:
+                return None
+    return NOT_FOUND
+
+
+async def _where_it_may_be(partition: PartitionForSearch, timestamp: int) -> tuple[Position, Position]:
+    """Where the record is if its producer's clock was right, and from where on it may be if that was ahead.
+
+    It may be ahead by `message.timestamp.after.max.ms`.
     """
     log_ = partition.entry_log
-    start = await log_.find_time(max(0, timestamp - CLOCK_SKEW_MS))
-    earliest = await log_.find_time(max(0, timestamp - partition.max_ahead_ms))
-    last = partition.last_position
-    if start is None or earliest is None or last is None or earliest >= start:
-        return start
-    entries, size = (await log_.stats()).between(earliest, min(start, last.after()))
-    if entries <= AHEAD_ENTRIES and size <= AHEAD_BYTES:
-        return earliest
-    limited.info("%d entries may have records of clocks that are ahead of a search by time, which are not looked through", entries)
-    return start
+    begin = partition.moved_start or (await log_.stats()).first or Position(0, 0)
+    likely = await log_.find_time(max(0, timestamp - CLOCK_SKEW_MS)) or begin
+    earliest = await log_.find_time(max(0, timestamp - partition.max_ahead_ms)) or begin
+    return max(begin, likely), max(begin, min(earliest, likely))
 
 
 async def _greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
-    await partition.confirmed_end()
-    start = await partition.confirmed_start()
-    if start >= partition.end_offset:
+    end = await partition.confirmed_end()
+    log_start = await partition.confirmed_start()
+    if log_start >= end:
         return NOT_FOUND
-    best = partition.max_timestamp_known
-    if partition.timestamps_known_from > start or best.offset < start:
-        end = partition.end_offset
-        found = partition.greatest_found(start, end)
-        if found is None:
-            found = await _scan_greatest(partition, start, end)
-            partition.remember_greatest(start, end, found)
-        best = found
-    return await _exact(partition, best, start)
-
-
-async def _scan_greatest(partition: PartitionForSearch, log_start: int, end: int) -> TimestampAndOffset:
+    begin = partition.moved_start or (await partition.entry_log.stats()).first or Position(0, 0)
     best = NOT_FOUND
-    async with aclosing(entries_from(partition.entry_log, partition.moved_start, SCAN_PERMITS)) as entries:
+    index = await partition.times.whole(begin)
+    for stretch in index.greatest_first(log_start):
+        # The greatest of a stretch may be that of a record before the log start, or of a batch that was refused.
+        if stretch.greatest < best.timestamp or (stretch.greatest == best.timestamp and stretch.base_offset > best.offset):
+            break
+        best = max(best, await _greatest_in(partition, stretch, log_start), key=lambda one: (one.timestamp, -one.offset))
+    return best
+
+
+async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_start: int) -> TimestampAndOffset:
+    hidden: set[int] = set()
+    while True:
+        best = await _greatest_but(partition, stretch, log_start, hidden)
+        if best is NOT_FOUND or await _is_served(partition, best.offset):
+            return best
+        hidden.add(best.offset)
+
+
+async def _greatest_but(partition: PartitionForSearch, stretch: Stretch, log_start: int, hidden: set[int]) -> TimestampAndOffset:
+    best = NOT_FOUND
+    async with aclosing(entries_from(partition.entry_log, stretch.start, SCAN_PERMITS)) as entries:
         async for entry in entries:
             if entry.next_offset > log_start and entry.content is not None and entry.content.max_timestamp > best.timestamp:
-                best = max(best, _greatest_of(entry, log_start), key=lambda one: one.timestamp)
-            if entry.next_offset >= end:
+                left = [one for one in _records(entry, best.timestamp + 1) if one.offset >= log_start and one.offset not in hidden]
+                best = max(best, *left, key=lambda record: record.timestamp)
+            if entry.next_offset >= stretch.next_offset:
                 break
     return best
 
 
-def _greatest_of(entry: ReadEntry, log_start: int) -> TimestampAndOffset:
-    """The greatest timestamp of an entry, and where to look for its record; of one that begins before the log start what is left of it."""
-    assert entry.content is not None
-    if entry.base_offset >= log_start:
-        return TimestampAndOffset(entry.base_offset, entry.content.max_timestamp)
-    left = [record for record in _records(entry, -1) if record.offset >= log_start]
-    return max(left, key=lambda record: record.timestamp, default=NOT_FOUND)
-
-
-async def _exact(partition: PartitionForSearch, batch: TimestampAndOffset, log_start: int) -> TimestampAndOffset:
-    """The record within the batch that has its greatest timestamp."""
-    if batch is NOT_FOUND or batch.offset < 0:
-        return NOT_FOUND
-    position = await partition.entry_log.find_index(batch.offset)
-    if position is None:
-        return NOT_FOUND
-    async with aclosing(entries_from(partition.entry_log, position, 1)) as entries:
-        async for entry in entries:
-            for record in _records(entry, batch.timestamp):
-                if record.timestamp == batch.timestamp and record.offset >= max(batch.offset, log_start):
-                    return record
+async def _is_served(partition: PartitionForSearch, offset: int) -> bool:
+    """Whether consumers get the record at this offset: that of a batch which was refused they do not."""
+    since = asyncio.get_running_loop().time()
+    while True:
+        run = partition.read(offset, 1, at_least_one=True, since=since)
+        if run is not None:
             break
-    return NOT_FOUND
+        news = _News()
+        partition.watch(news)
+        await news.came.wait()
+    if run.error is not ErrorCode.NONE:
+        return False
+    batches = MemoryRecords(b"".join(run.parts))
+    while batches.has_next():
+        batch = batches.next_batch()
+        assert batch is not None
+        if batch.next_offset > offset:
+            return any(record.offset == offset for record in batch)
+    return False
+
+
+class _News:
+    """Somebody who waits for what a partition reads."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+
+    def on_partition_changed(self, partition: object) -> None:
+        self.came.set()

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from handler.errors import EntryUnreadable
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.basis import BASIS_PROPERTY
-from handler.partition.log.entries import accepted_data, permits_of, read_entry, read_headers
+from handler.partition.log.entries import accepted_data, read_entry, read_headers
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from handler.pulsar.raw_entries import permits_of
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import with_base_offsets
 from tests.support.batches import batch

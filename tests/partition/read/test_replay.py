@@ -37,10 +37,10 @@ async def test_a_partition_that_is_only_read_reads_back_few_entries() -> None:
     partition = open_partition(log)
     assert await partition.opened() is ErrorCode.NONE
     assert await partition.confirmed_end() == ENTRIES
-    assert partition.timestamps_known_from == ENTRIES - ENTRIES_BEFORE_END
+    assert partition._fold.first_offset == ENTRIES - ENTRIES_BEFORE_END
     assert partition.log_start == 0
     assert (await append(partition, batch(b"of no producer"))).base_offset == ENTRIES
-    assert partition.timestamps_known_from == ENTRIES - ENTRIES_BEFORE_END
+    assert partition._fold.first_offset == ENTRIES - ENTRIES_BEFORE_END
     partition.close()
 
 
@@ -55,7 +55,7 @@ async def test_a_retry_of_what_another_sidecar_wrote_is_recognised_whoever_opene
     assert (await retry).base_offset == 0
     assert (await following).base_offset == ENTRIES
     assert (await hole).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert partition.timestamps_known_from == 0
+    assert partition._fold.first_offset == 0
     assert len(await read_all(partition)) == ENTRIES + 1
     partition.close()
 
@@ -65,7 +65,7 @@ async def test_the_replay_goes_back_no_further_than_its_bound() -> None:
     partition = open_partition(log, replay_entries=100)
     await partition.opened()
     assert (await append(partition, numbered(ENTRIES - 2))).base_offset == ENTRIES - 2
-    assert partition.timestamps_known_from == ENTRIES - 100
+    assert partition._fold.first_offset == ENTRIES - 100
     partition.close()
 
 
@@ -78,7 +78,7 @@ async def test_a_fold_that_began_further_back_than_the_replay_would_knows_more()
         log.write(batch(b"%d" % number, timestamp=10))
     await partition.confirmed_end()
     assert (await append(partition, batch(b"of 9", producer_id=9, epoch=0, sequence=0))).base_offset == ENTRIES
-    assert partition.max_timestamp_known.timestamp == 999_999
+    assert partition._fold.first_offset == ENTRIES - ENTRIES_BEFORE_END
     partition.close()
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
-from handler.partition.read import timestamp_search
-from handler.partition.read.timestamp_search import TimestampAndOffset, by_time
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.partition.log.moved_start import MovedStart
+from handler.partition.read import time_index, timestamp_search
+from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -37,13 +42,96 @@ async def test_it_is_found_where_nothing_was_written_since() -> None:
     partition.close()
 
 
-async def test_too_much_is_not_looked_through_for_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_where_much_was_written_since_it_is_found_by_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 50)
+    log = a_log((HOUR_MS, 2 * HOUR_MS - 1), (2 * HOUR_MS, 2 * HOUR_MS), each=60)
+    partition = open_partition(log)
+    assert await by_time(partition, 2 * HOUR_MS - 3) == TimestampAndOffset(0, 2 * HOUR_MS - 1)
+    log.write(batch(b"v", timestamp=3 * HOUR_MS))
+    log.entries[-1].broker_timestamp = 2 * HOUR_MS + 1
+    assert await by_time(partition, 2 * HOUR_MS + 1) == TimestampAndOffset(120, 3 * HOUR_MS)  # folded since
+    assert await by_time(partition, 4 * HOUR_MS) == NOT_FOUND
+    partition.close()
+
+
+async def test_while_there_is_no_index_the_log_says_so(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 50)
+    monkeypatch.setattr(timestamp_search, "WAIT_FOR_INDEX_SECONDS", 0.01)
     caplog.set_level("INFO")
-    partition = open_partition(a_log((HOUR_MS, 2 * HOUR_MS - 1), (2 * HOUR_MS, 2 * HOUR_MS), each=60))
+    log = a_log((HOUR_MS, 2 * HOUR_MS - 1), (2 * HOUR_MS, 2 * HOUR_MS), each=60)
+    partition = open_partition(log)
+    await partition.opened()
+    log.read_delay = 0.05
     assert await by_time(partition, 2 * HOUR_MS - 3) == TimestampAndOffset(60, 2 * HOUR_MS)
     assert "60 entries may have records of clocks that are ahead" in caplog.text
+    await asyncio.sleep(0.2)  # it was read in the background
+    assert await by_time(partition, 2 * HOUR_MS - 3) == TimestampAndOffset(0, 2 * HOUR_MS - 1)
     partition.close()
+
+
+async def test_a_time_that_no_record_reaches_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 20)
+    log = a_log(*((5 * HOUR_MS, HOUR_MS + entry) for entry in range(500)))
+    partition = open_partition(log)
+    assert await by_time(partition, 5 * HOUR_MS - 1) == NOT_FOUND
+    opened = len(log.opened_at)
+    for later in range(3):
+        assert await by_time(partition, 5 * HOUR_MS - later) == NOT_FOUND
+    assert await by_time(partition, HOUR_MS + 400) == TimestampAndOffset(400, HOUR_MS + 400)
+    assert len(log.opened_at) == opened + 2, "only the stretch of the record that is there was read, and what consumers get of it"
+    partition.close()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3), st.booleans()), min_size=1, max_size=40),
+    st.integers(0, 45), st.integers(0, 30), st.integers(0, 30), st.booleans(),
+)  # fmt: skip
+def test_the_answers_are_those_of_the_whole_log_read_from_its_start(
+    entries: list[tuple[int, int, bool]], timestamp: int, more: int, moved: int, indexed: bool
+) -> None:
+    """Whatever the records' times, with an index or without; also of what is written behind it, and behind a moved start."""
+    asyncio.run(_compare(entries, timestamp, more, moved, indexed))
+
+
+async def _compare(entries: list[tuple[int, int, bool]], timestamp: int, more: int, moved: int, indexed: bool) -> None:
+    log = MemoryLog()
+    records: list[TimestampAndOffset] = []
+
+    def write(step: tuple[int, int, bool]) -> None:
+        says, count, rolls = step
+        if rolls:
+            log.roll()
+        log.write(batch(*[b"v"] * count, timestamp=says))
+        log.entries[-1].broker_timestamp = len(records)
+        first = len(records)
+        records.extend(TimestampAndOffset(first + number, says + number) for number in range(count))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(time_index, "FIRST_STRETCH_BYTES", 5_000)
+        patched.setattr(time_index, "MAX_STRETCHES", 4)
+        if indexed:
+            patched.setattr(timestamp_search, "AHEAD_ENTRIES", 2)
+            patched.setattr(timestamp_search, "AHEAD_BYTES", 100)
+        cut = min(more, len(entries) - 1)
+        for step in entries[: len(entries) - cut]:
+            write(step)
+        begin = min(moved, len(log.entries) - 1)
+        log_start = log.entries[begin].last_index
+        assert log_start is not None
+        if moved:
+            log.start_moved_to = MovedStart(log.entries[begin].position, log_start)
+        else:
+            log_start = 0
+        partition = open_partition(log)
+        if indexed:
+            await by_time(partition, 10**6)
+            await greatest_timestamp(partition)
+        for step in entries[len(entries) - cut :]:
+            write(step)
+        left = [one for one in records if one.offset >= log_start]
+        assert await by_time(partition, timestamp) == next((one for one in left if one.timestamp >= timestamp), NOT_FOUND)
+        assert await greatest_timestamp(partition) == max(left, key=lambda one: (one.timestamp, -one.offset))
+        partition.close()
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from contextlib import aclosing
 
 import pytest
 
-from handler.partition.read import read_entries
-from handler.partition.read.read_entries import NoEntryCame, raw_entries_from
+from handler.pulsar import raw_entries
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 
 
 async def test_silence_behind_the_last_entry_is_a_failure_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_entries, "ENTRY_SECONDS", 0.05)
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     log = MemoryLog()
     position = log.write(batch(b"a"))
     async with aclosing(raw_entries_from(log, None)) as entries:

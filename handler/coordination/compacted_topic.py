@@ -1,0 +1,83 @@
+"""An internal topic of which the last message of each key counts: read it compacted, write a key."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.messages import write_batch
+from handler.pulsar.producer import Producer
+from handler.pulsar.reader import Reader
+
+# Under which a writer leaves what is not a record.
+MARKER_KEY: Final = b"kafka-sidecar"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedTopic:
+    """The topic as it is read; of what was compacted only the last of each key."""
+
+    client: PulsarClient
+    topic: str
+
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> Reader:
+        return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")
+
+
+class KeyedWrites(ProducerEvents):
+    """What was sent to one topic and has no receipt yet."""
+
+    def __init__(self, topic: str) -> None:
+        loop = asyncio.get_running_loop()
+        self.producer: Producer | None = None
+        self.lost: asyncio.Future[PulsarError] = loop.create_future()
+        self._topic = topic
+        self._next = 0
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+
+    @property
+    def ended(self) -> PulsarError | None:
+        return self.lost.result() if self.lost.done() else None
+
+    def send(self, key: bytes, value: bytes | None) -> asyncio.Future[None]:
+        """Done when it is stored. Nobody need wait for it."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored.add_done_callback(_looked_at)
+        if self.ended is not None or self.producer is None:
+            stored.set_exception(self.ended or Unavailable("there is no producer"))
+            return stored
+        self.producer.send_batch(self._next, 1, write_batch([(key, value)], time.time_ns() // 1_000_000))
+        self._waiting[self._next] = stored
+        self._next += 1
+        return stored
+
+    def fail(self, reason: PulsarError) -> None:
+        if not self.lost.done():
+            self.lost.set_result(reason)
+        waiting, self._waiting = self._waiting, {}
+        for stored in waiting.values():
+            if not stored.done():
+                stored.set_exception(reason)
+
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
+        stored = self._waiting.pop(sequence, None)
+        if stored is not None and not stored.done():
+            stored.set_result(None)
+
+    def on_send_error(self, sequence: int, code: int, message: str) -> None:
+        self.fail(Unavailable(f"{self._topic} could not be written (error {code}): {message}"))
+
+    def on_end(self, reason: PulsarError) -> None:
+        self.fail(reason)
+
+
+def _looked_at(stored: asyncio.Future[None]) -> None:
+    """Nobody may be waiting for it."""
+    if not stored.cancelled():
+        stored.exception()

@@ -1,0 +1,130 @@
+"""What is kept of logs: found by any sidecar, never in the way, and gone when nobody has used it for long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, cast
+
+import pytest
+
+from handler.coordination import kept_states
+from handler.coordination.kept_states import EXPIRY_MS, KeptStates
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import Unavailable
+from handler.pulsar.messages import write_batch
+from handler.telemetry import metrics
+from tests.support.internal_topic import InternalTopic, Writer
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.0)
+
+
+def states(topic: InternalTopic) -> KeptStates:
+    return KeptStates(cast(Any, topic), cast(Any, topic), "public/__kafka")
+
+
+async def value_of(one: KeptStates, key: bytes) -> bytes | None:
+    kept = await one.find(key)
+    return None if kept is None else kept.value
+
+
+async def test_the_last_value_of_a_key_is_found_by_every_sidecar() -> None:
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    assert await value_of(other, b"a") is None, "there is no topic yet"
+    await mine.keep(b"a", b"1")
+    await mine.keep(b"b", b"2")
+    assert [await value_of(other, key) for key in (b"a", b"b", b"c")] == [b"1", b"2", None]
+    await other.keep(b"a", b"3")
+    assert await value_of(mine, b"a") == b"3"
+    assert not (await mine.find(b"a")).is_old(0)  # type: ignore[union-attr]
+    mine.close()
+    assert not topic.readers, "each is read when it is asked for, and no longer"
+
+
+async def test_a_value_that_was_compacted_away_is_not_another_keys() -> None:
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.keep(b"a", b"1")
+    await mine.keep(b"b", b"2")
+    assert await value_of(other, b"a") == b"1"
+    topic.entries[0] = topic.entries[1]  # the reader is given the next that is there
+    assert await value_of(other, b"a") is None
+
+
+async def test_what_can_not_be_read_or_written_is_done_without(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    topic.refuse = 1
+    await mine.keep(b"a", b"1")
+    assert "can't be written" in caplog.text
+    await mine.keep(b"a", b"2")
+
+    async def stats(_: str) -> Any:
+        raise Unavailable("no broker")
+
+    monkeypatch.setattr(topic, "log_stats", stats)
+    assert await mine.find(b"a") is None
+    assert "can't be read" in caplog.text
+
+
+async def test_a_lost_connection_costs_one_value_at_the_most() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"a", b"1")
+    topic.lose()
+    await mine.keep(b"a", b"2")
+    assert await value_of(mine, b"a") == b"2"
+
+
+async def test_what_nobody_understands_is_passed_over_and_counted() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"a", b"1")
+    topic.entries.append(RawEntry(Position(1, 1), None, None, b"\xff", memoryview(b"nonsense")))
+    await mine.keep(b"b", b"2")
+    before = metrics.UNREADABLE_ENTRIES._value.get()
+    assert [await value_of(mine, key) for key in (b"a", b"b")] == [b"1", b"2"]
+    assert metrics.UNREADABLE_ENTRIES._value.get() == before + 1
+
+
+async def test_a_value_of_long_ago_is_deleted_by_who_comes_upon_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic(there=True)
+    sender = Writer(topic, cast(Any, Silent()))
+    sender.send_batch(0, 1, write_batch([(b"old", b"1")], 5))
+    mine = states(topic)
+    await mine.keep(b"new", b"2")
+    monkeypatch.setattr(time, "time_ns", lambda: (EXPIRY_MS + 10) * 1_000_000)
+    sender.send_batch(1, 1, write_batch([(b"other", b"3")], 20))
+    assert await value_of(mine, b"other") == b"3"
+    assert topic.stored()[-1] == (b"old", None)
+    assert topic.entries[-1].position == Position(1, 4), "behind a deletion stands an entry that compaction leaves"
+    assert await value_of(mine, b"old") is None
+
+
+async def test_it_is_compacted_when_most_of_it_says_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(kept_states, "COMPACT_AFTER", 10)
+    topic = InternalTopic()
+    mine = states(topic)
+    for number in range(20):
+        await mine.keep(b"a", b"%d" % number)
+    assert await value_of(mine, b"a") == b"19"
+    assert topic.compactions == 1
+    assert not caplog.text
+
+
+async def test_who_asks_at_once_reads_it_once() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    for number in range(10):
+        await mine.keep(b"%d" % number, b"v")
+    assert await asyncio.gather(*(value_of(mine, b"%d" % number) for number in range(10))) == [b"v"] * 10
+
+
+class Silent:
+    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...

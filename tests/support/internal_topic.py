@@ -1,0 +1,121 @@
+"""The twin of an internal topic of which the last message of each key counts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from handler.coordination.compacted_topic import MARKER_KEY
+from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
+from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.messages import read_messages
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+
+
+@dataclass
+class InternalTopic:
+    """All partitions of one, as if they were one, with its client and its admin API."""
+
+    there: bool = False
+    entries: list[RawEntry] = field(default_factory=list)
+    readers: list[Reader] = field(default_factory=list)
+    writers: list[Writer] = field(default_factory=list)
+    compactions: int = 0
+    refuse: int = 0
+    fail_compaction: int = 0
+    making: int = 1  # partitions
+
+    @property
+    def cluster(self) -> InternalTopic:
+        return self
+
+    async def create_namespace(self, namespace: str) -> None: ...
+
+    async def keep_for_ever(self, namespace: str) -> None: ...
+
+    @property
+    def topics(self) -> InternalTopic:
+        return self
+
+    async def is_partitioned(self, topic: str) -> bool:
+        return self.there
+
+    async def partitions(self, topic: str) -> int:
+        if not self.there:
+            raise TopicMissing(topic)
+        return self.making
+
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        self.there = True
+
+    async def log_stats(self, topic: str) -> LogStats:
+        return LogStats((LedgerInfo(1, len(self.entries), 1),) if self.entries else ())
+
+    async def is_compacted(self, topic: str) -> bool:
+        return self.compactions > 0
+
+    async def compact(self, topic: str) -> None:
+        self.compactions += 1
+        if self.compactions == self.fail_compaction:
+            raise Unavailable("not now")
+
+    async def producer(self, topic: str, name: str, events: ProducerEvents, purpose: str) -> Writer:
+        if self.refuse:
+            self.refuse -= 1
+            raise Unavailable("no broker")
+        self.writers.append(Writer(self, events))
+        return self.writers[-1]
+
+    async def reader(self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str) -> Reader:
+        assert compacted
+        self.readers.append(Reader(self, events, 0 if start is None else start.entry))
+        return self.readers[-1]
+
+    def lose(self) -> None:
+        for writer in self.writers:
+            writer.events.on_end(Unavailable("connection lost"))
+
+    def stored(self) -> list[tuple[bytes | None, bytes | None]]:
+        messages = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)[0]]
+        return [(one.key, one.value) for one in messages if one.key != MARKER_KEY]
+
+
+@dataclass
+class Writer:
+    topic: InternalTopic
+    events: ProducerEvents
+
+    def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
+        metadata = MessageMetadata(producer_name=b"w", sequence_id=sequence, publish_time=1, num_messages_in_batch=count)
+        position = Position(1, len(self.topic.entries))
+        self.topic.entries.append(RawEntry(position, None, None, metadata.SerializeToString(), memoryview(payload)))
+        asyncio.get_running_loop().call_soon(self.events.on_receipt, sequence, *position)
+        for reader in self.topic.readers:
+            reader.deliver()
+
+    def close(self) -> None:
+        if self in self.topic.writers:
+            self.topic.writers.remove(self)
+
+
+@dataclass
+class Reader:
+    topic: InternalTopic
+    events: ConsumerEvents
+    given: int = 0
+    permits: int = 0
+
+    def grant(self, permits: int) -> None:
+        self.permits += permits
+        self.deliver()
+
+    def deliver(self) -> None:
+        while self.permits and self.given < len(self.topic.entries):
+            self.given += 1
+            self.permits -= 1
+            self.events.on_entry(self.topic.entries[self.given - 1])
+
+    def close(self) -> None:
+        if self in self.topic.readers:
+            self.topic.readers.remove(self)
