@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError
 from integration.conftest import new_topic
-from integration.kafka_clients import bounds, consumer, create, produce, read
+from integration.kafka_clients import bounds, consumer, create, produce, producer, read
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import admin, unload
@@ -104,6 +104,30 @@ def test_times_lead_to_offsets(versioned: Versioned) -> None:
     client = AdminClient({"bootstrap.servers": versioned.sidecar.address})  # must live as long as its futures
     greatest = client.list_offsets({TopicPartition(topic, 0): OffsetSpec.max_timestamp()})
     assert next(iter(greatest.values())).result(30).offset >= 5
+
+
+def test_times_lead_to_offsets_where_clocks_are_ahead(versioned: Versioned) -> None:
+    """Each 500th of 2,300 producers is most of an hour ahead. More was written since than a search looks through without an index."""
+    topic = new_topic()
+    create(versioned.sidecar.address, topic)
+    now = int(time.time() * 1000)
+    ahead = {number: now + 3_000_000 - number for number in range(7, 2_300, 500)}
+    client = producer(versioned.sidecar.address, **{"batch.num.messages": 1})
+    for number in range(2_300):
+        client.produce(topic, b"v", partition=0, timestamp=ahead.get(number, now - 3_600_000 - number))
+        client.poll(0)
+    assert client.flush(60) == 0
+    for turn in range(2):
+        if turn:
+            versioned.restart_sidecar()
+        reader = consumer(versioned.sidecar.address)
+        wanted = {now - 5_000_000: 0, now: 7, ahead[7]: 7, ahead[7] + 1: -1, now + 2_999_000 - 5: 7}
+        found = {at: reader.offsets_for_times([TopicPartition(topic, 0, at)], timeout=60)[0].offset for at in wanted}
+        reader.close()
+        assert found == wanted
+        admin = AdminClient({"bootstrap.servers": versioned.sidecar.address})  # must live as long as its futures
+        greatest = next(iter(admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.max_timestamp()}).values())).result(30)
+        assert (greatest.offset, greatest.timestamp) == (7, ahead[7])
 
 
 class _Receipts:
