@@ -30,7 +30,7 @@ from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
 from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.log.pulsar_log import WRITER_PREFIX
-from handler.partition.log_starts import LogStarts
+from handler.partition.log_starts import log_starts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import PulsarAdmin
@@ -81,7 +81,7 @@ class Sidecar:
         writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
         names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
         catalog = Catalog(self.admin, names, loop.time)
-        self._log_starts = LogStarts(
+        self._log_starts = log_starts(
             self.client, self.groups_admin, config.groups.namespace, lambda name, moved: self.partitions.on_start_moved(name, moved)
         )
         self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace)

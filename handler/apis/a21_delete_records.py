@@ -49,7 +49,7 @@ async def _delete(services: Services, partition: Partition, before: int) -> int 
         if wanted < end or last is None:
             raise Unavailable(f"no entry holds offset {wanted}")  # the broker's search may be a little behind
         position = last.after()
-    await services.log_starts.move(partition.name, MovedStart(position, wanted))
+    await services.log_starts.put(partition.name, MovedStart(position, wanted))
     return await partition.confirmed_start()
 
 

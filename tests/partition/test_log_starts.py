@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from handler.partition import log_starts
+from handler.coordination import followed_topic
 from handler.partition.log.moved_start import MovedStart
-from handler.partition.log_starts import LogStarts
+from handler.partition.log_starts import LogStarts, log_starts
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError
 from handler.pulsar.messages import write_batch
@@ -31,11 +31,11 @@ def topic() -> InternalTopic:
 
 @pytest_asyncio.fixture
 async def opened(topic: InternalTopic, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Open]:
-    monkeypatch.setattr(log_starts, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(followed_topic, "LOOK_SECONDS", 0.02)
     there: list[LogStarts] = []
 
     def begin() -> LogStarts:
-        there.append(LogStarts(cast(Any, topic), cast(Any, topic), "public/__kafka", lambda *moved: heard.append(moved)))
+        there.append(log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", lambda *moved: heard.append(moved)))
         there[-1].start()
         return there[-1]
 
@@ -54,17 +54,17 @@ async def known(starts: LogStarts, wanted: MovedStart | None) -> None:
 async def test_a_move_is_stored_and_others_hear_of_it(topic: InternalTopic, opened: Open) -> None:
     mine, other = opened(), opened()
     assert await mine.of(PARTITION) is None
-    await mine.move(PARTITION, EARLY)
+    await mine.put(PARTITION, EARLY)
     assert topic.stored() == [(PARTITION.encode(), EARLY.encode())]
     await known(other, EARLY)
-    await other.move(PARTITION, LATE)
+    await other.put(PARTITION, LATE)
     await known(mine, LATE)
     assert await opened().of(PARTITION) == LATE, "a sidecar that starts later reads it before it answers"
 
 
 async def test_of_two_moves_the_greater_counts_and_is_written_behind_the_lesser(topic: InternalTopic, opened: Open) -> None:
     mine, other = opened(), opened()
-    await asyncio.gather(mine.move(PARTITION, LATE), other.move(PARTITION, EARLY))
+    await asyncio.gather(mine.put(PARTITION, LATE), other.put(PARTITION, EARLY))
     for one in (mine, other):
         await known(one, LATE)
     await asyncio.sleep(0.02)
@@ -73,13 +73,13 @@ async def test_of_two_moves_the_greater_counts_and_is_written_behind_the_lesser(
 
 async def test_what_is_lost_is_opened_again_and_an_unstored_move_is_an_error(topic: InternalTopic, opened: Open) -> None:
     mine = opened()
-    await mine.move(PARTITION, EARLY)
+    await mine.put(PARTITION, EARLY)
     topic.refuse = 1
     topic.lose()
-    await mine.move(PARTITION, LATE)
+    await mine.put(PARTITION, LATE)
     assert await opened().of(PARTITION) == LATE
     topic.writers[0].send_batch = lambda *_: None  # type: ignore[method-assign]
-    under_way = asyncio.create_task(mine.move(PARTITION, MovedStart(Position(6, 0), 100)))
+    under_way = asyncio.create_task(mine.put(PARTITION, MovedStart(Position(6, 0), 100)))
     await asyncio.sleep(0.01)
     topic.lose()
     with pytest.raises(PulsarError):
@@ -88,7 +88,7 @@ async def test_what_is_lost_is_opened_again_and_an_unstored_move_is_an_error(top
 
 async def test_with_its_topic_a_start_is_forgotten(topic: InternalTopic, opened: Open) -> None:
     mine, other = opened(), opened()
-    await mine.move(PARTITION, EARLY)
+    await mine.put(PARTITION, EARLY)
     await known(other, EARLY)
     mine.forget([PARTITION, "persistent://public/default/t-partition-1"])
     await known(other, None)
@@ -97,19 +97,19 @@ async def test_with_its_topic_a_start_is_forgotten(topic: InternalTopic, opened:
 
 async def test_what_nobody_understands_is_passed_over(topic: InternalTopic, opened: Open) -> None:
     mine = opened()
-    await mine.move(PARTITION, EARLY)
+    await mine.put(PARTITION, EARLY)
     topic.entries.append(RawEntry(Position(1, 99), None, None, b"\xff", memoryview(b"nonsense")))
     Writer(topic, topic.writers[0].events).send_batch(99, 1, b"nonsense")
-    await mine.move(PARTITION, LATE)
+    await mine.put(PARTITION, LATE)
     assert await opened().of(PARTITION) == LATE
 
 
 async def test_the_topic_is_compacted_now_and_then(topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_starts, "WRITES_BETWEEN_COMPACTIONS", 10)
+    monkeypatch.setattr(followed_topic, "WRITES_BETWEEN_COMPACTIONS", 10)
     topic.fail_compaction = 2
     mine = opened()
     for offset in range(30):
-        await mine.move(PARTITION, MovedStart(Position(1, offset), offset))
+        await mine.put(PARTITION, MovedStart(Position(1, offset), offset))
     assert topic.compactions == 4, "once when it was made, so that retention leaves it alone; a failure is none of a move"
 
 

@@ -228,7 +228,7 @@ class MemoryLogStarts:
         self._logs = logs
         self._table = table
 
-    async def move(self, partition: str, moved: MovedStart) -> None:
+    async def put(self, partition: str, moved: MovedStart) -> None:
         self._logs[partition].start_moved_to = moved
         self._table.on_start_moved(partition, moved)
 

@@ -19,15 +19,18 @@ from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
 from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
-from handler.partition.log.basis import Basis, BatchSequence, KnownProducer, encode_basis
+from handler.partition.fold.transactions import TransactionTable
+from handler.partition.log.basis import NO_TRANSACTION, Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, sequence_of
 from handler.pulsar.entry import Position, RawEntry
+from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
+from handler.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL
 
 # Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
+BEHIND_ITS_MARKER: Final = Verdict(ErrorCode.INVALID_TXN_STATE, -1)
 # So many of the last folded entries are compared with what the tail reader reads. Older ones are not compared.
 REMEMBERED_ENTRIES: Final = 4_096
 
@@ -67,9 +70,11 @@ class Fold:
         "passed_to",
         "producers",
         "replayed_from",
+        "transactions",
     )
 
-    def __init__(self, replayed_from: Position | None = None) -> None:
+    def __init__(self, replayed_from: Position | None = None, transactions: TransactionTable | None = None) -> None:
+        self.transactions = transactions  # None: this one does not know of all that are open, and judges none
         self.replayed_from = replayed_from  # None: nothing stands before what is folded
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
@@ -90,6 +95,11 @@ class Fold:
     def pass_over(self, position: Position) -> None:
         """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
         self.passed_to = position
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end as consumers of read_committed see it."""
+        return self.next_offset if self.transactions is None else self.transactions.last_stable_offset(self.next_offset)
 
     @property
     def reached(self) -> Position | None:
@@ -191,6 +201,8 @@ class Fold:
             batch = sequence_of(header)
             if is_resent:
                 verdict = self._of_resent(batch)
+            elif header.attributes & CONTROL:
+                verdict = self._end_transaction(content, number, offset, position, conclusive)
             elif batch is None:
                 verdict = ACCEPTED
             else:
@@ -242,11 +254,30 @@ class Fold:
             verdict = self.producers.check(batch)
             if not verdict.accepted:
                 return verdict
-        self.producers.record(batch, offset, position, max_timestamp=content.batches[number][0].max_timestamp, conclusive=conclusive)
+        header = content.batches[number][0]
+        transactions = self.transactions if header.attributes & TRANSACTIONAL else None
+        if transactions is not None and not transactions.append(batch.producer_id, _transaction_of(content, number), offset):
+            return BEHIND_ITS_MARKER
+        self.producers.record(batch, offset, position, max_timestamp=header.max_timestamp, conclusive=conclusive)
         return ACCEPTED
+
+    def _end_transaction(self, content: Content, number: int, offset: int, position: Position, conclusive: bool) -> Verdict:
+        header, at = content.batches[number]
+        marker = read_marker(memoryview(content.data)[at : at + header.size])
+        if marker is None:
+            return ACCEPTED
+        self.producers.fence(header.producer_id, header.producer_epoch, position, conclusive=conclusive)
+        if self.transactions is None:
+            return ACCEPTED
+        ended = self.transactions.end(header.producer_id, _transaction_of(content, number), marker.committed, offset)
+        return ACCEPTED if ended else BEHIND_ITS_MARKER
 
     def _note_writer(self, writer: bytes, writer_sequence: int) -> None:
         self._writers[writer] = writer_sequence
         self._writers.move_to_end(writer)
         if len(self._writers) > MAX_WRITERS:
             self._writers.popitem(last=False)
+
+
+def _transaction_of(content: Content, number: int) -> int:
+    return NO_TRANSACTION if content.basis is None else content.basis.transaction_of(number)

@@ -24,6 +24,10 @@ REMEMBERED_BATCHES: Final = 5
 MAX_PRODUCERS: Final = 10_000
 
 
+# Of a producer of which only the epoch is known, from a marker: it may begin anywhere.
+ANY_SEQUENCE: Final = -2
+
+
 class Verdict(NamedTuple):
     """The outcome of an append: its base offset, or why it is refused."""
 
@@ -78,9 +82,18 @@ class ProducerTable:
         for written in state.batches:
             if written.first == batch.first and written.last == batch.last:
                 return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
-        if not is_next_sequence(state.last, batch.first):
+        if state.last != ANY_SEQUENCE and not is_next_sequence(state.last, batch.first):
             return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         return ACCEPTED
+
+    def fence(self, producer_id: int, epoch: int, position: Position, *, conclusive: bool) -> None:
+        """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
+        state = self.states.get(producer_id)
+        if state is None:
+            self._put(producer_id, ProducerState(epoch, ANY_SEQUENCE, conclusive, position))
+        elif epoch > state.epoch:
+            self._put(producer_id, ProducerState(epoch, -1, conclusive, position))  # the first of a new epoch is 0
+        self.states.move_to_end(producer_id)
 
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
         """Before a batch is judged: take over what its writer knew of its producer when it had folded the log up to `folded_to`.

@@ -28,6 +28,8 @@ class KnownProducer(NamedTuple):
     last_sequence: int
 
 
+# Of a batch that belongs to none, and of one whose writer gave it no number.
+NO_TRANSACTION: Final = -1
 # Of a producer that was not known, and of a batch that has none.
 UNKNOWN_PRODUCER: Final = KnownProducer(-1, -1)
 
@@ -39,16 +41,30 @@ class Basis(NamedTuple):
 
     folded_to: Position
     producers: Sequence[KnownProducer] = (UNKNOWN_PRODUCER,)
+    transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
 
     def encode(self) -> bytes:
-        return b"%d:%d" % self.folded_to[:2] + b"".join(b" %d %d" % known for known in self.producers)
+        known = [b" %d %d" % producer for producer in self.producers]
+        if self.transactions:
+            known = [
+                text if number == NO_TRANSACTION else b"%b/%d" % (text, number)
+                for text, number in zip(known, self.transactions, strict=True)
+            ]
+        return b"%d:%d" % self.folded_to[:2] + b"".join(known)
 
     @classmethod
     def decode(cls, text: bytes) -> Basis:
         at, *numbers = text.split()
         ledger, entry = at.split(b":")
-        producers = [KnownProducer(int(epoch), int(last)) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)]
-        return cls(Position(int(ledger), int(entry)), producers)
+        folded_to = Position(int(ledger), int(entry))
+        if b"/" not in text:
+            return cls(folded_to, [KnownProducer(int(epoch), int(last)) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)])
+        named = [text.partition(b"/")[::2] for text in numbers[1::2]]
+        producers = [KnownProducer(int(epoch), int(last)) for epoch, (last, _) in zip(numbers[::2], named, strict=True)]
+        return cls(folded_to, producers, [int(number) if number else NO_TRANSACTION for _, number in named])
+
+    def transaction_of(self, batch: int) -> int:
+        return self.transactions[batch] if self.transactions else NO_TRANSACTION
 
 
 def encode_basis(folded_to: Position, epoch: int, last_sequence: int) -> bytes:

@@ -24,6 +24,7 @@ from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import (
+    CONTROL,
     LOG_APPEND_TIME,
     NO_PRODUCER_ID,
     BatchHeader,
@@ -79,8 +80,9 @@ def read_entry(entry: RawEntry) -> Content:
 
 
 def read_headers(entry: RawEntry) -> Content:
-    """The same without its data, for a fold that serves nobody."""
-    return _read(entry, _headers)
+    """The same without its data, for a fold that serves nobody. What ends a transaction has it: the fold has to look into it."""
+    content = _read(entry, _headers)
+    return read_entry(entry) if any([header.attributes & CONTROL for header, _ in content.batches]) else content
 
 
 def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, memoryview], _Batches]) -> Content:

@@ -1,0 +1,305 @@
+"""A compacted internal topic that every sidecar follows, and any may write: facts of which one counts more than another, whoever states it.
+
+    put ──▶ the topic ──▶ all sidecars: `on_news`
+      │ stored                 ▲
+      └──▶ who asked           └── from its beginning, when a sidecar starts
+
+Which of two values of a key counts is told by the values, in whatever order they come, so nobody has to be elected to write. Compaction keeps
+the last. So whoever reads a value behind one that counts more writes that again.
+
+The topic is made with the first value. Until then it is looked for once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final, Generic, Protocol, TypeVar
+
+from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
+from handler.coordination.internal_topic import partitions_of
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
+from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.messages import read_messages
+from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
+from handler.pulsar.reader import Reader
+from handler.tasks import KeptAlive, Shared
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+LOOK_SECONDS: Final = 1.0
+# Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
+SILENCE_SECONDS: Final = 15.0
+LOAD_SECONDS: Final = 120.0
+# A follower that is connected is some milliseconds behind.
+CURRENT_SECONDS: Final = 10.0
+PERMITS: Final = 1_000
+# Of this process: Streams moves the starts of its repartition topics every half minute.
+WRITES_BETWEEN_COMPACTIONS: Final = 500
+NOWHERE: Final = Position(-1, -1)
+
+V = TypeVar("V")
+
+
+class Facts(Protocol[V]):
+    """The values of a topic."""
+
+    def encode(self, value: V) -> bytes: ...
+    def decode(self, data: bytes) -> V:
+        """ValueError where it isn't one."""
+        ...
+
+    def counts_more(self, value: V, other: V) -> bool:
+        """Whether `value` is to be believed where both were stated."""
+        ...
+
+
+def log_of(topic: str) -> str:
+    return f"{topic}-partition-0"
+
+
+def _nobody(_: str, __: object) -> None: ...
+
+
+class FollowedTopic(Generic[V]):
+    def __init__(
+        self, client: PulsarClient, admin: PulsarAdmin, topic: str, facts: Facts[V], on_news: Callable[[str, V], None] = _nobody
+    ) -> None:
+        self._client = client
+        self._admin = admin
+        self._topic = topic
+        self._facts = facts
+        self._on_news = on_news
+        self._values: dict[str, V] = {}
+        self._loaded = asyncio.Event()
+        self._writes: KeyedWrites | None = None
+        self._lesser: set[str] = set()  # of which a value was read behind one that counts more, while loading
+        self._since_compaction = 0
+        self._found = asyncio.Event()  # somebody has just made the topic
+        self._reading: tuple[Reader, _Following] | None = None  # once what was stored is read
+        self._asking: Shared[None, None] = Shared()
+        self._task = KeptAlive("followed_topic", self._topic, self._follow)
+
+    def start(self) -> None:
+        self._task.start()
+
+    async def close(self) -> None:
+        await self._task.stopped()
+
+    async def of(self, key: str) -> V | None:
+        """The value of a key. Waits until what is stored has been read."""
+        await self._loaded.wait()
+        return self._values.get(key)
+
+    async def of_now(self, key: str) -> V | None:
+        """The same, of everything that was stored by anybody before this was asked. May raise PulsarError."""
+        await self._asking.call(None, self._read_on)
+        return self._values.get(key)
+
+    async def put(self, key: str, value: V) -> None:
+        """Store a value. It is stored when this returns. May raise PulsarError; who calls it knows how long to wait."""
+        await partitions_of(self._admin, self._topic, 1)
+        self._found.set()
+        while (writes := self._writes) is None or writes.ended is not None:  # noqa: ASYNC110 - it is opened again before long
+            await asyncio.sleep(LOOK_SECONDS / 50)
+        known = self._values.get(key)
+        if known is not None and not self._facts.counts_more(value, known):
+            return
+        await writes.send(key.encode(), self._facts.encode(value))
+        self._take(key, value)
+        self._since_compaction += 1
+        if self._since_compaction >= WRITES_BETWEEN_COMPACTIONS:
+            await self._compact()
+
+    def forget(self, keys: list[str]) -> None:
+        """What they are about is deleted."""
+        for key in keys:
+            if self._values.pop(key, None) is not None and self._writes is not None:
+                self._writes.send(key.encode(), None)
+
+    async def _compact(self) -> None:
+        """Whoever loads it next reads what counts. Until it has been done once no cursor keeps what retention would take."""
+        self._since_compaction = 0
+        try:
+            await self._admin.topics.compact(log_of(self._topic))
+        except AlreadyExists:
+            pass
+        except PulsarError as error:  # what was moved is stored
+            log.warning("%s can't be compacted now: %s", self._topic, error)
+
+    async def _compact_once(self) -> None:
+        try:
+            if self._since_compaction < WRITES_BETWEEN_COMPACTIONS and await self._admin.topics.is_compacted(log_of(self._topic)):
+                return
+        except PulsarError as error:
+            log.warning("%s: whether it is compacted can't be asked: %s", self._topic, error)
+            return
+        await self._compact()
+
+    # --- following the topic
+
+    async def _follow(self) -> None:
+        await self._wait_for_topic()
+        writes = KeyedWrites(self._topic)
+        following = _Following(self._topic, self._on_message, writes.fail)
+        # A name of its own each time: a deduplicating broker must know none of its sequences.
+        name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
+        producer = await self._client.producer(log_of(self._topic), name, writes, purpose="lead")
+        reader = None
+        try:
+            writes.producer = producer
+            self._marker = name.encode()
+            self._marker_read = asyncio.get_running_loop().create_future()
+            reader = await self._client.reader(log_of(self._topic), None, following, compacted=True, purpose="load")
+            following.grant = reader.grant
+            reader.grant(PERMITS)
+            writes.send(MARKER_KEY, self._marker)
+            await self._read_to_marker(following, writes)
+            self._writes = writes
+            self._reading = reader, following
+            for key in self._lesser:
+                if key in self._values:
+                    writes.send(key.encode(), self._facts.encode(self._values[key]))
+            self._lesser.clear()
+            self._loaded.set()
+            self._task.backoff.reset()
+            self._since_compaction = following.messages
+            await self._compact_once()
+            raise await writes.lost
+        finally:
+            self._writes = self._reading = None
+            producer.close()
+            if reader is not None:
+                reader.close()
+
+    async def _read_to_marker(self, following: _Following, writes: KeyedWrites) -> None:
+        messages = -1
+        begun = asyncio.get_running_loop().time()
+        while not self._marker_read.done():
+            if messages == following.messages:
+                raise Unavailable(f"nothing came of {self._topic} for {SILENCE_SECONDS:.0f} s")
+            if asyncio.get_running_loop().time() - begun > LOAD_SECONDS:  # compaction may have taken the marker: the next is another
+                raise Unavailable(f"{self._topic} was not read within {LOAD_SECONDS:.0f} s")
+            messages = following.messages
+            await asyncio.wait({self._marker_read, writes.lost}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if writes.ended is not None:
+                raise writes.ended
+
+    async def _wait_for_topic(self) -> None:
+        while True:
+            try:
+                if await self._admin.topics.is_partitioned(self._topic):
+                    return
+            except NotPermitted as error:
+                log.warning("%s may not be looked for, so what other sidecars put there is not heard of: %s", self._topic, error)
+            self._loaded.set()  # nobody has put anything there yet
+            self._found.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._found.wait()
+
+    def _on_message(self, key: bytes, value: bytes | None) -> None:
+        if key == MARKER_KEY:
+            if value == self._marker and not self._marker_read.done():
+                self._marker_read.set_result(None)
+            return
+        name = key.decode()
+        if value:
+            self._take(name, self._facts.decode(value))
+        else:
+            self._values.pop(name, None)
+            self._lesser.discard(name)
+
+    def _take(self, key: str, value: V) -> None:
+        known = self._values.get(key)
+        if known is not None and self._facts.counts_more(known, value):
+            if self._writes is not None:
+                self._writes.send(key.encode(), self._facts.encode(known))
+            else:
+                self._lesser.add(key)
+            return
+        self._lesser.discard(key)
+        if known != value:
+            self._values[key] = value
+            self._on_news(key, value)
+
+    async def _read_on(self) -> None:
+        """Until what is stored now has been read."""
+        if self._reading is None and not await self._admin.topics.is_partitioned(self._topic):
+            return
+        self._found.set()
+        async with asyncio.timeout(CURRENT_SECONDS):
+            while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
+                await asyncio.sleep(LOOK_SECONDS / 50)
+            reader, following = reading
+            last = await reader.last_position()
+            while last is not None and following.position < last:  # noqa: ASYNC110 - a broker hands entries out within 10 ms
+                await asyncio.sleep(LOOK_SECONDS / 500)
+
+
+async def stored_values(client: PulsarClient, admin: PulsarAdmin, topic: str, facts: Facts[V]) -> dict[str, V]:
+    """All that a topic has now, for who looks once and writes nothing. May raise PulsarError."""
+    values: dict[str, V] = {}
+    if not await admin.topics.is_partitioned(topic):
+        return values
+    last = (await admin.topics.log_stats(log_of(topic))).last
+    with contextlib.suppress(NoEntryCame):  # compaction leaves out a deletion, also where it is the last entry
+        async with aclosing(raw_entries_from(CompactedTopic(client, log_of(topic)), None, PERMITS)) as entries:
+            while last is not None:
+                entry = await anext(entries)
+                for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                    if message.key is not None and message.key != MARKER_KEY:
+                        with contextlib.suppress(ValueError):  # anybody may have written it
+                            _put(values, message.key.decode(), facts.decode(message.value) if message.value else None, facts)
+                if entry.position >= last:
+                    break
+    return values
+
+
+def _put(values: dict[str, V], key: str, value: V | None, facts: Facts[V]) -> None:
+    if value is None:
+        values.pop(key, None)
+    elif key not in values or not facts.counts_more(values[key], value):
+        values[key] = value
+
+
+class _Following(ConsumerEvents):
+    """The reader: every message, from the beginning on."""
+
+    def __init__(self, topic: str, on_message: Callable[[bytes, bytes | None], None], on_lost: Callable[[PulsarError], None]) -> None:
+        self._topic = topic
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._taken = 0
+        self.messages = 0
+        self.position = NOWHERE  # of the last entry that has come
+        self.grant: Callable[[int], None] = lambda _: None
+
+    def on_entry(self, entry: RawEntry) -> None:
+        count = 1
+        try:
+            messages, count = read_messages(entry.message_metadata, entry.payload)
+            for message in messages:
+                if message.key is not None:
+                    self._on_message(message.key, message.value)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.warning("entry %s of %s is passed over: %s", entry.position, self._topic, error)
+        self.position = max(self.position, entry.position)
+        self._taken += max(1, count)
+        self.messages += max(1, count)
+        if self._taken >= PERMITS // 2:
+            self.grant(self._taken)
+            self._taken = 0
+
+    def on_end(self, reason: PulsarError) -> None:
+        self._on_lost(reason)

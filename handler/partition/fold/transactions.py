@@ -1,0 +1,106 @@
+"""Transactions of one partition: which are open, which were aborted and where, and what came too late. Pure.
+
+Each transaction of a producer has a number, greater than those before it, that its batches and its marker carry. What comes behind its
+marker is told by it, whoever wrote it and however late. What others than sidecars wrote has none: it is believed.
+"""
+
+from __future__ import annotations
+
+import bisect
+from array import array
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from handler.partition.log.basis import NO_TRANSACTION
+
+# As many as producers whose sequences are remembered.
+MAX_ENDED: Final = 10_000
+
+
+class OpenTransaction(NamedTuple):
+    number: int
+    first_offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+
+
+class TransactionTable:
+    __slots__ = ("_aborted_first", "_aborted_last", "_aborted_producer", "_aborted_stable", "ended", "hidden", "open")
+
+    def __init__(self) -> None:
+        self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
+        self.ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that has ended
+        self.hidden: set[int] = set()  # the base offsets of batches and markers that came behind their transaction's marker
+        # Of the aborted ones, in the order of their markers: the producer, the first offset, the marker's, and the last stable offset then.
+        self._aborted_producer = array("q")
+        self._aborted_first = array("q")
+        self._aborted_last = array("q")
+        self._aborted_stable = array("q")
+
+    @property
+    def aborted_count(self) -> int:
+        return len(self._aborted_last)
+
+    def last_stable_offset(self, next_offset: int) -> int:
+        """Up to where every transaction is decided."""
+        for transaction in self.open.values():
+            return transaction.first_offset
+        return next_offset
+
+    def has_ended(self, producer_id: int, number: int) -> bool:
+        """Whether a batch of this transaction comes too late. Changes nothing."""
+        if number == NO_TRANSACTION:
+            return False
+        transaction = self.open.get(producer_id)
+        return number <= self.ended.get(producer_id, NO_TRANSACTION) or (transaction is not None and number < transaction.number)
+
+    def append(self, producer_id: int, number: int, offset: int) -> bool:
+        """A batch is in the log at `offset`. False where it comes too late: nobody may see it."""
+        if self.has_ended(producer_id, number):
+            self.hidden.add(offset)
+            return False
+        transaction = self.open.get(producer_id)
+        if transaction is None:
+            self.open[producer_id] = OpenTransaction(number, offset)
+        elif transaction.number < number:
+            self.open[producer_id] = transaction._replace(number=number)
+        return True
+
+    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
+        """A marker is in the log at `offset`. False where its transaction had ended: consumers would take it for the end of another."""
+        if self.has_ended(producer_id, number):
+            self.hidden.add(offset)
+            return False
+        transaction = self.open.pop(producer_id, None)
+        if transaction is not None and not committed:
+            self._aborted_producer.append(producer_id)
+            self._aborted_first.append(transaction.first_offset)
+            self._aborted_last.append(offset)
+            self._aborted_stable.append(self.last_stable_offset(offset + 1))
+        if number != NO_TRANSACTION:
+            self.ended[producer_id] = number
+            self.ended.move_to_end(producer_id)
+            if len(self.ended) > MAX_ENDED:
+                self.ended.popitem(last=False)
+        return True
+
+    def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
+        """Those of which a consumer that reads these offsets has to know, as Kafka finds them (TransactionIndex.collectAbortedTxns)."""
+        found = []
+        for number in range(bisect.bisect_left(self._aborted_last, begin), len(self._aborted_last)):
+            if self._aborted_first[number] < end:
+                found.append(AbortedTransaction(self._aborted_producer[number], self._aborted_first[number]))
+            if self._aborted_stable[number] >= end:  # what was aborted later began behind it
+                break
+        return found
+
+    def drop_before(self, log_start: int) -> None:
+        """Forget what is about offsets that are gone."""
+        gone = bisect.bisect_left(self._aborted_last, log_start)
+        for column in (self._aborted_producer, self._aborted_first, self._aborted_last, self._aborted_stable):
+            del column[:gone]
+        if self.hidden:
+            self.hidden = {offset for offset in self.hidden if offset >= log_start}
