@@ -33,6 +33,7 @@ from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.log_starts import log_starts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
+from handler.partition.transactional_partitions import transactional_partitions
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.server.budget import ByteBudget
@@ -84,8 +85,9 @@ class Sidecar:
         self._log_starts = log_starts(
             self.client, self.groups_admin, config.groups.namespace, lambda name, moved: self.partitions.on_start_moved(name, moved)
         )
+        self._transactional = transactional_partitions(self.client, self.groups_admin, config.groups.namespace)
         self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace)
-        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, self._log_starts)
+        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, self._log_starts, self._transactional)
         self.partitions = PartitionTable(
             logs.log, writer_name, limits.cache_bytes,
             PartitionLimits(
@@ -141,6 +143,7 @@ class Sidecar:
         await self._wait_for_pulsar(once)
         self.client.start()
         self._log_starts.start()
+        self._transactional.start()
         self.partitions.start()
         self._lag.start()
         self._topic_listing.start()
@@ -212,6 +215,7 @@ class Sidecar:
         await self.control.close()
         await self.partitions.close()
         await self._log_starts.close()
+        await self._transactional.close()
         self._kept_states.close()
         await self.client.close()
         await self.admin.close()

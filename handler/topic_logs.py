@@ -10,8 +10,10 @@ from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.partition.log_starts import LogStarts
+from handler.partition.transactional_partitions import TransactionalPartitions
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.record_configs import RecordConfigs
 
@@ -26,6 +28,7 @@ class TopicLogs:
     catalog: Catalog
     default_format: str
     starts: LogStarts | None = None  # None for those who look at what is stored, not at what clients are given
+    transactional: TransactionalPartitions | None = None  # likewise
 
     def log(self, partition: str, writer_name: str) -> PulsarLog:
         return PulsarLog(self.client, self.admin, partition, writer_name, self)
@@ -37,6 +40,14 @@ class TopicLogs:
     async def moved_start_of(self, partition: str) -> MovedStart | None:
         """Where a client has moved the start of a partition to."""
         return None if self.starts is None else await self.starts.of(partition)
+
+    async def transactions_from(self, partition: str) -> Position | None:
+        """The entry behind which a partition may have transactions."""
+        return None if self.transactional is None else await self.transactional.of_now(partition)
+
+    async def begin_transactions(self, partition: str, behind: Position) -> None:
+        assert self.transactional is not None, "nothing is appended here"
+        await self.transactional.put(partition, behind)
 
     async def config_of(self, partition: str) -> LogConfig:
         """What is asked now of records that are appended to a partition."""

@@ -15,7 +15,7 @@ v13  topics by id (KIP-516)
 v15  replica state (KIP-903), ignored: nobody replicates from here
 v17  directory ids of replicas (KIP-853), ignored
 v18  high watermarks of replicas (KIP-1166), ignored
-Not implemented: transactions (every record is committed), follower fetching, rack ids.
+Not implemented: follower fetching, rack ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from handler.wire.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
 READ_COMMITTED: Final = 1
 # Old data may take longer to arrive than a consumer's max_wait (500 ms); Kafka too answers a read
@@ -72,6 +72,7 @@ class _DelayedFetch:
         "_context",
         "_deadline",
         "_has_news",
+        "_is_committed",
         "_number_of",
         "_partitions",
         "_quiet",
@@ -98,6 +99,7 @@ class _DelayedFetch:
         self._timer: asyncio.TimerHandle | None = None
         self._reading = _Reading([], awaits_an_end=False)  # the last
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
+        self._is_committed = request.isolation_level == READ_COMMITTED
 
     def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
         known = self._services.fetch_partitions.get(wanted.topic, wanted.index)
@@ -229,7 +231,8 @@ class _DelayedFetch:
             return FetchedRun([], 0, wanted.offset, partition.ended)
         if not partition.is_open:
             return None
-        return partition.read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first, since=self._waiting_since)
+        read = partition.read_committed if self._is_committed else partition.read
+        return read(wanted.offset, min(wanted.max_bytes, max(left, 0)), at_least_one=first, since=self._waiting_since)
 
     # --- the answer
 
@@ -255,9 +258,15 @@ class _DelayedFetch:
     def _partition_answer(self, wanted: CachedPartition, partition: Partition | ErrorCode, run: FetchedRun | None) -> PartitionData | None:
         """The partition's part; None when an incremental answer leaves it out."""
         error = ErrorCode.NONE if run is None else run.error
-        high_watermark, log_start = -1, -1
+        high_watermark, stable, log_start = -1, -1, -1
+        aborted: list[AbortedTransaction] = []
         if isinstance(partition, Partition) and partition.is_open:
-            high_watermark, log_start = partition.end_offset, partition.log_start
+            high_watermark, stable, log_start = partition.end_offset, partition.last_stable_offset, partition.log_start
+            if self._is_committed and run is not None and run.size:
+                aborted = [
+                    AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in partition.aborted_between(wanted.offset, run.next_offset)
+                ]
             partition.refresh_log_start_if_stale(wanted.offset)
             if self._context.session is not None:
                 wanted.follow(partition)
@@ -272,9 +281,9 @@ class _DelayedFetch:
             partition_index=wanted.index,
             error_code=error,
             high_watermark=high_watermark,
-            last_stable_offset=high_watermark,
+            last_stable_offset=stable,
             log_start_offset=log_start,
-            aborted_transactions=() if self._request.isolation_level == READ_COMMITTED else None,
+            aborted_transactions=aborted if self._is_committed else None,
             records=run.parts if run is not None else (),
         )
 

@@ -1,7 +1,7 @@
 """ListOffsets (2), versions 1 to 11.
 
 v1   one offset a partition, with its timestamp
-v2   isolation level (KIP-98), of no account without transactions
+v2   isolation level (KIP-98)
 v4   leader epochs (KIP-320)
 v6   flexible (KIP-482)
 v7   max timestamp (KIP-734)
@@ -10,7 +10,8 @@ v9   latest tiered offset (KIP-1005)
 v10  a time-out (KIP-1075), of no account: see `late`
 v11  earliest pending upload offset (KIP-1023)
 
-  −1 latest          confirmed against the broker's last entry, never older than what it acknowledged
+  −1 latest          confirmed against the broker's last entry, never older than what it acknowledged. For read_committed it is
+                     the last stable offset, and what is behind that is not found by time
   −2 earliest        the first entry Pulsar still has; an emptied log answers its end
   −3 max timestamp   the record with the greatest timestamp
   −4 earliest local  the first entry that Pulsar has not offloaded
@@ -31,7 +32,7 @@ from handler.errors import EntryUnreadable
 from handler.partition.errors import error_code
 from handler.partition.partition import Partition
 from handler.partition.read.tiered import earliest_local, earliest_pending_upload, latest_tiered
-from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
@@ -44,6 +45,7 @@ from handler.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
+READ_COMMITTED: Final = 1
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
@@ -52,18 +54,21 @@ MAX_TIMESTAMP_SINCE: Final = 7
 _TIERED: Final = {-4: (8, earliest_local), -5: (9, latest_tiered), -6: (11, earliest_pending_upload)}
 
 
-async def _search(partition: Partition, version: int, timestamp: int) -> TimestampAndOffset | ErrorCode:
+async def _search(partition: Partition, version: int, timestamp: int, isolation_level: int) -> TimestampAndOffset | ErrorCode:
     error = await partition.opened()
     if error is not ErrorCode.NONE:
         return error
     if timestamp == LATEST:
-        return TimestampAndOffset(await partition.confirmed_end(), -1)
+        end = await partition.confirmed_end()
+        return TimestampAndOffset(partition.last_stable_offset if isolation_level == READ_COMMITTED else end, -1)
     if timestamp == EARLIEST:
         return TimestampAndOffset(await partition.confirmed_start(), -1)
     if timestamp == MAX_TIMESTAMP and version >= MAX_TIMESTAMP_SINCE:
         return await greatest_timestamp(partition)
     if timestamp >= 0:
-        return await by_time(partition, timestamp)
+        found = await by_time(partition, timestamp)
+        is_stable = isolation_level != READ_COMMITTED or found.offset < partition.last_stable_offset
+        return found if is_stable else NOT_FOUND
     if timestamp in _TIERED:
         since, search = _TIERED[timestamp]
         if version >= since:
@@ -72,7 +77,7 @@ async def _search(partition: Partition, version: int, timestamp: int) -> Timesta
 
 
 async def _partition(
-    services: Services, call: Call, name: TopicName | ErrorCode, requested: ListOffsetsPartition
+    services: Services, call: Call, name: TopicName | ErrorCode, requested: ListOffsetsPartition, isolation_level: int
 ) -> ListOffsetsPartitionResponse:
     found: TimestampAndOffset | ErrorCode
     if isinstance(name, ErrorCode):
@@ -82,7 +87,7 @@ async def _partition(
     else:
         try:
             partition = services.partition(name, requested.partition_index)
-            found = await in_time(call, _search(partition, call.version, requested.timestamp), LATE_TOPIC)
+            found = await in_time(call, _search(partition, call.version, requested.timestamp, isolation_level), LATE_TOPIC)
         except PulsarError as failure:
             found = error_code(failure)
         except EntryUnreadable:
@@ -99,14 +104,15 @@ async def _partition(
     )
 
 
-async def _topic(services: Services, call: Call, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+async def _topic(services: Services, call: Call, topic: ListOffsetsTopic, isolation_level: int) -> ListOffsetsTopicResponse:
     name = resolve(services, topic.name, None)
-    partitions = await asyncio.gather(*(_partition(services, call, name, partition) for partition in topic.partitions))
+    partitions = await asyncio.gather(*(_partition(services, call, name, partition, isolation_level) for partition in topic.partitions))
     return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
 
 async def _handle(services: Services, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    return ListOffsetsResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
+    topics = [_topic(services, call, topic, request.isolation_level) for topic in request.topics]
+    return ListOffsetsResponse(topics=await asyncio.gather(*topics))
 
 
 API: Final = Api("ListOffsets", ListOffsetsRequest, ListOffsetsResponse, 1, 11, _handle, ends_with_client=True)

@@ -4,8 +4,8 @@
       │ stored                 ▲
       └──▶ who asked           └── from its beginning, when a sidecar starts
 
-Which of two values of a key counts is told by the values, in whatever order they come, so nobody has to be elected to write. Compaction keeps
-the last. So whoever reads a value behind one that counts more writes that again.
+Which of two values of a key counts is told by the values, in whatever order they come, so nobody has to be elected to write. Compaction
+keeps the last. So whoever reads a value behind one that counts more writes that again.
 
 The topic is made with the first value. Until then it is looked for once a second.
 """

@@ -1,8 +1,8 @@
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable
-from typing import ClassVar as _ClassVar, Optional as _Optional
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -31,3 +31,93 @@ class TimeIndex(_message.Message):
     last_entry: int
     next_offset: int
     def __init__(self, base_offsets: _Optional[_Iterable[int]] = ..., ledgers: _Optional[_Iterable[int]] = ..., entries: _Optional[_Iterable[int]] = ..., greatest_timestamps: _Optional[_Iterable[int]] = ..., stretch_bytes: _Optional[int] = ..., bytes_in_last: _Optional[int] = ..., begin_ledger: _Optional[int] = ..., begin_entry: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., next_offset: _Optional[int] = ...) -> None: ...
+
+class Fold(_message.Message):
+    __slots__ = ("first_offset", "next_offset", "last_ledger", "last_entry", "producers", "writers", "transactions", "began_within", "began_ledger", "began_entry")
+    FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAST_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_WITHIN_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    first_offset: int
+    next_offset: int
+    last_ledger: int
+    last_entry: int
+    producers: _containers.RepeatedCompositeFieldContainer[Producer]
+    writers: _containers.RepeatedCompositeFieldContainer[Writer]
+    transactions: Transactions
+    began_within: bool
+    began_ledger: int
+    began_entry: int
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., producers: _Optional[_Iterable[_Union[Producer, _Mapping]]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., transactions: _Optional[_Union[Transactions, _Mapping]] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ...) -> None: ...
+
+class Producer(_message.Message):
+    __slots__ = ("id", "epoch", "last_sequence", "not_conclusive", "at_ledger", "at_entry", "max_timestamp", "batches")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    NOT_CONCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    AT_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    AT_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    epoch: int
+    last_sequence: int
+    not_conclusive: bool
+    at_ledger: int
+    at_entry: int
+    max_timestamp: int
+    batches: _containers.RepeatedCompositeFieldContainer[Batch]
+    def __init__(self, id: _Optional[int] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., not_conclusive: _Optional[bool] = ..., at_ledger: _Optional[int] = ..., at_entry: _Optional[int] = ..., max_timestamp: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[Batch, _Mapping]]] = ...) -> None: ...
+
+class Batch(_message.Message):
+    __slots__ = ("first_sequence", "last_sequence", "base_offset", "ledger", "entry")
+    FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    ledger: int
+    entry: int
+    def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., base_offset: _Optional[int] = ..., ledger: _Optional[int] = ..., entry: _Optional[int] = ...) -> None: ...
+
+class Writer(_message.Message):
+    __slots__ = ("name", "last_sequence")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    name: bytes
+    last_sequence: int
+    def __init__(self, name: _Optional[bytes] = ..., last_sequence: _Optional[int] = ...) -> None: ...
+
+class Transactions(_message.Message):
+    __slots__ = ("open_producers", "open_numbers", "open_first_offsets", "ended_producers", "ended_numbers", "aborted_producers", "aborted_first_offsets", "aborted_last_offsets", "aborted_stable_offsets", "hidden_offsets")
+    OPEN_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_LAST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_STABLE_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    open_producers: _containers.RepeatedScalarFieldContainer[int]
+    open_numbers: _containers.RepeatedScalarFieldContainer[int]
+    open_first_offsets: _containers.RepeatedScalarFieldContainer[int]
+    ended_producers: _containers.RepeatedScalarFieldContainer[int]
+    ended_numbers: _containers.RepeatedScalarFieldContainer[int]
+    aborted_producers: _containers.RepeatedScalarFieldContainer[int]
+    aborted_first_offsets: _containers.RepeatedScalarFieldContainer[int]
+    aborted_last_offsets: _containers.RepeatedScalarFieldContainer[int]
+    aborted_stable_offsets: _containers.RepeatedScalarFieldContainer[int]
+    hidden_offsets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, open_producers: _Optional[_Iterable[int]] = ..., open_numbers: _Optional[_Iterable[int]] = ..., open_first_offsets: _Optional[_Iterable[int]] = ..., ended_producers: _Optional[_Iterable[int]] = ..., ended_numbers: _Optional[_Iterable[int]] = ..., aborted_producers: _Optional[_Iterable[int]] = ..., aborted_first_offsets: _Optional[_Iterable[int]] = ..., aborted_last_offsets: _Optional[_Iterable[int]] = ..., aborted_stable_offsets: _Optional[_Iterable[int]] = ..., hidden_offsets: _Optional[_Iterable[int]] = ...) -> None: ...

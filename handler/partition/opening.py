@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from handler.partition.fold.fold import SWITCH_ON, Fold, IndexAlarm
 from handler.partition.log.port import EntryLog
@@ -16,21 +16,34 @@ ENTRIES_BEFORE_END: Final = 64
 BYTES_BEFORE_END: Final = 1024 * 1024
 
 
-async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEnd) -> LogStats:
+class KeptFold(Protocol):
+    async def restore(self, stats: LogStats) -> bool:
+        """Give the fold what was kept of it. False where nothing was, or it is of another log."""
+        ...
+
+
+async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEnd, kept: KeptFold) -> LogStats:
     """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
 
-    What tells a retry is read when somebody appends to whom it matters.
+    What tells a retry is read when somebody appends to whom it matters. A log with transactions is folded from their beginning, or
+    from where that was kept: all of them have to be known before anything is said of one.
     """
     stats = await log.stats()
     if stats.last is None:
         # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as well.
         last_index = await log.index_property()
         stats = await log.stats()
+    # After that: of a transaction that is in what was looked at, it was stored before.
+    transactions_behind = await log.transactions_from()
     if stats.last is None:
         fold.begin_empty(0 if last_index is None else last_index + 1)
         replay.done = True
-    else:
+    elif transactions_behind is None:
         _begin_before(stats, stats.last, fold, replay)
+    elif await kept.restore(stats):
+        replay.done = True  # it knows the producers as well
+    else:
+        _begin_before(stats, stats.last, fold, replay, transactions_behind.after())
     begun_from = fold.replayed_from
     await to_end.run(if_unknown=stats.last)
     if fold.passed_to is not None or not fold.knows_next_offset:
@@ -40,11 +53,13 @@ async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEn
     return stats
 
 
-def _begin_before(stats: LogStats, last: Position, fold: Fold, replay: Replay) -> None:
+def _begin_before(stats: LogStats, last: Position, fold: Fold, replay: Replay, at_the_latest: Position | None = None) -> None:
     earliest = replay.first_entry(stats, last)
     start = max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
+    if at_the_latest is not None and stats.first is not None:
+        start = max(min(start, at_the_latest), stats.first)
     fold.replayed_from = None if start == stats.first else start
-    replay.done = start == earliest
+    replay.done = start <= earliest
 
 
 async def _check_entries_without_index(log: EntryLog, fold: Fold) -> None:

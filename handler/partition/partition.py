@@ -18,6 +18,8 @@ from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.fold.producers import ProducerState
+from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
+from handler.partition.kept_fold import KeptFold
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
@@ -34,6 +36,7 @@ from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import TimestampAndOffset
 from handler.partition.write.append import Append, expire
 from handler.partition.write.appender import Appender
+from handler.partition.write.verified_appends import VerifiedAppends, Verify
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.raw_entries import permits_of
@@ -81,7 +84,8 @@ class Partition:
         self._limits = limits
         self._failures = failures
         self._loop = asyncio.get_running_loop()
-        self._fold = Fold()
+        self._fold = Fold(transactions=TransactionTable())
+        self._kept = KeptFold(name, self._fold, indexes.states)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -99,6 +103,7 @@ class Partition:
         self._log_end = LogEnd(self)
         self._appender = Appender(name, log_, writer_name, self._fold, self, limits.batches_per_entry)
         self._replay = Replay(name, log_, self._fold, self, limits.replay_entries, limits.replay_bytes)
+        self._verified = VerifiedAppends(log_, self._fold, self)
         self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
 
@@ -112,7 +117,7 @@ class Partition:
                 config = await self._log.config()
                 if told == self._configs_told:  # else it was altered while the answer was on its way
                     self._appender.config = config
-                stats = await begin_fold(self._log, self._fold, self._replay, self._to_end)
+                stats = await begin_fold(self._log, self._fold, self._replay, self._to_end, self._kept)
                 self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(stats, self._fold.log_start, asked_at)
         except TimeoutError:
@@ -165,12 +170,15 @@ class Partition:
         waiting, self._waiting = self._waiting, []
         for append in waiting:
             append.refuse(code)
+        self._verified.fail(code)
         self._appender.fail(code)
         self._replay.stop()
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
         self.times.stop()
+        if code is not ErrorCode.KAFKA_STORAGE_ERROR and self._opened.done():
+            self._kept.close()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self.changed()
@@ -199,6 +207,13 @@ class Partition:
             self._waiting.append(append)
             if self._opened.done():
                 self._replay.start()
+
+    def append_to_transaction(self, append: Append, verify: Verify) -> None:
+        """Append a batch of a transaction, when its coordinator has said which one that is."""
+        if self.ended is not None:
+            append.refuse(self.ended)
+        else:
+            self._verified.append(append, verify)
 
     def _release(self) -> None:
         """What waited goes to the appender, unless a part of it waits for the replay."""
@@ -396,6 +411,25 @@ class Partition:
         run = self._cache.run(offset, max_bytes, at_least_one) or held
         return run if run is not None else self._catch_ups.bring(offset)
 
+    def read_committed(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
+        """The same up to the last stable offset: what is behind that may still be aborted."""
+        run = self.read(offset, max_bytes, at_least_one, since)
+        stable = self._fold.last_stable_offset
+        return run if run is None or run.next_offset <= stable else run.before(stable)
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self._fold.last_stable_offset
+
+    def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions of which a consumer has to know that is given these offsets."""
+        assert self._fold.transactions is not None
+        return self._fold.transactions.aborted_between(begin, end)
+
+    def is_hidden(self, base_offset: int) -> bool:
+        """Whether what stands at this offset came behind the marker of its transaction: nobody may see it."""
+        return self._fold.transactions is not None and base_offset in self._fold.transactions.hidden
+
     def has_reached_fold_end(self, position: Position) -> bool:
         return self._fold.last_position is not None and position >= self._fold.last_position
 
@@ -455,18 +489,20 @@ class Partition:
 
     def is_due(self, now: float) -> bool:
         """Whether `tick` has something to do. Of many partitions most only wait to be closed one day."""
-        return now >= self._next_tick_at or bool(self._waiting) or self._appender.is_at_work
+        return now >= self._next_tick_at or bool(self._waiting) or self._verified.is_at_work or self._appender.is_at_work
 
     def tick(self, now: float) -> None:
         """Once a second, if it is due: expire appends, close what nobody uses."""
         self._next_tick_at = now + QUIET_TICK_SECONDS
         self._waiting = expire(self._waiting, now)
+        self._verified.tick(now)
         if not self.is_open:
             return
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
         self.times.tick(self.log_start)
+        self._kept.tick()
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS

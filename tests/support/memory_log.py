@@ -41,6 +41,7 @@ class MemoryLog:
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
     start_moved_to: MovedStart | None = None
+    transactions_behind: Position | None = None
     noted_without_index: bool = False
     offloaded: set[int] = field(default_factory=set)  # ledgers
     opened_at: list[Position | None] = field(default_factory=list)  # where each reader began
@@ -102,6 +103,13 @@ class MemoryLog:
 
     async def moved_start(self) -> MovedStart | None:
         return self.start_moved_to
+
+    async def transactions_from(self) -> Position | None:
+        return self.transactions_behind
+
+    async def begin_transactions(self, behind: Position) -> None:
+        await asyncio.sleep(0)
+        self.transactions_behind = behind if self.transactions_behind is None else min(behind, self.transactions_behind)
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.writer_as(self.writer_name, events)
@@ -167,6 +175,12 @@ class _View:
 
     async def moved_start(self) -> MovedStart | None:
         return await self.log.moved_start()
+
+    async def transactions_from(self) -> Position | None:
+        return await self.log.transactions_from()
+
+    async def begin_transactions(self, behind: Position) -> None:
+        await self.log.begin_transactions(behind)
 
     async def writer(self, events: ProducerEvents) -> LogWriter:
         return await self.log.writer_as(self.name, events)

@@ -62,7 +62,6 @@ class Fold:
         "_knows_first_offset",
         "_recent",
         "_recent_order",
-        "_writers",
         "first_offset",
         "knows_next_offset",
         "last_position",
@@ -71,6 +70,7 @@ class Fold:
         "producers",
         "replayed_from",
         "transactions",
+        "writers",
     )
 
     def __init__(self, replayed_from: Position | None = None, transactions: TransactionTable | None = None) -> None:
@@ -83,7 +83,7 @@ class Fold:
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
         self.producers = ProducerTable()
-        self._writers: OrderedDict[bytes, int] = OrderedDict()
+        self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent: dict[Position, int] = {}
         self._recent_order: deque[Position] = deque()
 
@@ -91,6 +91,12 @@ class Fold:
         """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = self._knows_first_offset = True
+
+    def restore(self, position: Position, first_offset: int, next_offset: int) -> None:
+        """Go on behind an entry that was folded before, by whomever."""
+        self.first_offset, self.next_offset = first_offset, next_offset
+        self.knows_next_offset = True  # retention may have taken the first since
+        self.last_position = position
 
     def pass_over(self, position: Position) -> None:
         """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
@@ -126,13 +132,13 @@ class Fold:
         state = self.producers.states.get(producer_id)
         return None if state is None else encode_basis(self.reached or BEFORE_ALL, state.epoch, state.last)
 
-    def basis_with(self, known: Sequence[KnownProducer]) -> bytes:
-        """How far the fold is now, encoded, with what is known of the producer of each batch of an entry."""
-        return Basis(self.reached or BEFORE_ALL, known).encode()
+    def basis_with(self, known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
+        """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""
+        return Basis(self.reached or BEFORE_ALL, known, transactions).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""
-        return self._writers.get(writer, -1)
+        return self.writers.get(writer, -1)
 
     def check_again(self, position: Position, last_index: int) -> None:
         """Compare an entry that was folded from its receipt with what the broker stored."""
@@ -149,7 +155,7 @@ class Fold:
         It was written by the one who folds here, `is_adjacent` is true of its place, and it is its producer's next, of whom all is
         known: then `by_receipt` would accept it. If it is not, −1, and nothing has changed.
         """
-        if writer_sequence <= self._writers.get(writer, -1):
+        if writer_sequence <= self.writers.get(writer, -1):
             return -1
         state = None
         if producer_id != NO_PRODUCER_ID:
@@ -174,7 +180,7 @@ class Fold:
         self.replayed_from = earlier.replayed_from
         self.first_offset = earlier.first_offset
         self.producers = earlier.producers
-        self._writers = earlier._writers
+        self.writers = earlier.writers
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
         return self._apply(position, self.next_offset + content.offset_count - 1, content)
@@ -232,7 +238,7 @@ class Fold:
         """A writer numbers its entries and never goes back, but for sending one again."""
         if content.writer is None:
             return False
-        if content.writer_sequence <= self._writers.get(content.writer, -1):
+        if content.writer_sequence <= self.writers.get(content.writer, -1):
             return True
         self._note_writer(content.writer, content.writer_sequence + len(content.batches) - 1)  # each batch counts as one
         return False
@@ -273,10 +279,10 @@ class Fold:
         return ACCEPTED if ended else BEHIND_ITS_MARKER
 
     def _note_writer(self, writer: bytes, writer_sequence: int) -> None:
-        self._writers[writer] = writer_sequence
-        self._writers.move_to_end(writer)
-        if len(self._writers) > MAX_WRITERS:
-            self._writers.popitem(last=False)
+        self.writers[writer] = writer_sequence
+        self.writers.move_to_end(writer)
+        if len(self.writers) > MAX_WRITERS:
+            self.writers.popitem(last=False)
 
 
 def _transaction_of(content: Content, number: int) -> int:

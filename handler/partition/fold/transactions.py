@@ -28,21 +28,26 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionTable:
-    __slots__ = ("_aborted_first", "_aborted_last", "_aborted_producer", "_aborted_stable", "ended", "hidden", "open")
+    __slots__ = ("aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "open")
 
     def __init__(self) -> None:
         self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
         self.ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that has ended
         self.hidden: set[int] = set()  # the base offsets of batches and markers that came behind their transaction's marker
         # Of the aborted ones, in the order of their markers: the producer, the first offset, the marker's, and the last stable offset then.
-        self._aborted_producer = array("q")
-        self._aborted_first = array("q")
-        self._aborted_last = array("q")
-        self._aborted_stable = array("q")
+        self.aborted_producers = array("q")
+        self.aborted_first = array("q")
+        self.aborted_last = array("q")
+        self.aborted_stable = array("q")
+
+    @property
+    def had_any(self) -> bool:
+        """Whether there ever was a transaction, as far as is remembered."""
+        return bool(self.open or self.ended or self.aborted_last)
 
     @property
     def aborted_count(self) -> int:
-        return len(self._aborted_last)
+        return len(self.aborted_last)
 
     def last_stable_offset(self, next_offset: int) -> int:
         """Up to where every transaction is decided."""
@@ -76,10 +81,10 @@ class TransactionTable:
             return False
         transaction = self.open.pop(producer_id, None)
         if transaction is not None and not committed:
-            self._aborted_producer.append(producer_id)
-            self._aborted_first.append(transaction.first_offset)
-            self._aborted_last.append(offset)
-            self._aborted_stable.append(self.last_stable_offset(offset + 1))
+            self.aborted_producers.append(producer_id)
+            self.aborted_first.append(transaction.first_offset)
+            self.aborted_last.append(offset)
+            self.aborted_stable.append(self.last_stable_offset(offset + 1))
         if number != NO_TRANSACTION:
             self.ended[producer_id] = number
             self.ended.move_to_end(producer_id)
@@ -90,17 +95,17 @@ class TransactionTable:
     def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
         """Those of which a consumer that reads these offsets has to know, as Kafka finds them (TransactionIndex.collectAbortedTxns)."""
         found = []
-        for number in range(bisect.bisect_left(self._aborted_last, begin), len(self._aborted_last)):
-            if self._aborted_first[number] < end:
-                found.append(AbortedTransaction(self._aborted_producer[number], self._aborted_first[number]))
-            if self._aborted_stable[number] >= end:  # what was aborted later began behind it
+        for number in range(bisect.bisect_left(self.aborted_last, begin), len(self.aborted_last)):
+            if self.aborted_first[number] < end:
+                found.append(AbortedTransaction(self.aborted_producers[number], self.aborted_first[number]))
+            if self.aborted_stable[number] >= end:  # what was aborted later began behind it
                 break
         return found
 
     def drop_before(self, log_start: int) -> None:
         """Forget what is about offsets that are gone."""
-        gone = bisect.bisect_left(self._aborted_last, log_start)
-        for column in (self._aborted_producer, self._aborted_first, self._aborted_last, self._aborted_stable):
+        gone = bisect.bisect_left(self.aborted_last, log_start)
+        for column in (self.aborted_producers, self.aborted_first, self.aborted_last, self.aborted_stable):
             del column[:gone]
         if self.hidden:
             self.hidden = {offset for offset in self.hidden if offset >= log_start}

@@ -45,6 +45,14 @@ class EntryLog(Protocol):
         """Where a client has moved the start of the log to, if one has."""
         ...
 
+    async def transactions_from(self) -> Position | None:
+        """The entry behind which transactions may stand; None for a log that has none."""
+        ...
+
+    async def begin_transactions(self, behind: Position) -> None:
+        """Let it be known to everybody that transactions may stand behind this entry. Stored when it returns."""
+        ...
+
     async def stats(self) -> LogStats: ...
     async def index_property(self) -> int | None:
         """The last index of a log whose entries are all gone; None where there was none."""

@@ -29,6 +29,8 @@ class StoredTopics(Protocol):
 
     async def config_of(self, partition: str) -> LogConfig: ...
     async def moved_start_of(self, partition: str) -> MovedStart | None: ...
+    async def transactions_from(self, partition: str) -> Position | None: ...
+    async def begin_transactions(self, partition: str, behind: Position) -> None: ...
 
 
 class PulsarLog(EntryLog):
@@ -59,6 +61,12 @@ class PulsarLog(EntryLog):
 
     async def moved_start(self) -> MovedStart | None:
         return await self._topics.moved_start_of(self._partition)
+
+    async def transactions_from(self) -> Position | None:
+        return await self._topics.transactions_from(self._partition)
+
+    async def begin_transactions(self, behind: Position) -> None:
+        await self._topics.begin_transactions(self._partition, behind)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
         return await self._client.reader(await self.topic(), start, events)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
-from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
+from handler.partition.fold.fold import BEFORE_ALL, BEHIND_ITS_MARKER, Fold, Folded, IndexAlarm
+from handler.partition.fold.producers import Verdict
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
@@ -27,6 +29,7 @@ from handler.pulsar.raw_entries import permits_of
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import TRANSACTIONAL
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,10 @@ class PartitionForCatchUp(Protocol):
 
     def changed(self) -> None:
         """There is something new to read."""
+        ...
+
+    def is_hidden(self, base_offset: int) -> bool:
+        """Whether nobody may see what stands at this offset."""
         ...
 
     async def ask_log_start(self) -> int: ...
@@ -330,9 +337,20 @@ class CatchUpReader(ConsumerEvents):
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             if content.lacks_chunks:
                 return _Chunked(entry, folded)
-            data = accepted_data(content, folded.verdicts)
+            data = accepted_data(content, self._with_hidden(content, folded))
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
+
+    def _with_hidden(self, content: Content, folded: Folded) -> Sequence[Verdict]:
+        """The verdicts, and that of the partition on what this fold can't judge: it does not know which transactions had ended."""
+        if not any([header.attributes & TRANSACTIONAL for header, _ in content.batches]):
+            return folded.verdicts
+        verdicts = []
+        offset = folded.base_offset
+        for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True):
+            verdicts.append(BEHIND_ITS_MARKER if self._partition.is_hidden(offset) else verdict)
+            offset += header.offset_count
+        return verdicts
 
     def _put_unreadable(self, folded: Folded, error: EntryUnreadable) -> None:
         metrics.UNREADABLE_ENTRIES.inc()

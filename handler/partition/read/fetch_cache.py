@@ -7,6 +7,7 @@ come for longest: it comes again, and a new reader brings the rest. A reader tha
 from __future__ import annotations
 
 import bisect
+import struct
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -14,6 +15,8 @@ from typing import Final, NamedTuple
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import HEADER_SIZE, empty_batch, whole_batches, with_base_offsets
 
+_OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
+BATCH_OVERHEAD: Final = 12  # what the length of a batch does not count
 # A cached entry costs so much beside its bytes, measured with tracemalloc: objects, dict and list slots.
 ENTRY_OVERHEAD: Final = 600
 MIN_ORDER: Final = 1_000
@@ -56,6 +59,26 @@ class FetchedRun(NamedTuple):
     size: int
     next_offset: int
     error: ErrorCode
+
+    def before(self, end: int) -> FetchedRun:
+        """Of these batches those that stand before `end`, where one begins."""
+        parts = []
+        for part in self.parts:
+            size = _size_before(part, end)
+            parts.append(part if size == len(part) else part[:size])
+            if size < len(part):
+                break
+        return FetchedRun([part for part in parts if part], sum(map(len, parts)), min(self.next_offset, end), self.error)
+
+
+def _size_before(data: bytes | bytearray, end: int) -> int:
+    at = 0
+    while at < len(data):
+        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
+        if base_offset >= end:
+            break
+        at += length + BATCH_OVERHEAD
+    return at
 
 
 class ReadAhead:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Final, Protocol
 
-from handler.partition.log.basis import BatchSequence
+from handler.partition.log.basis import NO_TRANSACTION, BatchSequence
 from handler.partition.log.formats import EncodedEntry
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.write.log_validator import BatchRefused, check_ahead, validate
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, BatchHeader, next_sequence
+from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -49,6 +49,7 @@ class Append:
         "max_timestamp",
         "offset_count",
         "producer_id",
+        "transaction",
     )
 
     def __init__(
@@ -63,6 +64,7 @@ class Append:
         self.epoch = epoch
         self.first_sequence = first_sequence
         self.last_sequence = next_sequence(first_sequence, offset_count - 1)
+        self.transaction = NO_TRANSACTION  # the number of that it belongs to, or ends
         self.deadline = deadline
         self.batch_index = batch_index
         self._request: AppendRequest | None = request
@@ -75,8 +77,21 @@ class Append:
             request, batch_index,
         )  # fmt: skip
 
+    @classmethod
+    def of_marker(cls, data: bytes, transaction: int, deadline: float, request: AppendRequest, batch_index: int) -> Append:
+        """What ends a transaction. It has no place in its producer's sequence."""
+        append = cls(data, 1, NO_TIMESTAMP, NO_PRODUCER_ID, -1, NO_SEQUENCE, deadline, request, batch_index)
+        append.transaction = transaction
+        return append
+
+    @property
+    def is_marker(self) -> bool:
+        return self.transaction != NO_TRANSACTION and not self.has_producer
+
     def validate(self, config: LogConfig, now_ms: int) -> None:
         """Make it what the configs of its topic ask for, or BatchRefused."""
+        if self.is_marker:
+            return
         if config is AS_IT_COMES:
             check_ahead(self.max_timestamp, config, now_ms)
         elif self.encoded is None:  # else it has waited since

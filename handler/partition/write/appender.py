@@ -30,6 +30,7 @@ from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
+from handler.partition.log.basis import NO_TRANSACTION
 from handler.partition.log.entries import Content
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.port import EntryLog
@@ -49,6 +50,8 @@ limited = RateLimitedLog(log)
 
 # See `_fold_may_be_stale`. A partition in use hears of others' entries within milliseconds.
 STALE_FOLD_SECONDS: Final = 5.0
+# The marker of the transaction came before the batch. Its producer sends it again, and the coordinator is asked which is ongoing now.
+TRANSACTION_IS_OVER: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 class PartitionForAppender(Protocol):
@@ -175,6 +178,9 @@ class Appender:
             if first_try is not None:
                 first_try.share(append)
                 return
+            if self._has_ended(append):
+                append.refuse(TRANSACTION_IS_OVER)
+                return
             known = precheck(self._fold.producers, self._in_flight, append.sequence)
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
@@ -183,6 +189,14 @@ class Appender:
                 append.resolve(known.error, known.base_offset)
                 return
         self._sender.begin(append, self._loop.time())
+
+    def _has_ended(self, append: Append) -> bool:
+        transactions = self._fold.transactions
+        return (
+            append.transaction != NO_TRANSACTION
+            and transactions is not None
+            and transactions.has_ended(append.producer_id, append.transaction)
+        )
 
     def _fold_may_be_stale(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.
@@ -266,7 +280,7 @@ class Appender:
 
     def _fold_own(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> bool:
         """Fold a batch that comes next in the log and in its producer's sequence; False where it has to be judged."""
-        if len(sent.appends) > 1:
+        if len(sent.appends) > 1 or sent.transactions:
             return False
         append = sent.appends[0]
         try:
@@ -335,7 +349,10 @@ class Appender:
         for append, verdict in zip(sent.appends, verdicts, strict=True):
             # A duplicate of something whose place nobody knows: no success without an offset.
             lost = verdict.error is ErrorCode.NONE and verdict.base_offset < 0
-            append.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else verdict.error, verdict.base_offset)
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else verdict.error
+            if error is ErrorCode.INVALID_TXN_STATE and not append.is_marker:
+                error = TRANSACTION_IS_OVER
+            append.resolve(error, verdict.base_offset)
 
     def _resolve_all(self, writer_sequence: int, error: ErrorCode) -> None:
         for append in self._in_flight.remove(writer_sequence).appends:

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, KnownProducer
+from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.write.append import Append, expire
 from handler.wire.records import NO_PRODUCER_ID, all_batches, split_batches
 
-# The basis grows by so much with each batch: two numbers of 32 bits and less, in decimal.
-BASIS_BYTES: Final = 20
+# The basis grows by so much with each batch: two numbers of 32 bits and less, and one of 64, in decimal.
+BASIS_BYTES: Final = 42
 # CommandSend.num_messages is an int32.
 MAX_OFFSETS: Final = 2**31 - 1
 
@@ -26,7 +26,9 @@ MAX_OFFSETS: Final = 2**31 - 1
 class EntryInFlight:
     """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
 
-    __slots__ = ("appends", "basis", "data", "encoded", "has_producer", "log_append_time", "offset_count", "sent_at", "was_sent")
+    __slots__ = (
+        "appends", "basis", "data", "encoded", "has_producer", "log_append_time", "offset_count", "sent_at", "transactions", "was_sent",
+    )  # fmt: skip
 
     def __init__(self, appends: Sequence[Append]) -> None:
         self.appends = appends
@@ -35,12 +37,15 @@ class EntryInFlight:
             self.data = append.data
             self.offset_count = append.offset_count
             self.has_producer = append.producer_id != NO_PRODUCER_ID
+            self.transactions: Sequence[int] = () if append.transaction == NO_TRANSACTION else (append.transaction,)
             self.encoded = append.encoded
             self.log_append_time = append.encoded is not None and append.encoded.log_append_time
         else:
             self.data = bytearray().join([append.data for append in appends])
             self.offset_count = sum([append.offset_count for append in appends])
             self.has_producer = any([append.has_producer for append in appends])
+            numbers = [append.transaction for append in appends]
+            self.transactions = numbers if any([number != NO_TRANSACTION for number in numbers]) else ()
             for append in appends:
                 append.data = b""
             self.encoded = None

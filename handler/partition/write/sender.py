@@ -140,8 +140,11 @@ class Sender:
 
     def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
         """Without a producer only a second try depends on what came before it: its first may have landed."""
-        if not entry.was_sent and not entry.has_producer:
+        if not entry.was_sent and not entry.has_producer and not entry.transactions:
             return None
+        if entry.transactions:
+            known_producers = [self._known_producer(append) for append in entry.appends]
+            return BASIS_PROPERTY if len(entry.appends) == 1 else BASES_PROPERTY, self._fold.basis_with(known_producers, entry.transactions)
         if len(entry.appends) == 1:
             known = self._fold.basis(entry.appends[0].producer_id)
             return BASIS_PROPERTY, known or self._fold.basis_with([self._known_producer(entry.appends[0])])

@@ -275,7 +275,7 @@ def test_a_fold_that_takes_over_what_an_earlier_one_knows_is_that_one(steps: Ste
     fold.take_over(earlier)
     for entry in log.entries[half + 1 :]:
         fold.by_reading(*entry_of(entry))
-    for name in ("first_offset", "replayed_from", "last_position", "next_offset", "_writers"):
+    for name in ("first_offset", "replayed_from", "last_position", "next_offset", "writers"):
         assert getattr(fold, name) == getattr(expected, name), name
     assert fold.producers.states == expected.producers.states
 

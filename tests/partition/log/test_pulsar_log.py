@@ -45,6 +45,12 @@ class Broker:
     async def moved_start_of(self, partition: str) -> MovedStart | None:
         return None
 
+    async def transactions_from(self, partition: str) -> Position | None:
+        return None
+
+    async def begin_transactions(self, partition: str, behind: Position) -> None:
+        raise AssertionError("nothing is appended here")
+
 
 def log_over(broker: Broker) -> PulsarLog:
     return PulsarLog(cast(Any, None), cast(Any, broker), "t-partition-0", "w", broker)

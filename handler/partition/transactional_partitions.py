@@ -1,0 +1,35 @@
+"""Which partitions have had transactions, and the entry behind which these stand, by partition in Pulsar's words.
+
+It is stored before the first entry of a transaction is sent. So a partition that is not here has no transaction, and need not be read
+from its beginning to tell. Of two entries the earlier counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.coordination.followed_topic import Facts, FollowedTopic
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position
+
+TransactionalPartitions = FollowedTopic[Position]
+
+
+class _Beginnings(Facts[Position]):
+    def encode(self, value: Position) -> bytes:
+        return b"%d:%d" % value
+
+    def decode(self, data: bytes) -> Position:
+        ledger, entry = data.split(b":")
+        return Position(int(ledger), int(entry))
+
+    def counts_more(self, value: Position, other: Position) -> bool:
+        return value < other
+
+
+BEGINNINGS: Final = _Beginnings()
+
+
+def transactional_partitions(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> TransactionalPartitions:
+    return FollowedTopic(client, admin, f"persistent://{namespace}/__transactional_partitions", BEGINNINGS)

@@ -1,0 +1,358 @@
+"""Transactions in a partition, from the first batch to what consumers of read_committed get, over the twin of Pulsar."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from aiokafka.record.memory_records import MemoryRecords
+
+from handler.coordination.kept_states import Kept, KeptStates
+from handler.partition import kept_fold
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.fold.producers import Verdict
+from handler.partition.fold.transactions import AbortedTransaction
+from handler.partition.partition import Partition
+from handler.partition.write.append import Append
+from handler.pulsar.errors import Unavailable
+from handler.wire.control_records import EndTransactionMarker, write_marker
+from handler.wire.error_code import ErrorCode
+from handler.wire.records import read_produced
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import Outcome, append, open_partition, read_all
+
+ABORTED, COMMITTED = False, True
+PRODUCER = 7
+
+
+class Coordinator:
+    """Says which transaction is ongoing; `asked` counts how often."""
+
+    def __init__(self, number: int | ErrorCode = 100) -> None:
+        self.number = number
+        self.asked = 0
+        self.delay = 0.0
+        self.fails = 0
+
+    async def __call__(self) -> int | ErrorCode:
+        self.asked += 1
+        number = self.number
+        await asyncio.sleep(self.delay)
+        if self.fails:
+            self.fails -= 1
+            raise Unavailable("no coordinator")
+        return number
+
+
+def begin(
+    partition: Partition, coordinator: Coordinator, *values: bytes, sequence: int, epoch: int = 0, producer: int = PRODUCER
+) -> Outcome:
+    data = batch(*values, producer_id=producer, epoch=epoch, sequence=sequence, transactional=True)
+    outcome = Outcome()
+    batch_append = Append.of(read_produced(data), data, asyncio.get_running_loop().time() + 5, outcome, 0)
+    partition.append_to_transaction(batch_append, coordinator)
+    return outcome
+
+
+async def write(
+    partition: Partition, coordinator: Coordinator, *values: bytes, sequence: int, epoch: int = 0, producer: int = PRODUCER
+) -> Verdict:
+    outcome = begin(partition, coordinator, *values, sequence=sequence, epoch=epoch, producer=producer)
+    return await asyncio.wait_for(outcome.result, 5)
+
+
+async def end(partition: Partition, committed: bool, number: int = 100, epoch: int = 0, producer: int = PRODUCER) -> Verdict:
+    data = write_marker(producer, epoch, EndTransactionMarker(committed, 0), 1_000)
+    outcome = Outcome()
+    partition.append(Append.of_marker(data, number, asyncio.get_running_loop().time() + 5, outcome, 0))
+    return await asyncio.wait_for(outcome.result, 5)
+
+
+async def committed_values(partition: Partition, offset: int = 0) -> list[bytes | None]:
+    """What Kafka's clients show to an application with read_committed: they leave out what they are told was aborted."""
+    assert await partition.opened() is ErrorCode.NONE
+    await partition.confirmed_end()
+    shown: list[bytes | None] = []
+    while offset < partition.last_stable_offset:
+        run = partition.read_committed(offset, 100_000, at_least_one=True, since=asyncio.get_running_loop().time())
+        if run is None or not run.parts:
+            await asyncio.sleep(0.002)
+            continue
+        assert run.error is ErrorCode.NONE
+        shown += _as_a_client(run.parts, partition.aborted_between(offset, run.next_offset), offset)
+        offset = run.next_offset
+    return shown
+
+
+def _as_a_client(parts: list[Any], aborted: list[AbortedTransaction], offset: int) -> list[bytes | None]:
+    """CompletedFetch.nextFetchedRecord of Java's consumer."""
+
+    waiting = sorted(aborted, key=lambda one: one.first_offset)
+    aborted_now: set[int] = set()
+    shown: list[bytes | None] = []
+    batches = MemoryRecords(b"".join(parts))
+    while batches.has_next():
+        one = batches.next_batch()
+        assert one is not None
+        while waiting and waiting[0].first_offset <= one.next_offset - 1:
+            aborted_now.add(waiting.pop(0).producer_id)
+        if one.is_control_batch:
+            (record,) = one
+            if record.key == b"\0\0\0\0":
+                aborted_now.discard(one.producer_id)
+        elif not (one.is_transactional and one.producer_id in aborted_now):
+            shown += [record.value for record in one if record.offset >= offset]
+    return shown
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog()
+
+
+async def test_nothing_of_a_transaction_is_stable_before_its_marker(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    assert (await append(partition, batch(b"before"))).base_offset == 0
+    assert (await write(partition, coordinator, b"a", b"b", sequence=0)).base_offset == 1
+    assert (await append(partition, batch(b"between"))).base_offset == 3
+    assert (partition.last_stable_offset, partition.end_offset) == (1, 4)
+    assert await committed_values(partition) == [b"before"]
+    assert (await end(partition, COMMITTED)).base_offset == 4
+    assert partition.last_stable_offset == 5
+    assert await committed_values(partition) == [b"before", b"a", b"b", b"between"]
+    assert coordinator.asked == 1
+    partition.close()
+
+
+async def test_what_was_aborted_is_named_to_who_reads_it(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    await write(partition, coordinator, b"gone", sequence=0)
+    await append(partition, batch(b"kept"))
+    await end(partition, ABORTED)
+    coordinator.number = 101
+    await write(partition, coordinator, b"committed", sequence=1)
+    await end(partition, COMMITTED, 101)
+    assert await committed_values(partition) == [b"kept", b"committed"]
+    assert await committed_values(partition, 1) == [b"kept", b"committed"]
+    assert [value for _, value in await read_all(partition) if value and len(value) > 2][:1] == [b"gone"], "read_uncommitted sees all"
+    assert partition.aborted_between(0, 2) == [AbortedTransaction(PRODUCER, 0)]
+    assert partition.aborted_between(3, 5) == []
+    assert coordinator.asked == 2, "the marker ended what was known"
+    partition.close()
+
+
+async def test_every_sidecar_comes_to_the_same(log: MemoryLog) -> None:
+    mine, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    coordinator = Coordinator()
+    await write(mine, coordinator, b"a", sequence=0)
+    assert (await write(other, coordinator, b"b", sequence=1)).base_offset == 1
+    await other.confirmed_end()
+    assert other.last_stable_offset == 0
+    await end(other, COMMITTED)
+    for partition in (mine, other):
+        assert await committed_values(partition) == [b"a", b"b"]
+        partition.close()
+
+
+async def test_a_sidecar_that_comes_later_knows_of_a_transaction_that_began_long_before(log: MemoryLog) -> None:
+    first, coordinator = open_partition(log), Coordinator()
+    await append(first, batch(b"before"))
+    await write(first, coordinator, b"a", sequence=0)
+    for _ in range(300):
+        log.write(batch(b"native"))
+    await first.confirmed_end()
+    first.close()
+    assert log.transactions_behind == log.entries[0].position
+    later = open_partition(log, "kafka-sidecar-later")
+    assert await later.opened() is ErrorCode.NONE
+    assert later.last_stable_offset == 1
+    assert await committed_values(later) == [b"before"]
+    await end(later, ABORTED)
+    assert (await committed_values(later)).count(b"native") == 300
+    assert b"a" not in await committed_values(later)
+    later.close()
+
+
+async def test_it_is_known_before_the_first_batch_is_sent_that_there_are_transactions(log: MemoryLog) -> None:
+    partition = open_partition(log)
+    log.hold_sends = True
+    begin(partition, Coordinator(), b"a", sequence=0)
+    async with asyncio.timeout(2):
+        while not log.held:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert log.transactions_behind == BEFORE_ALL
+    partition.close()
+
+
+async def late(log: MemoryLog, partition: Partition, coordinator: Coordinator, sequence: int) -> Outcome:
+    """A batch that is sent and lands when it is let go."""
+    log.hold_sends = True
+    outcome = begin(partition, coordinator, b"late", sequence=sequence)
+    async with asyncio.timeout(2):
+        while not log.held:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    log.hold_sends = False
+    return outcome
+
+
+@pytest.mark.parametrize("committed", [ABORTED, COMMITTED])
+async def test_what_lands_behind_its_marker_is_nobodys(log: MemoryLog, committed: bool) -> None:
+    """KIP-890: a batch was under way in one sidecar when another wrote the marker."""
+    mine, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    coordinator = Coordinator()
+    await write(mine, coordinator, b"in time", sequence=0)
+    outcome = await late(log, mine, coordinator, 1)
+    await other.confirmed_end()
+    await end(other, committed)
+    log.let_go()
+    assert (await asyncio.wait_for(outcome.result, 5)).error is ErrorCode.NOT_ENOUGH_REPLICAS, "its producer asks again"
+    await append(other, batch(b"after"))
+    expected = ([b"in time"] if committed else []) + [b"after"]
+    third = open_partition(log, "kafka-sidecar-third", cache=1)
+    for partition in (mine, other, third):
+        assert await committed_values(partition) == expected
+        assert partition.last_stable_offset == partition.end_offset, "no transaction hangs"
+        assert b"late" not in [value for _, value in await read_all(partition)]
+        partition.close()
+
+
+async def test_a_producer_that_was_not_told_of_its_next_transaction_writes_on(log: MemoryLog) -> None:
+    """Clients before KIP-890 keep their epoch; the marker was written elsewhere, and this sidecar has not read it yet."""
+    mine, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    coordinator = Coordinator()
+    await write(mine, coordinator, b"first", sequence=0)
+    log.read_delay = 0.2
+    await end(other, COMMITTED)
+    coordinator.number = 101
+    refused = await write(mine, coordinator, b"second", sequence=1)
+    if refused.error is not ErrorCode.NONE:
+        assert refused.error is ErrorCode.NOT_ENOUGH_REPLICAS
+        log.read_delay = 0.0
+        assert (await write(mine, coordinator, b"second", sequence=1)).error is ErrorCode.NONE
+    log.read_delay = 0.0
+    await end(mine, COMMITTED, 101)
+    assert await committed_values(other) == [b"first", b"second"]
+    for partition in (mine, other):
+        partition.close()
+
+
+async def test_a_marker_that_comes_twice_or_late_ends_nothing_else(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    await write(partition, coordinator, b"a", sequence=0)
+    await end(partition, COMMITTED)
+    coordinator.number = 101
+    await write(partition, coordinator, b"b", sequence=1)
+    assert (await end(partition, ABORTED)).error is ErrorCode.INVALID_TXN_STATE, "of the transaction before"
+    assert partition.last_stable_offset == 2
+    await write(partition, coordinator, b"c", sequence=2)
+    await end(partition, ABORTED, 101)
+    other = open_partition(log, "kafka-sidecar-other", cache=1)
+    for one in (partition, other):
+        assert await committed_values(one) == [b"a"]
+        one.close()
+
+
+async def test_a_zombie_is_fenced_by_the_marker_of_its_successor(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    await write(partition, coordinator, b"a", sequence=0)
+    await end(partition, ABORTED, epoch=1)
+    coordinator.number = 101
+    assert (await write(partition, coordinator, b"zombie", sequence=1)).error is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (await write(partition, coordinator, b"new", sequence=0, epoch=1)).error is ErrorCode.NONE
+    await end(partition, COMMITTED, 101, epoch=1)
+    assert await committed_values(partition) == [b"new"]
+    partition.close()
+
+
+async def test_a_marker_fences_also_who_is_not_known(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator(101)
+    await end(partition, ABORTED, epoch=3)
+    assert (await write(partition, coordinator, b"zombie", sequence=5, epoch=2)).error is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (await write(partition, coordinator, b"goes on", sequence=5, epoch=3)).error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_batches_wait_in_their_order_for_the_coordinator(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    coordinator.delay = 0.05
+    outcomes = [begin(partition, coordinator, b"%d" % number, sequence=number) for number in range(5)]
+    assert (await append(partition, batch(b"of another"))).base_offset == 0, "others do not wait"
+    assert [(await outcome.result).base_offset for outcome in outcomes] == [1, 2, 3, 4, 5]
+    assert coordinator.asked == 1
+    partition.close()
+
+
+async def test_what_the_coordinator_refuses_is_not_written(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator(ErrorCode.INVALID_TXN_STATE)
+    outcomes = [begin(partition, coordinator, b"v", sequence=number) for number in range(3)]
+    assert [(await outcome.result).error for outcome in outcomes] == [ErrorCode.INVALID_TXN_STATE] * 3
+    assert not log.entries
+    coordinator.fails, coordinator.number = 1, 100
+    assert (await write(partition, coordinator, b"v", sequence=0)).error is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert (await write(partition, coordinator, b"v", sequence=0)).base_offset == 0
+    partition.close()
+
+
+async def test_a_partition_that_ends_refuses_what_waits(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    coordinator.delay = 5
+    outcome = begin(partition, coordinator, b"v", sequence=0)
+    await asyncio.sleep(0.01)
+    partition.close()
+    assert (await outcome.result).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (await write(partition, coordinator, b"v", sequence=0)).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_retry_gets_the_offset_of_the_first_try(log: MemoryLog) -> None:
+    partition, coordinator = open_partition(log), Coordinator()
+    assert (await write(partition, coordinator, b"v", sequence=0)).base_offset == 0
+    assert (await write(partition, coordinator, b"v", sequence=0)).base_offset == 0
+    await end(partition, COMMITTED)
+    assert await committed_values(partition) == [b"v"]
+    partition.close()
+
+
+class States:
+    def __init__(self) -> None:
+        self.values: dict[bytes, bytes] = {}
+
+    async def find(self, key: bytes) -> Kept | None:
+        return Kept(self.values[key], 0) if key in self.values else None
+
+    async def keep(self, key: bytes, value: bytes) -> None:
+        self.values[key] = value
+
+
+async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
+    states = States()
+    first, coordinator = open_partition(log, states=cast(KeptStates, states)), Coordinator()
+    await write(first, coordinator, b"gone", sequence=0)
+    await end(first, ABORTED)
+    coordinator.number = 101
+    await write(first, coordinator, b"open", sequence=1)
+    for _ in range(200):
+        await append(first, batch(b"plain", producer_id=8, epoch=0, sequence=_))
+    first.tick(asyncio.get_running_loop().time())
+    await asyncio.sleep(0.01)
+    assert len(states.values) == 1
+    first.close()
+    for number in range(200, 210):
+        later = batch(b"plain", producer_id=8, epoch=0, sequence=number)
+        log.write(later)
+    log.opened_at.clear()
+    second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
+    assert await second.opened() is ErrorCode.NONE
+    assert second.last_stable_offset == 2
+    assert second.aborted_between(0, 5) == [AbortedTransaction(PRODUCER, 0)]
+    assert min(start for start in log.opened_at if start is not None).entry > 200, "the log is not read from its start"
+    assert (await append(second, batch(b"plain", producer_id=8, epoch=0, sequence=0))).error is not ErrorCode.NONE
+    await end(second, COMMITTED, 101)
+    assert (await committed_values(second))[:1] == [b"open"]
+    second.close()
+    states.values = dict.fromkeys(states.values, b"\xff\xff")
+    third = open_partition(log, "kafka-sidecar-third", states=cast(KeptStates, states))
+    assert (await committed_values(third))[:1] == [b"open"]
+    third.close()
