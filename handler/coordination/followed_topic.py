@@ -234,7 +234,11 @@ class FollowedTopic(Generic[V]):
 
     async def _read_on(self) -> None:
         """Until what is stored now has been read."""
-        if self._reading is None and not await self._admin.topics.is_partitioned(self._topic):
+        try:
+            if self._reading is None and not await self._admin.topics.is_partitioned(self._topic):
+                return
+        except NotPermitted as error:  # then nobody with this role has put anything there
+            log.warning("%s may not be looked for: %s", self._topic, error)
             return
         self._found.set()
         async with asyncio.timeout(CURRENT_SECONDS):

@@ -36,7 +36,7 @@ from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import TimestampAndOffset
 from handler.partition.write.append import Append, expire
 from handler.partition.write.appender import Appender
-from handler.partition.write.verified_appends import VerifiedAppends, Verify
+from handler.partition.write.verified_appends import Verification, VerifiedAppends
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.raw_entries import permits_of
@@ -84,8 +84,9 @@ class Partition:
         self._limits = limits
         self._failures = failures
         self._loop = asyncio.get_running_loop()
-        self._fold = Fold(transactions=TransactionTable())
-        self._kept = KeptFold(name, self._fold, indexes.states)
+        self._transactions = TransactionTable()
+        self._fold = Fold(transactions=self._transactions)
+        self._kept = KeptFold(name, self._fold, self._transactions, indexes.states)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -101,9 +102,9 @@ class Partition:
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
-        self._appender = Appender(name, log_, writer_name, self._fold, self, limits.batches_per_entry)
+        self._appender = Appender(name, log_, writer_name, self._fold, self._transactions, self, limits.batches_per_entry)
         self._replay = Replay(name, log_, self._fold, self, limits.replay_entries, limits.replay_bytes)
-        self._verified = VerifiedAppends(log_, self._fold, self)
+        self._verified = VerifiedAppends(log_, self._fold, self._transactions, self)
         self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
 
@@ -177,7 +178,9 @@ class Partition:
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
         self.times.stop()
-        if code is not ErrorCode.KAFKA_STORAGE_ERROR and self._opened.done():
+        if code is ErrorCode.KAFKA_STORAGE_ERROR:
+            self._kept.distrust()
+        else:
             self._kept.close()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
@@ -208,7 +211,7 @@ class Partition:
             if self._opened.done():
                 self._replay.start()
 
-    def append_to_transaction(self, append: Append, verify: Verify) -> None:
+    def append_to_transaction(self, append: Append, verify: Verification) -> None:
         """Append a batch of a transaction, when its coordinator has said which one that is."""
         if self.ended is not None:
             append.refuse(self.ended)
@@ -414,21 +417,26 @@ class Partition:
     def read_committed(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """The same up to the last stable offset: what is behind that may still be aborted."""
         run = self.read(offset, max_bytes, at_least_one, since)
-        stable = self._fold.last_stable_offset
+        stable = self.last_stable_offset
         return run if run is None or run.next_offset <= stable else run.before(stable)
 
     @property
     def last_stable_offset(self) -> int:
-        return self._fold.last_stable_offset
+        """The end as consumers of read_committed see it. What began before the log start holds it there (UnifiedLog does the same)."""
+        end = self._fold.next_offset
+        return min(end, max(self._transactions.last_stable_offset(end), self.log_start))
 
     def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions of which a consumer has to know that is given these offsets."""
-        assert self._fold.transactions is not None
-        return self._fold.transactions.aborted_between(begin, end)
+        return self._transactions.aborted_between(begin, end)
 
     def is_hidden(self, base_offset: int) -> bool:
         """Whether what stands at this offset came behind the marker of its transaction: nobody may see it."""
-        return self._fold.transactions is not None and base_offset in self._fold.transactions.hidden
+        return base_offset in self._transactions.hidden
+
+    def is_in_flight(self, producer_id: int) -> bool:
+        """Whether a batch of this producer is on its way to the log."""
+        return self._appender.is_in_flight(producer_id) or any(append.producer_id == producer_id for append in self._waiting)
 
     def has_reached_fold_end(self, position: Position) -> bool:
         return self._fold.last_position is not None and position >= self._fold.last_position

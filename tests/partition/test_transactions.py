@@ -15,6 +15,7 @@ from handler.partition.fold.producers import Verdict
 from handler.partition.fold.transactions import AbortedTransaction
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
+from handler.partition.write.verified_appends import Verification
 from handler.pulsar.errors import Unavailable
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
@@ -52,7 +53,7 @@ def begin(
     data = batch(*values, producer_id=producer, epoch=epoch, sequence=sequence, transactional=True)
     outcome = Outcome()
     batch_append = Append.of(read_produced(data), data, asyncio.get_running_loop().time() + 5, outcome, 0)
-    partition.append_to_transaction(batch_append, coordinator)
+    partition.append_to_transaction(batch_append, Verification(coordinator, once_an_epoch=False))
     return outcome
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from handler.coordination.primitives import Reader, RecordUnreadable, text
 from handler.groups.records import consumer
 from handler.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
 from handler.groups.records.consumer import ConsumerKey, ConsumerValue
 from handler.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
-from handler.groups.records.primitives import Reader, RecordUnreadable, text
 from handler.groups.records.subscription import subscribed_topics
 
 __all__ = [

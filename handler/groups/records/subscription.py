@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from handler.groups.records.primitives import Reader, RecordUnreadable, array, text
+from handler.coordination.primitives import Reader, RecordUnreadable, array, text
 
 HIGHEST: Final = 3
 OWNED_SINCE: Final = 1

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
 from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
-from handler.partition.fold.transactions import TransactionTable
+from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, sequence_of
 from handler.pulsar.entry import Position, RawEntry
@@ -73,8 +73,8 @@ class Fold:
         "writers",
     )
 
-    def __init__(self, replayed_from: Position | None = None, transactions: TransactionTable | None = None) -> None:
-        self.transactions = transactions  # None: this one does not know of all that are open, and judges none
+    def __init__(self, replayed_from: Position | None = None, transactions: TransactionVerdicts | None = None) -> None:
+        self.transactions = transactions  # None: this one believes every batch and every marker
         self.replayed_from = replayed_from  # None: nothing stands before what is folded
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
@@ -97,15 +97,11 @@ class Fold:
         self.first_offset, self.next_offset = first_offset, next_offset
         self.knows_next_offset = True  # retention may have taken the first since
         self.last_position = position
+        self._remember(position)
 
     def pass_over(self, position: Position) -> None:
         """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
         self.passed_to = position
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The end as consumers of read_committed see it."""
-        return self.next_offset if self.transactions is None else self.transactions.last_stable_offset(self.next_offset)
 
     @property
     def reached(self) -> Position | None:
@@ -229,7 +225,10 @@ class Fold:
             self.first_offset = base
         self.next_offset = last_index + 1
         self.last_position = position
-        self._recent[position] = last_index + 1
+        self._remember(position)
+
+    def _remember(self, position: Position) -> None:
+        self._recent[position] = self.next_offset
         self._recent_order.append(position)
         if len(self._recent_order) > REMEMBERED_ENTRIES:
             del self._recent[self._recent_order.popleft()]
@@ -272,11 +271,11 @@ class Fold:
         marker = read_marker(memoryview(content.data)[at : at + header.size])
         if marker is None:
             return ACCEPTED
+        numbered = _transaction_of(content, number)
+        if self.transactions is not None and not self.transactions.end(header.producer_id, numbered, marker.committed, offset):
+            return BEHIND_ITS_MARKER
         self.producers.fence(header.producer_id, header.producer_epoch, position, conclusive=conclusive)
-        if self.transactions is None:
-            return ACCEPTED
-        ended = self.transactions.end(header.producer_id, _transaction_of(content, number), marker.committed, offset)
-        return ACCEPTED if ended else BEHIND_ITS_MARKER
+        return ACCEPTED
 
     def _note_writer(self, writer: bytes, writer_sequence: int) -> None:
         self.writers[writer] = writer_sequence

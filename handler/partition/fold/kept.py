@@ -16,10 +16,9 @@ from handler.partition.fold.transactions import OpenTransaction, TransactionTabl
 from handler.pulsar.entry import Position
 
 
-def encode(fold: Fold) -> bytes:
+def encode(fold: Fold, transactions: TransactionTable) -> bytes:
     """Of a fold that knows of all transactions, and has come to an entry."""
     assert fold.last_position is not None
-    assert fold.transactions is not None
     began = fold.replayed_from or Position(0, 0)
     return kept.Fold(
         first_offset=fold.first_offset, next_offset=fold.next_offset,
@@ -27,7 +26,7 @@ def encode(fold: Fold) -> bytes:
         began_within=fold.replayed_from is not None, began_ledger=began.ledger, began_entry=began.entry,
         producers=[_producer(producer_id, state) for producer_id, state in fold.producers.states.items()],
         writers=[kept.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
-        transactions=_transactions(fold.transactions),
+        transactions=_transactions(transactions),
     ).SerializeToString()  # fmt: skip
 
 
@@ -40,11 +39,11 @@ def position_of(data: bytes) -> Position:
     return Position(stored.last_ledger, stored.last_entry)
 
 
-def restore(data: bytes, fold: Fold) -> None:
-    """Give a fold that has folded nothing what was kept. ValueError where it makes no sense: anybody may have written it."""
+def restore(data: bytes, fold: Fold, transactions: TransactionTable) -> None:
+    """Give a fold that has folded nothing, and its table, what was kept. ValueError where it makes no sense: anybody may have written it."""
     try:
         stored = kept.Fold.FromString(data)
-        transactions = _transaction_table(stored.transactions)
+        restored = _transaction_table(stored.transactions)
     except (DecodeError, OverflowError) as error:
         raise ValueError(str(error)) from error
     position = Position(stored.last_ledger, stored.last_entry)
@@ -54,7 +53,7 @@ def restore(data: bytes, fold: Fold) -> None:
     fold.replayed_from = Position(stored.began_ledger, stored.began_entry) if stored.began_within else None
     fold.producers.states = OrderedDict((one.id, _state(one)) for one in stored.producers)
     fold.writers = OrderedDict((one.name, one.last_sequence) for one in stored.writers)
-    fold.transactions = transactions
+    transactions.take(restored)
 
 
 def _producer(producer_id: int, state: ProducerState) -> kept.Producer:

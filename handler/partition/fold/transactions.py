@@ -9,7 +9,8 @@ from __future__ import annotations
 import bisect
 from array import array
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
 
 from handler.partition.log.basis import NO_TRANSACTION
 
@@ -27,7 +28,29 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
-class TransactionTable:
+class TransactionVerdicts(Protocol):
+    """What a fold asks about a batch or a marker: whether anybody may see it."""
+
+    def append(self, producer_id: int, number: int, offset: int) -> bool: ...
+    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool: ...
+
+
+class KnownVerdicts(TransactionVerdicts):
+    """For a fold that began in the middle: another has been there, and says what it has hidden."""
+
+    __slots__ = ("_is_hidden",)
+
+    def __init__(self, is_hidden: Callable[[int], bool]) -> None:
+        self._is_hidden = is_hidden
+
+    def append(self, producer_id: int, number: int, offset: int) -> bool:
+        return not self._is_hidden(offset)
+
+    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
+        return not self._is_hidden(offset)
+
+
+class TransactionTable(TransactionVerdicts):
     __slots__ = ("aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "open")
 
     def __init__(self) -> None:
@@ -39,6 +62,11 @@ class TransactionTable:
         self.aborted_first = array("q")
         self.aborted_last = array("q")
         self.aborted_stable = array("q")
+
+    def take(self, other: TransactionTable) -> None:
+        """Know what another knows."""
+        for name in TransactionTable.__slots__:
+            setattr(self, name, getattr(other, name))
 
     @property
     def had_any(self) -> bool:

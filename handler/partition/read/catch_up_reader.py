@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import error_code
-from handler.partition.fold.fold import BEFORE_ALL, BEHIND_ITS_MARKER, Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
+from handler.partition.fold.transactions import KnownVerdicts
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
@@ -29,7 +28,6 @@ from handler.pulsar.raw_entries import permits_of
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import TRANSACTIONAL
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +115,8 @@ class CatchUpReader(ConsumerEvents):
         self._cache = cache
         self._read_ahead = read_ahead
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
-        self._fold = Fold()
+        self._verdicts = KnownVerdicts(partition.is_hidden)
+        self._fold = Fold(transactions=self._verdicts)
         self._reader: LogReader | None = None
         self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
@@ -208,7 +207,7 @@ class CatchUpReader(ConsumerEvents):
         stats = await self._log.stats()
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
         start = None if before == stats.first else before
-        self._fold = Fold(start)
+        self._fold = Fold(start, self._verdicts)
         while True:
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
@@ -231,7 +230,7 @@ class CatchUpReader(ConsumerEvents):
                     self._gap_known_to = base_offset
                 case _ReadFrom(folded_to):
                     start = None if folded_to == BEFORE_ALL else folded_to
-                    self._fold = Fold(start)
+                    self._fold = Fold(start, self._verdicts)
                 case _Chunked(last, folded):
                     await self._put_chunked(last, folded)
                     start = last.position
@@ -337,20 +336,9 @@ class CatchUpReader(ConsumerEvents):
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             if content.lacks_chunks:
                 return _Chunked(entry, folded)
-            data = accepted_data(content, self._with_hidden(content, folded))
+            data = accepted_data(content, folded.verdicts)
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
-
-    def _with_hidden(self, content: Content, folded: Folded) -> Sequence[Verdict]:
-        """The verdicts, and that of the partition on what this fold can't judge: it does not know which transactions had ended."""
-        if not any([header.attributes & TRANSACTIONAL for header, _ in content.batches]):
-            return folded.verdicts
-        verdicts = []
-        offset = folded.base_offset
-        for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True):
-            verdicts.append(BEHIND_ITS_MARKER if self._partition.is_hidden(offset) else verdict)
-            offset += header.offset_count
-        return verdicts
 
     def _put_unreadable(self, folded: Folded, error: EntryUnreadable) -> None:
         metrics.UNREADABLE_ENTRIES.inc()

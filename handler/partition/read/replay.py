@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.entries import Content, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.pulsar.entry import LogStats, Position, RawEntry
@@ -60,7 +61,7 @@ class Replay(ConsumerEvents):
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self.done = False
-        self._earlier = Fold()
+        self._earlier = Fold(transactions=TransactionTable())
         self._reader: LogReader | None = None
         self._permits = 0  # granted and not used
         self._entries = 0  # that have come
@@ -107,7 +108,7 @@ class Replay(ConsumerEvents):
 
     async def _read_from(self, start: Position | None) -> None:
         """Until the earlier fold has come to where the partition's is."""
-        self._earlier = Fold(start)
+        self._earlier = Fold(start, TransactionTable())
         reached = self._reached = asyncio.get_running_loop().create_future()
         self._reader = reader = await self._log.reader(start, self)
         try:

@@ -30,6 +30,7 @@ from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import Verdict
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.basis import NO_TRANSACTION
 from handler.partition.log.entries import Content
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
@@ -84,18 +85,23 @@ class PartitionForAppender(Protocol):
 
 class Appender:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, partition: PartitionForAppender, batches_per_entry: int
-    ) -> None:
+        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, transactions: TransactionTable, partition: PartitionForAppender,
+        batches_per_entry: int,
+    ) -> None:  # fmt: skip
         self._name = name
         self.config: LogConfig = AS_IT_COMES
         self.writer_name = writer_name.encode()
         self._fold = fold
+        self._transactions = transactions
         self._partition = partition
         self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
         self._in_flight = BatchesInFlight()
         self._awaiting_fold: deque[tuple[Position, int]] = deque()
         self._sender = Sender(name, log_, self.writer_name, fold, self._in_flight, self, batches_per_entry)
+
+    def is_in_flight(self, producer_id: int) -> bool:
+        return self._in_flight.last_of(producer_id) is not None or self._held.holds(producer_id)
 
     @property
     def used_at(self) -> float:
@@ -191,12 +197,7 @@ class Appender:
         self._sender.begin(append, self._loop.time())
 
     def _has_ended(self, append: Append) -> bool:
-        transactions = self._fold.transactions
-        return (
-            append.transaction != NO_TRANSACTION
-            and transactions is not None
-            and transactions.has_ended(append.producer_id, append.transaction)
-        )
+        return append.transaction != NO_TRANSACTION and self._transactions.has_ended(append.producer_id, append.transaction)
 
     def _fold_may_be_stale(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.fold.fold import BEFORE_ALL, Fold
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.write.append import Append, expire
+from handler.tasks import within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -25,8 +27,15 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 # Of producers that write transactions to one partition; each has one at a time.
 MAX_KNOWN: Final = 10_000
 
-# The number of the transaction that is ongoing, or why there is none.
-Verify = Callable[[], Awaitable[int | ErrorCode]]
+# A coordinator that is elsewhere, and has just moved, is found within this.
+VERIFY_SECONDS: Final = 10.0
+
+
+class Verification(NamedTuple):
+    ask: Callable[[], Awaitable[int | ErrorCode]]  # the number of the transaction that is ongoing, or why there is none
+    # Each transaction has an epoch of its own (KIP-890). Otherwise what is known is good while the producer waits for an answer, and
+    # the next batch may be of the next transaction, of whose beginning nothing was heard here.
+    once_an_epoch: bool
 
 
 class _Known(NamedTuple):
@@ -39,25 +48,29 @@ class PartitionForVerified(Protocol):
 
     async def opened(self) -> ErrorCode: ...
     def append(self, append: Append) -> None: ...
+    def is_in_flight(self, producer_id: int) -> bool:
+        """Whether a batch of this producer is on its way to the log."""
+        ...
 
 
 class VerifiedAppends:
-    def __init__(self, log_: EntryLog, fold: Fold, partition: PartitionForVerified) -> None:
+    def __init__(self, log_: EntryLog, fold: Fold, transactions: TransactionTable, partition: PartitionForVerified) -> None:
         self._log = log_
         self._fold = fold
+        self._transactions = transactions
         self._partition = partition
         self._known: OrderedDict[int, _Known] = OrderedDict()  # by producer id
-        self._waiting: dict[int, list[tuple[Append, Verify]]] = {}  # likewise, while its coordinator is asked
+        self._waiting: dict[int, list[tuple[Append, Verification]]] = {}  # likewise, while its coordinator is asked
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_announced = False
 
-    def append(self, append: Append, verify: Verify) -> None:
+    def append(self, append: Append, verify: Verification) -> None:
         """A batch of a transaction. Its request gets the outcome, maybe before this returns."""
         waiting = self._waiting.get(append.producer_id)
         if waiting is not None:
             waiting.append((append, verify))
             return
-        number = self._number_of(append)
+        number = self._number_of(append, verify)
         if number is not None:
             append.transaction = number
             self._partition.append(append)
@@ -67,21 +80,20 @@ class VerifiedAppends:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _number_of(self, append: Append) -> int | None:
+    def _number_of(self, append: Append, verify: Verification) -> int | None:
         known = self._known.get(append.producer_id)
-        assert self._fold.transactions is not None
-        if known is None or known.epoch != append.epoch or self._fold.transactions.has_ended(append.producer_id, known.number):
+        if known is None or known.epoch != append.epoch or self._transactions.has_ended(append.producer_id, known.number):
             return None
-        return known.number
+        return known.number if verify.once_an_epoch or self._partition.is_in_flight(append.producer_id) else None
 
-    async def _ask(self, producer_id: int, epoch: int, verify: Verify) -> None:
+    async def _ask(self, producer_id: int, epoch: int, verify: Verification) -> None:
         try:
             answer: int | ErrorCode = await self._partition.opened()
             if answer is ErrorCode.NONE:
                 await self._announce()
-                answer = await verify()
-        except SidecarError as error:
-            limited.info("a batch of a transaction has to be sent again: %s", error)
+                answer = await within(VERIFY_SECONDS, verify.ask())
+        except (SidecarError, TimeoutError) as error:
+            limited.info("a batch of a transaction has to be sent again: %s", error or "its coordinator gave no answer")
             answer = ErrorCode.NOT_ENOUGH_REPLICAS
         except Exception:
             metrics.INTERNAL_ERRORS.labels("verification").inc()
@@ -99,7 +111,7 @@ class VerifiedAppends:
         for append, verify in waiting:
             self._go_on(append, verify, epoch, answer)
 
-    def _go_on(self, append: Append, verify: Verify, epoch: int, number: int) -> None:
+    def _go_on(self, append: Append, verify: Verification, epoch: int, number: int) -> None:
         if append.epoch == epoch and append.producer_id not in self._waiting:
             append.transaction = number
             self._partition.append(append)

@@ -28,7 +28,7 @@ class Reader:
     def take(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._data):
-            raise RecordUnreadable("a record of __consumer_offsets is shorter than it says")
+            raise RecordUnreadable("a record is shorter than it says")
         taken = self._data[self._at : end]
         self._at = end
         return taken
