@@ -20,14 +20,17 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
+from handler.apis.routing.verification import verified_here
 from handler.config import Config, metrics_address
 from handler.coordination.kept_states import KeptStates
+from handler.coordination.leaders import Identity
 from handler.errors import ConfigError
 from handler.fleet.peers import Peers
 from handler.fleet.server import ControlServer, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
+from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.log_starts import log_starts
@@ -45,6 +48,7 @@ from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import InvalidTopicName, TopicNames
+from handler.transactions.service import transaction_runtime
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +114,7 @@ class Sidecar:
         def now() -> Now:
             return Now(loop.time(), time.time_ns() // 1_000_000)
 
+        own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", config.kafka.node_id, config.kafka.advertised)
         # Also counts while the machine sleeps, where there is such a clock.
         awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         self.services = Services(
@@ -119,7 +124,17 @@ class Sidecar:
             partitions=self.partitions,
             sessions=FetchSessionCache(),
             groups=group_runtime(
-                self.client, self.groups_admin, config.groups, config.kafka, catalog, partial(_mirror, mirror, names), now, awake_clock
+                self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, awake_clock
+            ),
+            transactions=transaction_runtime(
+                self.client,
+                self.groups_admin,
+                config.transactions,
+                config.groups.namespace,
+                MarkerLogs(names, self.partitions),
+                own,
+                loop.time,
+                awake_clock,
             ),
             peers=Peers(loop.time),
             mirror=mirror,
@@ -130,7 +145,8 @@ class Sidecar:
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
-        self.control = ControlServer(self.services.groups.name, self._serve_peer, self._forget_topics)
+        coordinator = self.services.transactions.coordinator
+        self.control = ControlServer(own.name, self._serve_peer, self._forget_topics, partial(verified_here, coordinator))
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
@@ -150,7 +166,8 @@ class Sidecar:
         self._topics_in_use.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
-        self.services.groups.control_address = self.config.control.advertised or f"{host}:{port}"
+        for runtime in (self.services.groups, self.services.transactions):
+            runtime.control_address = self.config.control.advertised or f"{host}:{port}"
         if self.config.kafka.advertised:
             self.services.groups.ensure_candidate()  # so that clients hear of all nodes before they ask for a coordinator
         self.port = await self.listener.start(*self.config.kafka.listen_address)
@@ -200,6 +217,7 @@ class Sidecar:
     async def drain(self) -> bool:
         await self.control.drain()
         self.services.groups.leave()
+        self.services.transactions.leave()
         seconds = self.config.limits.drain_seconds
         drained = await asyncio.gather(self.listener.drain(seconds), self.control.finish(seconds))
         return all(drained)
@@ -209,6 +227,7 @@ class Sidecar:
         await self._topic_listing.stopped()
         await self._topics_in_use.stopped()
         await self.services.groups.close()
+        await self.services.transactions.close()
         await self.services.catalog.close()
         await self.services.mirror.close()
         await self.services.peers.close()

@@ -89,6 +89,13 @@ class GroupsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionsConfig:
+    state_partitions: int = setting(8, "Partitions of __transaction_state when it is made; what is there keeps its count.")
+    max_timeout_ms: int = setting(900_000, "Longest transaction.timeout.ms that a producer may ask for.")
+    id_expiration_ms: int = setting(604_800_000, "How long a transactional id that nobody uses is remembered.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlConfig:
     listen: str = setting("127.0.0.1:0", "Address and port for other sidecars, and for gRPC health; port 0 for any that is free.")
     advertised: str = setting("", "host:port at which other sidecars reach it; empty for the address it listens on.")
@@ -134,6 +141,7 @@ class Config:
     pulsar: PulsarConfig = PulsarConfig()
     kafka: KafkaConfig = KafkaConfig()
     groups: GroupsConfig = GroupsConfig()
+    transactions: TransactionsConfig = TransactionsConfig()
     control: ControlConfig = ControlConfig()
     limits: LimitsConfig = LimitsConfig()
     telemetry: TelemetryConfig = TelemetryConfig()

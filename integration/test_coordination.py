@@ -14,8 +14,9 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler.config import GroupsConfig, KafkaConfig
+from handler.config import GroupsConfig
 from handler.coordination import balance
+from handler.coordination.leaders import Identity
 from handler.coordination.term import Phase
 from handler.groups.service import GroupRuntime, group_runtime
 from handler.groups.vocabulary import Now
@@ -275,8 +276,8 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
         return Now(asyncio.get_running_loop().time(), time.time_ns() // 1_000_000)
 
     def sidecar(node: int) -> GroupRuntime:
-        kafka = KafkaConfig(advertised=f"127.0.0.1:{node}", node_id=node)
-        return group_runtime(client, admin, config, kafka, catalog, lambda key, value: None, now)
+        own = Identity(f"kafka-sidecar-{node}", node, f"127.0.0.1:{node}")
+        return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own)
 
     def leads(runtime: GroupRuntime) -> int:
         return sum(shard.term.phase is Phase.LEADING for shard in runtime.coordinator.shards)

@@ -10,8 +10,8 @@ v7   zstd (KIP-110)
 v8   errors of single records (KIP-467), where records are opened
 v9   flexible (KIP-482)
 v10  the current leader in the response (KIP-951), not given
+v12  a transactional batch adds its partition to the transaction (KIP-890); before, AddPartitionsToTxn has
 v13  topics by id (KIP-516)
-Not implemented: transactions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from typing import Final
 from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
+from handler.apis.routing.verification import ADDS_PARTITION_SINCE, verify
 from handler.apis.topics import resolve
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.partition.write.log_validator import BatchRefused
+from handler.partition.write.verified_appends import Verification
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import TopicName
+from handler.transactions.machine import Producer
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -74,14 +77,18 @@ class _ResponseInWork:
 
     def append(
         self, responses: list[PartitionProduceResponse], index: int, partition: Partition, header: BatchHeader, records: bytes,
-        deadline: float,
+        deadline: float, verification: Verification | None,
     ) -> None:  # fmt: skip
         response = PartitionProduceResponse(index=index)
         responses.append(response)
         self._appends.append((partition, response))
         self._left += 1
         metrics.PRODUCED_BYTES.add(header.size)
-        partition.append(Append.of(header, records, deadline, self, len(self._appends) - 1))
+        append = Append.of(header, records, deadline, self, len(self._appends) - 1)
+        if verification is None:
+            partition.append(append)
+        else:
+            partition.append_to_transaction(append, verification)
 
     def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
         partition, response = self._appends[batch_index]
@@ -122,9 +129,24 @@ def _checked(services: Services, version: int, acks: int, records: bytes) -> Bat
         return ErrorCode.INVALID_RECORD
     if header.attributes & CODEC_MASK == ZSTD and version < ZSTD_SINCE:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if header.attributes & TRANSACTIONAL:
-        return ErrorCode.INVALID_TXN_STATE
+    if header.attributes & TRANSACTIONAL and not header.has_producer:
+        return ErrorCode.INVALID_RECORD
     return header if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def _verification(
+    services: Services, version: int, transactional_id: str | None, header: BatchHeader, name: TopicName, index: int
+) -> Verification | ErrorCode | None:
+    """How the transaction of a batch is found; None where it has none."""
+    if not header.attributes & TRANSACTIONAL:
+        return None
+    if not transactional_id:
+        return ErrorCode.INVALID_TXN_STATE
+    producer = Producer(header.producer_id, header.producer_epoch)
+    partition = services.catalog.names.kafka(name), index
+    return Verification(
+        lambda: verify(services, version, transactional_id, producer, partition), once_an_epoch=version >= ADDS_PARTITION_SINCE
+    )
 
 
 def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
@@ -153,7 +175,11 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
                 response.refuse(responses, requested.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
                 services.produce_partitions.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
-                response.append(responses, requested.index, partition, header, records, deadline)
+                verification = _verification(services, call.version, request.transactional_id, header, name, requested.index)
+                if isinstance(verification, ErrorCode):
+                    response.refuse(responses, requested.index, verification)
+                else:
+                    response.append(responses, requested.index, partition, header, records, deadline, verification)
     response.partition_done()  # every partition is begun: what was held until then goes
     return result
 

@@ -5,8 +5,6 @@ v3   flexible (KIP-482)
 v4   many keys (KIP-699)
 v5   transactions of version 2 (KIP-890), as v4
 v6   share groups (KIP-932), refused
-
-Transactions have no coordinator yet: their ids are refused as InitProducerId refuses them.
 """
 
 from __future__ import annotations
@@ -24,14 +22,13 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 MANY_SINCE: Final = 4
 _WHY: Final = {
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no sidecar coordinates this group that can be reached from here",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactions are not supported",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no sidecar coordinates this that can be reached from here",
 }
 
 
 def _refused(key_type: int, key: str) -> ErrorCode:
     if key_type == TRANSACTION:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return ErrorCode.NONE if key else ErrorCode.INVALID_REQUEST
     if key_type != GROUP:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE if key else ErrorCode.INVALID_GROUP_ID
@@ -41,7 +38,8 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> Coor
     error = _refused(key_type, key)
     if error is ErrorCode.NONE:
         try:
-            node = await in_time(call, services.groups.leaders.find(key, services.node_address(call.client)), None)
+            leaders = services.groups.leaders if key_type == GROUP else services.transactions.leaders
+            node = await in_time(call, leaders.find(key, services.node_address(call.client)), None)
             if node is not None:
                 return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
             error = LATE_COORDINATOR

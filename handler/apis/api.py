@@ -27,6 +27,7 @@ from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import TopicName
+from handler.transactions.service import TransactionRuntime
 from handler.wire.message import Message
 
 Req = TypeVar("Req", bound=Message)
@@ -78,6 +79,7 @@ class Services:
     partitions: PartitionTable
     sessions: FetchSessionCache
     groups: GroupRuntime
+    transactions: TransactionRuntime
     peers: Peers
     mirror: Mirror
     log_starts: LogStarts

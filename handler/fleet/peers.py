@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import grpc
-from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse, TopicsDeletedRequest, TopicsDeletedResponse
+from handler.control.v1.control_pb2 import (
+    ForwardRequest,
+    ForwardResponse,
+    TopicsDeletedRequest,
+    TopicsDeletedResponse,
+    VerifyTransactionRequest,
+    VerifyTransactionResponse,
+)
 from handler.errors import SidecarError
 from handler.fleet.server import OPTIONS, SERVICE
 
@@ -48,6 +55,10 @@ class Peers:
         """Tell of deleted topics, by name and with their ids."""
         ids = [b"" if topic_id is None else topic_id.bytes for topic_id in topics.values()]
         await self._call(address, "TopicsDeleted", TopicsDeletedRequest(to=name, topics=topics, topic_ids=ids), TopicsDeletedResponse)
+
+    async def verify_transaction(self, address: str, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
+        response: VerifyTransactionResponse = await self._call(address, "VerifyTransaction", request, VerifyTransactionResponse)
+        return response
 
     async def _call(self, address: str, method: str, request: Any, response: Any) -> Any:
         channel = self._channel(address)

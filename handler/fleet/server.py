@@ -16,7 +16,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 import grpc
-from handler.control.v1.control_pb2 import ForwardRequest, ForwardResponse, TopicsDeletedRequest, TopicsDeletedResponse
+from handler.control.v1.control_pb2 import (
+    ForwardRequest,
+    ForwardResponse,
+    TopicsDeletedRequest,
+    TopicsDeletedResponse,
+    VerifyTransactionRequest,
+    VerifyTransactionResponse,
+)
 from handler.errors import ConfigError, ProtocolError, SidecarError
 from handler.telemetry import metrics
 
@@ -41,6 +48,7 @@ _SERVER: Final = [
 
 # A Kafka request and its client's address → the answer.
 Serve = Callable[[bytes, str], Awaitable[bytes]]
+Verify = Callable[[VerifyTransactionRequest], Awaitable[VerifyTransactionResponse]]
 
 
 class Overloaded(SidecarError):
@@ -48,10 +56,11 @@ class Overloaded(SidecarError):
 
 
 class ControlServer:
-    def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None]) -> None:
+    def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None], verify: Verify) -> None:
         self._name = name
         self._serve = serve
         self._topics_deleted = topics_deleted
+        self._verify = verify
         self._server: Any = None
         self._health = health.HealthServicer()
         self._draining = False
@@ -66,7 +75,12 @@ class ControlServer:
         deleted = grpc.unary_unary_rpc_method_handler(
             self._deleted, request_deserializer=TopicsDeletedRequest.FromString, response_serializer=TopicsDeletedResponse.SerializeToString
         )
-        methods = {"Forward": forward, "TopicsDeleted": deleted}
+        verified = grpc.unary_unary_rpc_method_handler(
+            self._verified,
+            request_deserializer=VerifyTransactionRequest.FromString,
+            response_serializer=VerifyTransactionResponse.SerializeToString,
+        )
+        methods = {"Forward": forward, "TopicsDeleted": deleted, "VerifyTransaction": verified}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -109,6 +123,10 @@ class ControlServer:
         ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
         self._topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
         return TopicsDeletedResponse()
+
+    async def _verified(self, request: VerifyTransactionRequest, context: Any) -> VerifyTransactionResponse:
+        await self._check(request.to, context)
+        return await self._verify(request)
 
     async def _check(self, to: str, context: Any) -> None:
         if to != self._name:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from handler.config import GroupsConfig, KafkaConfig
+from handler.config import GroupsConfig
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
 from handler.groups.coordinator import Coordinator, OnCommitted
@@ -28,8 +27,8 @@ class Topics(TopicSource, Protocol):
 
 
 def group_runtime(
-    client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, kafka: KafkaConfig, topics: Topics, on_committed: OnCommitted,
-    now: Callable[[], Now], awake_clock: Callable[[], float] | None = None,
+    client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, topics: Topics, on_committed: OnCommitted,
+    now: Callable[[], Now], own: Identity, awake_clock: Callable[[], float] | None = None,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="group", namespace=config.namespace, name="__consumer_offsets", partitions=config.offsets_partitions,
@@ -43,5 +42,4 @@ def group_runtime(
         on_committed,
         awake_clock,
     )
-    own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.node_id, kafka.advertised)
     return CoordinatorRuntime(client, admin, topic, own, coordinator)

@@ -6,8 +6,8 @@
                                         ▲  │ add_partitions                                                     │
                                         └──┴──────────────────────── add_partitions ◀───────────────────────────┘
 
-The rules are TransactionCoordinator's and TransactionMetadata's (KIP-98, KIP-360, KIP-447, KIP-890). While a change is on its way to the log
-(`is_changing`) every other is CONCURRENT_TRANSACTIONS.
+The rules are TransactionCoordinator's and TransactionMetadata's (KIP-98, KIP-360, KIP-447, KIP-890). While a change is on its way to the
+log (`is_changing`) every other is CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations

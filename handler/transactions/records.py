@@ -1,7 +1,7 @@
 """The records of `__transaction_state`: keys and values as Kafka has them (TransactionLogKey, TransactionLogValue).
 
-Values are read in both versions and written in version 1, which is flexible. The number of a transaction is a tagged field of our own, which Kafka
-passes over.
+Values are read in both versions and written in version 1, which is flexible. The number of a transaction is a tagged field of our own,
+which Kafka passes over.
 """
 
 from __future__ import annotations

@@ -134,6 +134,14 @@ class Reader:
     def int32_array(self) -> list[int]:
         return _given(self.nullable_int32_array())
 
+    def int64_array(self) -> list[int]:
+        count = self._size()
+        if count < 0:
+            return _given(None)
+        at = self.at
+        self._advance(8 * count)
+        return list(struct.unpack_from(f">{count}q", self.data, at))
+
     def int8_array(self) -> list[int]:
         return [byte - 256 if byte > 127 else byte for byte in self.bytes_()]  # the same length and bytes
 
@@ -332,6 +340,10 @@ class Writer:
     def int32_array(self, values: Sequence[int]) -> None:
         self._size(len(values))
         self.out += struct.pack(f">{len(values)}i", *values)
+
+    def int64_array(self, values: Sequence[int]) -> None:
+        self._size(len(values))
+        self.out += struct.pack(f">{len(values)}q", *values)
 
     def int8_array(self, values: Sequence[int]) -> None:
         self._size(len(values))

@@ -24,8 +24,8 @@ MADE: Final = '"""Made by `make messages` from Kafka\'s schemas: not to be edite
 
 # The APIs that are served, by key.
 KEYS: Final = (
-    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46, 47, 55,
-    57, 60, 61, 68, 69, 74, 75,
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46,
+    47, 55, 57, 60, 61, 65, 66, 68, 69, 74, 75,
 )  # fmt: skip
 
 # Of an API whose request and response have different structs of one name.

@@ -70,6 +70,10 @@ class BatchHeader(NamedTuple):
         return self.last_offset_delta + 1
 
     @property
+    def has_producer(self) -> bool:
+        return self.producer_id != NO_PRODUCER_ID
+
+    @property
     def last_sequence(self) -> int:
         return next_sequence(self.base_sequence, self.last_offset_delta)
 

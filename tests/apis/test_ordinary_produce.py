@@ -61,7 +61,7 @@ class Sidecar:
         self.services = Services(
             config=KafkaConfig(), catalog=self.catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
             groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(),
-            log_starts=cast(Any, None), answers=AnswerShare(2**30),
+            log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
         self.dispatch = Dispatcher(lambda _: self.services, self.services.clock)

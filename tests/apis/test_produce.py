@@ -47,7 +47,7 @@ class Setup:
         self.services = Services(
             config=KafkaConfig(), catalog=catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
             groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(),
-            log_starts=cast(Any, None), answers=AnswerShare(2**30),
+            log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
 

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from handler.config import GroupsConfig, KafkaConfig
+from handler.config import GroupsConfig
 from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
 from handler.coordination.errors import CoordinatorError
+from handler.coordination.leaders import Identity
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.groups.vocabulary import Now
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -98,8 +99,9 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
     monkeypatch.setattr("handler.coordination.runtime.Election", lambda *_: _Idle())
     admin = Admin()
     admin.answer = None
+    own = Identity("me", 0, "")
     runtime = group_runtime(
-        cast(Any, None), cast(Any, admin), GroupsConfig(), KafkaConfig(), MemoryTopics(), lambda key, value: None, lambda: Now(0.0, 0)
+        cast(Any, None), cast(Any, admin), GroupsConfig(), MemoryTopics(), lambda key, value: None, lambda: Now(0.0, 0), own
     )
     async with asyncio.timeout(2):
         with pytest.raises(CoordinatorError) as refused:

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +19,7 @@ deleted: dict[str, uuid.UUID | None] = {}
 
 @asynccontextmanager
 async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
-    server = ControlServer("me", serve, deleted.update)
+    server = ControlServer("me", serve, deleted.update, cast(Any, None))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     try:
@@ -58,7 +59,7 @@ async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and
         ended.set()
         return b""
 
-    server = ControlServer("me", serve, deleted.update)
+    server = ControlServer("me", serve, deleted.update, cast(Any, None))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
@@ -81,7 +82,7 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
         await asyncio.sleep(60)
         return b""
 
-    server = ControlServer("me", serve, deleted.update)
+    server = ControlServer("me", serve, deleted.update, cast(Any, None))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
     waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))

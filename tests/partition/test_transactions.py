@@ -13,6 +13,8 @@ from handler.partition import kept_fold
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.fold.producers import Verdict
 from handler.partition.fold.transactions import AbortedTransaction
+from handler.partition.log.formats import PULSAR
+from handler.partition.log.log_config import LogConfig
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.partition.write.verified_appends import Verification
@@ -313,6 +315,20 @@ async def test_a_retry_gets_the_offset_of_the_first_try(log: MemoryLog) -> None:
     await end(partition, COMMITTED)
     assert await committed_values(partition) == [b"v"]
     partition.close()
+
+
+async def test_in_format_pulsar_it_is_the_same(log: MemoryLog) -> None:
+    log.log_config = LogConfig(entry_format=PULSAR)
+    partition, coordinator = open_partition(log), Coordinator()
+    await write(partition, coordinator, b"gone", sequence=0)
+    await end(partition, ABORTED)
+    coordinator.number = 101
+    await write(partition, coordinator, b"kept", sequence=1)
+    await end(partition, COMMITTED, 101)
+    other = open_partition(log, "kafka-sidecar-other", cache=1)
+    for one in (partition, other):
+        assert await committed_values(one) == [b"kept"]
+        one.close()
 
 
 class States:

@@ -1,13 +1,15 @@
-"""The twin of a partition of `__consumer_offsets`: records in memory, one writer at a time, faults by script."""
+"""The twin of a partition of an internal topic, `__consumer_offsets` mostly: records in memory, one writer at a time, faults by script."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from handler.coordination.codec import Codec
 from handler.coordination.term_log import OnRecord, TermLog
-from handler.groups.records import Record, read_record, write_key, write_value
+from handler.groups.records.codec import GroupRecords
 from handler.pulsar.errors import Fenced, PulsarError, Unavailable
 
 
@@ -25,6 +27,7 @@ class MemoryOffsets:
     cut_next: int | None = None  # of the next write only so many records land, then the connection is lost
     spare: int = 0  # so many writes come before that one
     max_size: int = 1_000_000
+    codec: Codec[Any] = field(default_factory=GroupRecords)
 
     def cut(self, records: int) -> int | None:
         """How much of a write lands, None for all of it."""
@@ -36,11 +39,11 @@ class MemoryOffsets:
         cut, self.cut_next = self.cut_next, None
         return cut
 
-    def open(self) -> TermLog[Record]:
+    def open(self) -> TermLog[Any]:
         return MemoryTermLog(self)
 
 
-class MemoryTermLog(TermLog[Record]):
+class MemoryTermLog(TermLog[Any]):
     def __init__(self, offsets: MemoryOffsets) -> None:
         self._offsets = offsets
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
@@ -54,10 +57,10 @@ class MemoryTermLog(TermLog[Record]):
         if before is not None:
             before.lose(Fenced("another has taken it"))
 
-    async def read(self, on_record: OnRecord[Record]) -> None:
+    async def read(self, on_record: OnRecord[Any]) -> None:
         await asyncio.sleep(0)
         for key, value in list(self._offsets.stored):
-            record = read_record(key, value)
+            record = self._offsets.codec.read(key, value)
             assert record is not None
             on_record(record, False)
         if self._offsets.fail_reads:
@@ -67,10 +70,10 @@ class MemoryTermLog(TermLog[Record]):
             self._offsets.lose_when_read -= 1
             self.lose(Unavailable("the connection is lost"))
 
-    def append(self, records: Sequence[Record], stored: Callable[[], None]) -> None:
+    def append(self, records: Sequence[Any], stored: Callable[[], None]) -> None:
         if self._offsets.owner is not self:
             raise Unavailable("fenced")
-        written = [(write_key(key), None if value is None else write_value(value)) for key, value in records]
+        written = [self._offsets.codec.write(record) for record in records]
         cut = self._offsets.cut(len(records))
         self._offsets.stored += written[:cut]
         if self._offsets.lose_writes or cut is not None:
@@ -81,8 +84,8 @@ class MemoryTermLog(TermLog[Record]):
     def delete_legacy(self) -> None:
         """Nothing here is in another's form."""
 
-    def fits(self, record: Record) -> bool:
-        return record.value is None or len(write_value(record.value)) <= self._offsets.max_size
+    def fits(self, record: Any) -> bool:
+        return len(self._offsets.codec.write(record)[1] or b"") <= self._offsets.max_size
 
     def oldest_write(self) -> float | None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,13 +13,14 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
-from handler.config import GroupsConfig, KafkaConfig
+from handler.config import GroupsConfig, KafkaConfig, TransactionsConfig
 from handler.coordination.directory import Leader
 from handler.coordination.leaders import Node
 from handler.coordination.term import Phase
 from handler.groups.coordinator import Coordinator
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import Now
+from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import PartitionLimits
@@ -30,6 +31,9 @@ from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import TopicNames
+from handler.transactions.coordinator import Coordinator as TransactionCoordinator
+from handler.transactions.markers import Markers
+from handler.transactions.records import TransactionRecords
 from handler.wire.error_code import ErrorCode
 from handler.wire.message import Message
 from tests.support.memory_log import MemoryLog
@@ -221,6 +225,29 @@ class LocalGroups:
         return [Node(2, "other", 9093)]
 
 
+class LocalTransactions:
+    """Transactional ids that are all coordinated here."""
+
+    def __init__(self, catalog: Catalog, table: PartitionTable, log: MemoryOffsets, wall_clock: Callable[[], int]) -> None:
+        loop = asyncio.get_running_loop()
+        markers = Markers(MarkerLogs(catalog.names, table))
+        self.coordinator = TransactionCoordinator(TransactionsConfig(), markers, loop.time, wall_clock, loop.time)
+        self.coordinator.begin([("__transaction_state-0", log.open)])
+        self.leaders = self
+
+    def ensure_candidate(self) -> None:
+        pass
+
+    def is_here(self, transactional_id: str) -> bool:
+        return self.coordinator.shards[0].term.phase is Phase.LEADING
+
+    async def leader(self, transactional_id: str) -> Leader | None:
+        return None
+
+    async def find(self, transactional_id: str, own: tuple[str, int]) -> Node:
+        return Node(1, *own)
+
+
 class MemoryLogStarts:
     """What DeleteRecords has moved, without a topic."""
 
@@ -260,6 +287,8 @@ class Sidecar:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
     admin: MemoryAdmin = field(default_factory=MemoryAdmin)
+    transaction_log: MemoryOffsets = field(default_factory=lambda: MemoryOffsets(codec=TransactionRecords()))
+    later_ms: int = 0  # on the transaction coordinator's clock
     skew: float = 0.0  # of the clock by which what is known of topics grows old
 
     def __post_init__(self) -> None:
@@ -273,10 +302,15 @@ class Sidecar:
             GroupsConfig(initial_rebalance_delay_ms=0), lambda: Now(loop.time(), time.time_ns() // 1_000_000), self.catalog, self.offsets
         )
         (self.shard,) = groups.coordinator.shards
+        self.transactions = LocalTransactions(
+            self.catalog, self.table, self.transaction_log, lambda: time.time_ns() // 1_000_000 + self.later_ms
+        )
+        self.transactions.coordinator.shards[0].term.elect()
         self.services = Services(
             config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
             sessions=FetchSessionCache(),
-            groups=cast(Any, groups), peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
+            groups=cast(Any, groups), transactions=cast(Any, self.transactions),
+            peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
             answers=AnswerShare(2**30), log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip
@@ -298,6 +332,7 @@ class Sidecar:
 
     async def close(self) -> None:
         self.shard.term.depose("end")
+        self.transactions.coordinator.shards[0].term.depose("end")
         await self.table.close()
 
 

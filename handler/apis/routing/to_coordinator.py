@@ -1,4 +1,4 @@
-"""Requests about one group: handled here, or by the sidecar that coordinates the group.
+"""Requests about one group or transactional id: handled here, or by the sidecar that coordinates it.
 
 Clients are told the coordinator's own address where they can reach it. Else, and while they have not
 heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
@@ -10,41 +10,51 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
-from typing import Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from handler.apis.api import Call, Response, Services
 from handler.apis.topics import learn
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
+from handler.coordination.runtime import CoordinatorRuntime
 from handler.fleet.peers import PeerUnavailable
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
+from handler.wire.message import Message
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
 
-class AboutGroup(Protocol):
-    group_id: str
+G = TypeVar("G", bound=Message)  # a request about one key
 
 
-G = TypeVar("G", bound=AboutGroup)
+class Coordinated(NamedTuple):
+    """What coordinates the keys of a kind, and where they are in requests."""
+
+    runtime: Callable[[Services], CoordinatorRuntime[Any]]
+    key_of: Callable[[Any], str]
+
+
+GROUPS: Final = Coordinated(lambda services: services.groups, lambda request: request.group_id)
+TRANSACTIONS: Final = Coordinated(lambda services: services.transactions, lambda request: request.transactional_id or "")
+
 Handler = Callable[[Services, Call, G], Awaitable[Response]]
 Refuse = Callable[[Call, G, ErrorCode], Response]
 UnknownTopics = Callable[[Services, G], Sequence[TopicName | uuid.UUID]]
 
 
-def to_coordinator(handle: Handler[G], refuse: Refuse[G]) -> Handler[G]:
-    """A handler of requests about one group, wherever that group is coordinated. It may raise CoordinatorError."""
+def to_coordinator(handle: Handler[G], refuse: Refuse[G], kind: Coordinated = GROUPS) -> Handler[G]:
+    """A handler of requests about one key, wherever that is coordinated. It may raise CoordinatorError."""
 
     async def routed(services: Services, call: Call, request: G) -> Response:
-        if _is_led_here(services, call, request.group_id):
+        if _is_led_here(services, call, kind, kind.key_of(request)):
             return await handle(services, call, request)
-        return await _find_and_forward(services, call, request, handle)
+        return await _find_and_forward(services, call, request, handle, kind)
 
-    return _with_error_response(handle, routed, refuse)
+    return _with_error_response(handle, routed, refuse, kind)
 
 
 def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
@@ -63,43 +73,43 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
         return await handle(services, call, request)
 
     async def routed(services: Services, call: Call, request: G) -> Response:
-        subject = call.client, request.group_id
-        if not _is_led_here(services, call, request.group_id):
+        subject = call.client, GROUPS.key_of(request)
+        if not _is_led_here(services, call, GROUPS, GROUPS.key_of(request)):
             async with services.in_turn.turn(subject):
-                return await _find_and_forward(services, call, request, learn_first)
+                return await _find_and_forward(services, call, request, learn_first, GROUPS)
         if services.in_turn.waiting(subject) or unknown(services, request):
             async with services.in_turn.turn(subject):
                 await learn(services, unknown(services, request))
         return await handle(services, call, request)
 
-    return _with_error_response(handle, routed, refuse)
+    return _with_error_response(handle, routed, refuse, GROUPS)
 
 
-def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[G]) -> Handler[G]:
+def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[G], kind: Coordinated) -> Handler[G]:
     """Turn CoordinatorError, and any exception of the sidecar, into an error response. The client's connection stays open."""
 
     @wraps(handle)
     async def with_error_response(services: Services, call: Call, request: G) -> Response:
-        services.groups.ensure_candidate()
+        kind.runtime(services).ensure_candidate()
         try:
             return await routed(services, call, request)
         except CoordinatorError as refused:
             return refuse(call, request, refused.error)
         except Exception:
             metrics.INTERNAL_ERRORS.labels("groups").inc()
-            limited.exception("a request about group %s failed", request.group_id)
+            limited.exception("a request about %s failed", kind.key_of(request))
             return refuse(call, request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     return with_error_response
 
 
-def _is_led_here(services: Services, call: Call, group_id: str) -> bool:
-    return call.forwarded or not group_id or services.groups.leaders.is_here(group_id)
+def _is_led_here(services: Services, call: Call, kind: Coordinated, key: str) -> bool:
+    return call.forwarded or not key or kind.runtime(services).leaders.is_here(key)
 
 
-async def _find_and_forward(services: Services, call: Call, request: G, handle: Handler[G]) -> Response:
-    """Forward the request to the group's coordinator. If this sidecar was elected meanwhile, call `handle`."""
-    leader = await services.groups.leaders.leader(request.group_id)
+async def _find_and_forward(services: Services, call: Call, request: G, handle: Handler[G], kind: Coordinated) -> Response:
+    """Forward the request to its coordinator. If this sidecar was elected meanwhile, call `handle`."""
+    leader = await kind.runtime(services).leaders.leader(kind.key_of(request))
     if leader is None:
         return await handle(services, call, request)
     return await forward(services, call, leader, bytes(call.frame))
@@ -108,7 +118,7 @@ async def _find_and_forward(services: Services, call: Call, request: G, handle: 
 async def forward(services: Services, call: Call, leader: Leader, frame: bytes) -> bytes:
     """The answer of another sidecar; CoordinatorError where it can't be asked."""
     if not leader.control:
-        log.warning("a group is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
+        log.warning("what a request is about is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
         raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
         answer = await services.peers.forward(leader.control, leader.name, frame, call.client.peer)

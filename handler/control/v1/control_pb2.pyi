@@ -35,3 +35,29 @@ class ForwardResponse(_message.Message):
     FRAME_FIELD_NUMBER: _ClassVar[int]
     frame: bytes
     def __init__(self, frame: _Optional[bytes] = ...) -> None: ...
+
+class VerifyTransactionRequest(_message.Message):
+    __slots__ = ("to", "transactional_id", "producer_id", "producer_epoch", "topic", "partition", "adds_partition")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ADDS_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    topic: str
+    partition: int
+    adds_partition: bool
+    def __init__(self, to: _Optional[str] = ..., transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., adds_partition: _Optional[bool] = ...) -> None: ...
+
+class VerifyTransactionResponse(_message.Message):
+    __slots__ = ("error_code", "number")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    error_code: int
+    number: int
+    def __init__(self, error_code: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...

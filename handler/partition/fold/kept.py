@@ -40,7 +40,7 @@ def position_of(data: bytes) -> Position:
 
 
 def restore(data: bytes, fold: Fold, transactions: TransactionTable) -> None:
-    """Give a fold that has folded nothing, and its table, what was kept. ValueError where it makes no sense: anybody may have written it."""
+    """Give a fold that has folded nothing, and its table, what was kept. ValueError where it makes no sense."""
     try:
         stored = kept.Fold.FromString(data)
         restored = _transaction_table(stored.transactions)

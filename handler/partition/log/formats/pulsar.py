@@ -8,10 +8,10 @@ headers       properties, where they are text and no name stands twice; else tho
 compression   the same codec, over the whole batch, as Pulsar does it
 
 Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back (`kafka.batch`):
-producer id, epoch, base sequence, the greatest timestamp, so that a fold need not open the records, and whether their time is the
-broker's. Whatever has none was written by somebody else: every native message, single or batched, is read here. Its key may be an
-ordering key, its time is the publish time where it has no event time, and headers are its properties. Two more headers say what else
-Pulsar knows of it: the version of its schema, and the cluster from which it was replicated.
+producer id, epoch, base sequence, the greatest timestamp, so that a fold need not open the records, whether their time is the
+broker's, and whether they are of a transaction. Whatever has none was written by somebody else: every native message, single or
+batched, is read here. Its key may be an ordering key, its time is the publish time where it has no event time, and headers are its
+properties. Two more headers say what else Pulsar knows of it: the version of its schema, and the cluster from which it was replicated.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from handler.wire.records import (
     CODEC_MASK,
     LOG_APPEND_TIME,
+    TRANSACTIONAL,
     BatchHeader,
     BatchInvalid,
     read_header,
@@ -46,7 +47,6 @@ SCHEMA_VERSION_HEADER: Final = "pulsar.schema.version"
 REPLICATED_FROM_HEADER: Final = "pulsar.replicated.from"
 # What Kafka's builder of records can still count from another.
 _MAX_TIMESTAMP: Final = 2**60
-_LOG_APPEND_TIME: Final = b" %d" % LOG_APPEND_TIME
 # Kafka's codec → Pulsar's.
 _COMPRESSION: Final = {0: 0, 1: 2, 2: 4, 3: 1, 4: 3}
 _U32: Final = struct.Struct(">I")
@@ -60,7 +60,7 @@ class _Facts(NamedTuple):
     epoch: int
     sequence: int
     max_timestamp: int
-    attributes: int = 0  # LOG_APPEND_TIME, or none
+    attributes: int = 0  # LOG_APPEND_TIME and TRANSACTIONAL, where it has any
 
 
 _NO_FACTS: Final = _Facts(-1, -1, -1, -1)
@@ -80,7 +80,8 @@ class PulsarFormat:
         metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=compression, uncompressed_size=len(messages))
         metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
         facts = b"%d %d %d %d" % (header.producer_id, header.producer_epoch, header.base_sequence, max_timestamp)
-        metadata.properties.add(key=BATCH_PROPERTY, value=facts + _LOG_APPEND_TIME if log_append_time else facts)
+        attributes = header.attributes & TRANSACTIONAL | (LOG_APPEND_TIME if log_append_time else 0)
+        metadata.properties.add(key=BATCH_PROPERTY, value=facts + b" %d" % attributes if attributes else facts)
         batch = data if max_timestamp == header.max_timestamp else with_max_timestamp(data, max_timestamp)
         return EncodedEntry(metadata.SerializePartialToString(), compress(compression, messages), max_timestamp, batch, log_append_time)
 
@@ -99,7 +100,7 @@ class PulsarFormat:
         origin = [] if facts is not None else origin_of(metadata)
         if not metadata.HasField("num_messages_in_batch"):
             return one_record(metadata, 0, key_of(metadata), None if metadata.null_value else data, properties_of(metadata) + origin)
-        append, build = _builder(producer_id, epoch, sequence)
+        append, build = _builder(producer_id, epoch, sequence, bool(attributes & TRANSACTIONAL))
         unstamped = 0 if facts is not None else metadata.event_time or metadata.publish_time
         headers_of = properties_of if facts is None else _headers
         last = -1
@@ -119,7 +120,7 @@ class PulsarFormat:
             built = with_earlier_timestamps(built, later)
         if facts is not None and read_header(built).max_timestamp != max_timestamp:  # compaction took the one with the greatest time
             built = with_max_timestamp(built, max_timestamp)
-        if attributes:
+        if attributes & LOG_APPEND_TIME:
             built = with_log_append_time(built, max_timestamp)  # until who reads it knows better
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
@@ -138,10 +139,12 @@ def time_of(metadata: MessageMetadata) -> int:
     return _signed(metadata.event_time or metadata.publish_time)
 
 
-def _builder(producer_id: int, epoch: int, sequence: int) -> tuple[Callable[..., object], Callable[[], bytearray]]:
+def _builder(
+    producer_id: int, epoch: int, sequence: int, is_transactional: bool = False
+) -> tuple[Callable[..., object], Callable[[], bytearray]]:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
-        batch_size=2**31 - 1,
+        magic=2, compression_type=0, is_transactional=is_transactional, producer_id=producer_id, producer_epoch=epoch,
+        base_sequence=sequence, batch_size=2**31 - 1,
     )  # fmt: skip
     return builder.append, builder.build
 

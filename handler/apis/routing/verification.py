@@ -1,0 +1,70 @@
+"""Which transaction a batch belongs to: asked of the sidecar that coordinates its transactional id."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from handler.apis.api import Services
+from handler.control.v1.control_pb2 import VerifyTransactionRequest, VerifyTransactionResponse
+from handler.coordination.errors import CoordinatorError
+from handler.telemetry.limits import RateLimitedLog
+from handler.transactions.coordinator import Coordinator
+from handler.transactions.machine import Producer
+from handler.transactions.metadata import TopicPartition
+from handler.wire.error_code import ErrorCode
+
+limited = RateLimitedLog(logging.getLogger(__name__))
+
+# Since when a batch adds its partition to the transaction (KIP-890).
+ADDS_PARTITION_SINCE: Final = 12
+# What a producer is told: to send the batch again, or as Kafka's brokers say it (AddPartitionsToTxnManager).
+_TOLD: Final = {
+    ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+}
+
+
+async def verify(services: Services, version: int, transactional_id: str, producer: Producer, partition: TopicPartition) -> int | ErrorCode:
+    """The number of the transaction, or what the producer is told. May raise SidecarError."""
+    answer = await _ask(services, transactional_id, producer, partition, adds=version >= ADDS_PARTITION_SINCE)
+    if not isinstance(answer, ErrorCode):
+        return answer
+    if answer is ErrorCode.TRANSACTION_ABORTABLE and version < ADDS_PARTITION_SINCE:
+        answer = ErrorCode.INVALID_TXN_STATE
+    limited.info("a batch of transaction %s for %s-%d is refused: %s", transactional_id, *partition, answer.name)
+    return _TOLD.get(answer, answer)
+
+
+async def _ask(services: Services, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool) -> int | ErrorCode:
+    leaders = services.transactions.leaders
+    try:
+        leader = None if leaders.is_here(transactional_id) else await leaders.leader(transactional_id)
+        if leader is None:
+            return await services.transactions.coordinator.verify(transactional_id, producer, partition, adds=adds)
+    except CoordinatorError as refused:
+        return refused.error
+    request = VerifyTransactionRequest(
+        to=leader.name, transactional_id=transactional_id, producer_id=producer.producer_id, producer_epoch=producer.epoch,
+        topic=partition[0], partition=partition[1], adds_partition=adds,
+    )  # fmt: skip
+    response = await services.peers.verify_transaction(leader.control, request)
+    error = ErrorCode(response.error_code)
+    return response.number if error is ErrorCode.NONE else error
+
+
+async def verified_here(coordinator: Coordinator, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
+    """The answer to another sidecar."""
+    producer = Producer(request.producer_id, request.producer_epoch)
+    try:
+        answer = await coordinator.verify(
+            request.transactional_id, producer, (request.topic, request.partition), adds=request.adds_partition
+        )
+    except CoordinatorError as refused:
+        answer = refused.error
+    if isinstance(answer, ErrorCode):
+        return VerifyTransactionResponse(error_code=answer)
+    return VerifyTransactionResponse(number=answer)

@@ -1,0 +1,167 @@
+"""The transaction coordinator: clients' requests, in terms of transactional ids and shards.
+
+A request about an id is answered by the id's shard, or raises CoordinatorError.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence, Set
+from typing import Final, NamedTuple
+
+from handler.config import TransactionsConfig
+from handler.coordination.errors import CoordinatorError
+from handler.coordination.shards import Shards
+from handler.coordination.term_log import TermLog
+from handler.tasks import InTurn, KeptAlive, every
+from handler.transactions import machine
+from handler.transactions.machine import Producer
+from handler.transactions.markers import Markers
+from handler.transactions.metadata import AT_REST, TopicPartition, TransactionMetadata, TransactionState
+from handler.transactions.records import TransactionRecord
+from handler.transactions.shard import Shard, ShardContext
+from handler.wire.error_code import ErrorCode
+
+log = logging.getLogger(__name__)
+
+# transaction.abort.timed.out.transaction.cleanup.interval.ms, and that for ids that have expired is an hour.
+TIMED_OUT_SECONDS: Final = 10.0
+EXPIRED_SECONDS: Final = 600.0
+# The markers of a transaction are in their logs within milliseconds. Its producer goes on at once, and would have to ask again.
+COMPLETION_SECONDS: Final = 1.0
+# An id is a key of the log.
+ID_BYTES: Final = 30_000
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    error: ErrorCode
+    producer_id: int = -1
+    epoch: int = -1
+
+
+class Coordinator:
+    """`shards` is empty until the partitions of `__transaction_state` are known."""
+
+    def __init__(
+        self, config: TransactionsConfig, markers: Markers, clock: Callable[[], float], wall_clock: Callable[[], int],
+        awake_clock: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self.shards: Shards[Shard] = Shards(clock, awake_clock)
+        self._config = config
+        self._wall_clock = wall_clock
+        self._context = ShardContext(markers, wall_clock)
+        self._adding: InTurn[str] = InTurn()
+
+    def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[TransactionRecord]]]]) -> None:
+        """From now on there are shards, one for each log, and `beat` is called once a second."""
+        self.shards.begin([Shard(name, open_log, self._context) for name, open_log in logs])
+
+    def beat(self) -> None:
+        """Once a second."""
+        self.shards.beat()
+
+    def tasks(self) -> Sequence[KeptAlive]:
+        return (
+            every(TIMED_OUT_SECONDS, "timed_out_transactions", self._abort_timed_out),
+            every(EXPIRED_SECONDS, "expired_transactional_ids", self._delete_expired),
+        )
+
+    def _shard(self, transactional_id: str) -> Shard:
+        if not transactional_id or len(transactional_id.encode()) > ID_BYTES:
+            raise CoordinatorError(ErrorCode.INVALID_REQUEST)
+        return self.shards.led(transactional_id)
+
+    # --- requests
+
+    async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch:
+        shard = self._shard(transactional_id)
+        await shard.completed(transactional_id, COMPLETION_SECONDS)
+        if not 0 < timeout_ms <= self._config.max_timeout_ms:
+            return ProducerIdAndEpoch(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        now = self._wall_clock()
+        metadata = shard.transactions.get(transactional_id) or machine.new(transactional_id, new_producer_id(), timeout_ms, now)
+        is_changing = transactional_id in shard.changing
+        becomes = machine.init_producer_id(metadata, expected, timeout_ms, new_producer_id(), now, is_changing)
+        if isinstance(becomes, ErrorCode):
+            return ProducerIdAndEpoch(becomes)
+        await shard.change(transactional_id, becomes)
+        if becomes.state is not TransactionState.EMPTY:  # what was ongoing is aborted first: the producer asks again
+            return ProducerIdAndEpoch(ErrorCode.CONCURRENT_TRANSACTIONS)
+        log.info("transactional id %s has producer id %d, epoch %d", transactional_id, becomes.producer_id, becomes.producer_epoch)
+        return ProducerIdAndEpoch(ErrorCode.NONE, becomes.producer_id, becomes.producer_epoch)
+
+    async def add_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Set[TopicPartition], client_version: int
+    ) -> ErrorCode:
+        shard = self._shard(transactional_id)
+        await shard.completed(transactional_id, COMPLETION_SECONDS)
+        becomes = machine.add_partitions(
+            shard.transactions.get(transactional_id), producer, partitions, client_version, self._wall_clock(),
+            transactional_id in shard.changing,
+        )  # fmt: skip
+        if isinstance(becomes, ErrorCode):
+            return becomes
+        await shard.change(transactional_id, becomes)
+        return ErrorCode.NONE
+
+    async def verify(self, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool) -> int | ErrorCode:
+        """The number of the transaction to which a batch belongs. `adds`: it also adds its partition (KIP-890)."""
+        if adds:
+            # Its batches for several partitions come at once, maybe through several sidecars.
+            async with self._adding.turn(transactional_id):
+                error = await self.add_partitions(transactional_id, producer, {partition}, 2)
+            if error is not ErrorCode.NONE:
+                return error
+        shard = self._shard(transactional_id)
+        metadata = shard.transactions.get(transactional_id)
+        error = machine.verify(metadata, producer, partition)
+        if error is not ErrorCode.NONE or metadata is None:
+            return error
+        return metadata.number
+
+    async def end(self, transactional_id: str, producer: Producer, commit: bool, client_version: int) -> ProducerIdAndEpoch:
+        shard = self._shard(transactional_id)
+        metadata = shard.transactions.get(transactional_id)
+        is_changing = transactional_id in shard.changing
+        becomes = machine.end(metadata, producer, commit, client_version, new_producer_id(), self._wall_clock(), is_changing)
+        if becomes is ErrorCode.NONE:
+            assert metadata is not None
+            return ProducerIdAndEpoch(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
+        if isinstance(becomes, ErrorCode):
+            return ProducerIdAndEpoch(becomes)
+        await shard.change(transactional_id, becomes)
+        told = machine.complete(becomes, becomes.last_update_timestamp)
+        return ProducerIdAndEpoch(ErrorCode.NONE, told.producer_id, told.producer_epoch)
+
+    def describe(self, transactional_id: str) -> TransactionMetadata | None:
+        return self._shard(transactional_id).transactions.get(transactional_id)
+
+    # --- by the clock
+
+    async def _abort_timed_out(self) -> None:
+        now = self._wall_clock()
+        for shard in self.shards.all_leading:
+            for metadata in list(shard.transactions.values()):
+                if machine.is_timed_out(metadata, now) and metadata.transactional_id not in shard.changing:
+                    log.info("the transaction of %s has timed out and is aborted", metadata.transactional_id)
+                    await self._try_change(shard, metadata.transactional_id, machine.fence(metadata, now))
+
+    async def _delete_expired(self) -> None:
+        now = self._wall_clock()
+        for shard in self.shards.all_leading:
+            for metadata in list(shard.transactions.values()):
+                is_old = metadata.last_update_timestamp <= now - self._config.id_expiration_ms
+                if is_old and metadata.state in AT_REST and metadata.transactional_id not in shard.changing:
+                    await self._try_change(shard, metadata.transactional_id, None)
+
+    async def _try_change(self, shard: Shard, transactional_id: str, becomes: TransactionMetadata | None) -> None:
+        try:
+            await shard.change(transactional_id, becomes)
+        except CoordinatorError as error:
+            log.info("%s: %s could not be stored: %s", shard.name, transactional_id, error.error.name)
+
+
+def new_producer_id() -> int:
+    """Of 63 random bits: no two sidecars need to agree on anything."""
+    return secrets.randbits(63)

@@ -1,0 +1,62 @@
+"""What ends a transaction in the logs of its partitions: a marker each. One that is written twice does no harm (`partition.fold`)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+from handler.errors import SidecarError
+from handler.pulsar.errors import Unavailable
+from handler.tasks import Backoff, gathered
+from handler.telemetry.limits import RateLimitedLog
+from handler.transactions.metadata import TopicPartition, TransactionMetadata
+from handler.wire.control_records import EndTransactionMarker, write_marker
+from handler.wire.error_code import ErrorCode
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+# A broker that has died is replaced within this; then the marker is tried again.
+WRITE_SECONDS: Final = 30.0
+# Sidecars forget a topic that was deleted elsewhere within half a minute.
+GONE_AFTER_TRIES: Final = 3
+_WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # the second: it was there already
+
+
+class Logs(Protocol):
+    """The partitions' logs, as far as markers need them."""
+
+    async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
+        """Append a marker, and return what became of it. UNKNOWN_TOPIC_OR_PARTITION where the topic is not there, looked at anew."""
+        ...
+
+
+class Markers:
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+
+    async def write(self, metadata: TransactionMetadata) -> None:
+        """Write the markers of a prepared transaction. Returns when all are in their logs, however long that takes."""
+        await gathered(self._write_one(metadata, partition) for partition in sorted(metadata.partitions))
+
+    async def _write_one(self, metadata: TransactionMetadata, partition: TopicPartition) -> None:
+        marker = EndTransactionMarker(metadata.is_committed, 0)
+        backoff = Backoff()
+        gone = 0
+        while True:
+            data = write_marker(metadata.producer_id, metadata.producer_epoch, marker, metadata.last_update_timestamp)
+            error = await self._try(metadata, partition, data)
+            if error in _WRITTEN:
+                return
+            gone = gone + 1 if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else 0
+            if gone >= GONE_AFTER_TRIES:
+                log.info("%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id)
+                return
+            log.warning("the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, error.name)
+            await backoff.pause()
+
+    async def _try(self, metadata: TransactionMetadata, partition: TopicPartition, data: bytes) -> ErrorCode:
+        try:
+            return await self._logs.append_marker(partition, data, metadata.number, WRITE_SECONDS)
+        except (TimeoutError, SidecarError) as error:
+            log.info("the marker of transaction %s in %s-%d: %s", metadata.transactional_id, *partition, error)
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if not isinstance(error, Unavailable) else ErrorCode.REQUEST_TIMED_OUT
