@@ -20,7 +20,7 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
-from handler.apis.routing.verification import verified_here
+from handler.apis.routing.verification import PeerTransactions
 from handler.config import Config, metrics_address
 from handler.coordination.kept_states import KeptStates
 from handler.coordination.leaders import Identity
@@ -117,26 +117,28 @@ class Sidecar:
         own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", config.kafka.node_id, config.kafka.advertised)
         # Also counts while the machine sleeps, where there is such a clock.
         awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+        groups = group_runtime(
+            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, awake_clock
+        )
+        peers = Peers(loop.time)
         self.services = Services(
             config=config.kafka,
             catalog=catalog,
             configs=ConfigStore(self.admin, config.kafka.entry_format),
             partitions=self.partitions,
             sessions=FetchSessionCache(),
-            groups=group_runtime(
-                self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, awake_clock
-            ),
+            groups=groups,
             transactions=transaction_runtime(
                 self.client,
                 self.groups_admin,
                 config.transactions,
                 config.groups.namespace,
-                MarkerLogs(names, self.partitions),
+                MarkerLogs(names, self.partitions, groups, peers),
                 own,
                 loop.time,
                 awake_clock,
             ),
-            peers=Peers(loop.time),
+            peers=peers,
             mirror=mirror,
             log_starts=self._log_starts,
             in_turn=InTurn(),
@@ -145,8 +147,8 @@ class Sidecar:
             wall_clock=lambda: time.time_ns() // 1_000_000,
         )
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
-        coordinator = self.services.transactions.coordinator
-        self.control = ControlServer(own.name, self._serve_peer, self._forget_topics, partial(verified_here, coordinator))
+        peer_transactions = PeerTransactions(self.services.transactions, groups)
+        self.control = ControlServer(own.name, self._serve_peer, self._forget_topics, peer_transactions)
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,

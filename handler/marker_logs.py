@@ -1,31 +1,61 @@
-"""The logs of partitions, as the transaction coordinator writes its markers to them."""
+"""The logs of partitions, as the transaction coordinator writes its markers to them.
+
+Those of `__consumer_offsets` are written by who leads them, which knows what is pending there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
+from handler.control.v1.control_pb2 import EndOffsetsRequest
+from handler.coordination.errors import CoordinatorError
+from handler.fleet.peers import Peers
+from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.partition.table import PartitionTable
 from handler.partition.write.append import Append, AppendRequest
 from handler.partition.write.log_validator import BatchRefused
+from handler.tasks import within
 from handler.topics.names import TopicNames
 from handler.transactions.markers import Logs
 from handler.transactions.metadata import TopicPartition
+from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import read_header
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerLogs(Logs):
     names: TopicNames
     partitions: PartitionTable
+    groups: GroupRuntime
+    peers: Peers
 
     async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
         topic, index = partition
+        if topic == OFFSETS_TOPIC:
+            return await within(seconds, self._end_offsets(index, marker, transaction))
         written = _Written()
         deadline = asyncio.get_running_loop().time() + seconds
         log = self.partitions.get(self.names.parse(topic).partition(index))
         log.append(Append.of_marker(marker, transaction, deadline, written, 0))
         return await written.error
+
+    async def _end_offsets(self, index: int, marker: bytes, transaction: int) -> ErrorCode:
+        committed = read_marker(marker)
+        assert committed is not None
+        producer_id = read_header(marker).producer_id
+        try:
+            leader = await self.groups.leaders.leader_of_shard(index)
+            if leader is None:
+                await self.groups.coordinator.end_transaction(index, producer_id, transaction, committed.committed)
+                return ErrorCode.NONE
+        except CoordinatorError as refused:
+            return refused.error
+        request = EndOffsetsRequest(
+            to=leader.name, partition=index, producer_id=producer_id, number=transaction, committed=committed.committed
+        )
+        return ErrorCode((await self.peers.end_offsets(leader.control, request)).error_code)
 
 
 class _Written(AppendRequest):

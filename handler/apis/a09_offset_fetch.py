@@ -3,7 +3,7 @@
 v2   all topics with null; errors of the group
 v5   leader epochs (KIP-320)
 v6   flexible (KIP-482)
-v7   stable offsets (KIP-447): there are no transactions to wait for
+v7   stable offsets (KIP-447)
 v8   many groups (KIP-709)
 v9   members say who they are (KIP-848)
 v10  topics by id (KIP-848)
@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from handler.apis.api import Api, Call, Response, Services
@@ -27,7 +27,7 @@ from handler.apis.topics import find, requested_topic
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.groups.records import OffsetCommitValue
-from handler.groups.shard import Offsets
+from handler.groups.shard import Offsets, TopicPartition
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Topic, Undescribed
 from handler.wire.error_code import ErrorCode
@@ -57,11 +57,13 @@ Topics = Sequence[OffsetFetchRequestTopics]
 # --- one group
 
 
-async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     """A member that has been put out must not go on from old offsets, so it may say who it is."""
     group_id = group.group_id
     try:
         committed = await services.groups.coordinator.offsets(group_id, group.member_id, group.member_epoch)
+        # At the same moment: what was pending then, and is committed since, is not in there.
+        unstable = services.groups.coordinator.unstable_partitions(group_id) if require_stable else frozenset()
     except CoordinatorError as refused:
         return _refused(group, refused.error)
     if isinstance(committed, ErrorCode):
@@ -70,7 +72,7 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup)
     if offsets is None:
         return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     if group.topics is None:
-        topics = await _all_topics(services, call, offsets)
+        topics = await _all_topics(services, call, offsets, unstable)
         if topics is None:
             return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
@@ -81,19 +83,24 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup)
             log.info("the position of subscription %s is not known: %s", group_id, unavailable)
             # The client tries again; to begin anywhere else would lose or double records.
             return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return OffsetFetchResponseGroup(group_id=group_id, topics=[_topic(services, topic, offsets) for topic in group.topics])
+    return OffsetFetchResponseGroup(group_id=group_id, topics=[_topic(services, topic, offsets, unstable) for topic in group.topics])
 
 
 def _refused(group: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
     return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
 
 
-def _topic(services: Services, topic: OffsetFetchRequestTopics, offsets: Offsets) -> OffsetFetchResponseTopics:
+def _topic(
+    services: Services, topic: OffsetFetchRequestTopics, offsets: Offsets, unstable: Collection[TopicPartition]
+) -> OffsetFetchResponseTopics:
     requested = requested_topic(services, topic.name, topic.topic_id)
     partitions = []
     for index in topic.partition_indexes:
         at = requested.partition(index)
-        partitions.append(_partition(index, None if at is None else offsets.get(at), requested.error))
+        if at in unstable:
+            partitions.append(_partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        else:
+            partitions.append(_partition(index, None if at is None else offsets.get(at), requested.error))
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
@@ -105,11 +112,16 @@ def _partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) ->
     )
 
 
-async def _all_topics(services: Services, call: Call, offsets: Offsets) -> list[OffsetFetchResponseTopics] | None:
+async def _all_topics(
+    services: Services, call: Call, offsets: Offsets, unstable: Collection[TopicPartition]
+) -> list[OffsetFetchResponseTopics] | None:
     """Everything the group has committed. A topic that is gone has no id, and is left out; None if Pulsar can't say which are gone."""
     partitions_of: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for (topic, index), value in offsets.items():
-        partitions_of.setdefault(topic, []).append(_partition(index, value, ErrorCode.NONE))
+        if (topic, index) not in unstable:
+            partitions_of.setdefault(topic, []).append(_partition(index, value, ErrorCode.NONE))
+    for topic, index in unstable:
+        partitions_of.setdefault(topic, []).append(_partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
     if call.version < TOPIC_IDS_SINCE:
         return [OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in partitions_of.items()]
     topics = []
@@ -179,7 +191,7 @@ async def _of_one(services: Services, call: Call, request: OffsetFetchRequest) -
     topics = None
     if request.topics is not None:
         topics = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
-    group = await _group(services, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    group = await _group(services, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), request.require_stable)
     if group.error_code is not ErrorCode.NONE:
         return _refuse(call, request, group.error_code)
     return OffsetFetchResponse(
@@ -218,7 +230,7 @@ _handle_one: Final = to_coordinator_in_turn(_of_one, _refuse)
 
 async def _of_many(services: Services, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
     async def here(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchResponseGroup]:
-        return [await _group(services, call, group) for group in groups]
+        return [await _group(services, call, group, request.require_stable) for group in groups]
 
     async def elsewhere(leader: Leader, groups: Sequence[OffsetFetchRequestGroup]) -> Sequence[OffsetFetchResponseGroup]:
         part = OffsetFetchRequest(groups=groups, require_stable=request.require_stable)

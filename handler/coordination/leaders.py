@@ -88,6 +88,11 @@ class Leaders:
         await self._candidate()
         return await self._decided(shard_of(key, len(self._shards)))
 
+    async def leader_of_shard(self, number: int) -> Leader | None:
+        """The same of a shard."""
+        await self._candidate()
+        return await self._decided(number)
+
     async def all(self) -> list[Leader]:
         """The other sidecars that coordinate. Every shard has a leader by then; those here are loaded, if that is quick."""
         await self._candidate()

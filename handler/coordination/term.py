@@ -85,7 +85,7 @@ class Term(Generic[R]):
         self._task = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._writes: dict[int, tuple[Sequence[R], Callable[[ErrorCode], None]]] = {}
         self._write_number = 0
-        self._number = 0  # of the terms there were
+        self.number = 0  # of the terms there were
 
     # --- from the election
 
@@ -158,7 +158,7 @@ class Term(Generic[R]):
 
     def _end(self) -> None:
         self.phase = Phase.WAITING
-        self._number += 1
+        self.number += 1
         if self._term_log is not None:
             self._term_log.close()
             self._term_log = None
@@ -233,13 +233,13 @@ class Term(Generic[R]):
 
     async def store_and_wait(self, records: Sequence[R]) -> None:
         """Write records, and wait until they and all before them are stored. CoordinatorError if the term ends before."""
-        number = self._number
+        number = self.number
         stored = Pending[ErrorCode]()
         self.store(records, stored.complete)
         error = await stored
         if error is not ErrorCode.NONE:
             raise CoordinatorError(error)
-        if number != self._number:  # the records are stored, but the state they belong to is gone
+        if number != self.number:  # the records are stored, but the state they belong to is gone
             raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
 
     async def write_legacy_again(self, records: Sequence[R]) -> None:

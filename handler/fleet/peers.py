@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import grpc
 from handler.control.v1.control_pb2 import (
+    EndOffsetsRequest,
+    EndOffsetsResponse,
     ForwardRequest,
     ForwardResponse,
     TopicsDeletedRequest,
@@ -58,6 +60,10 @@ class Peers:
 
     async def verify_transaction(self, address: str, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
         response: VerifyTransactionResponse = await self._call(address, "VerifyTransaction", request, VerifyTransactionResponse)
+        return response
+
+    async def end_offsets(self, address: str, request: EndOffsetsRequest) -> EndOffsetsResponse:
+        response: EndOffsetsResponse = await self._call(address, "EndOffsets", request, EndOffsetsResponse)
         return response
 
     async def _call(self, address: str, method: str, request: Any, response: Any) -> Any:

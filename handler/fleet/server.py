@@ -10,13 +10,15 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 import grpc
 from handler.control.v1.control_pb2 import (
+    EndOffsetsRequest,
+    EndOffsetsResponse,
     ForwardRequest,
     ForwardResponse,
     TopicsDeletedRequest,
@@ -48,7 +50,13 @@ _SERVER: Final = [
 
 # A Kafka request and its client's address → the answer.
 Serve = Callable[[bytes, str], Awaitable[bytes]]
-Verify = Callable[[VerifyTransactionRequest], Awaitable[VerifyTransactionResponse]]
+
+
+class TransactionService(Protocol):
+    """What sidecars ask each other about transactions."""
+
+    async def verify(self, request: VerifyTransactionRequest) -> VerifyTransactionResponse: ...
+    async def end_offsets(self, request: EndOffsetsRequest) -> EndOffsetsResponse: ...
 
 
 class Overloaded(SidecarError):
@@ -56,11 +64,13 @@ class Overloaded(SidecarError):
 
 
 class ControlServer:
-    def __init__(self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None], verify: Verify) -> None:
+    def __init__(
+        self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None], transactions: TransactionService
+    ) -> None:
         self._name = name
         self._serve = serve
         self._topics_deleted = topics_deleted
-        self._verify = verify
+        self._transactions = transactions
         self._server: Any = None
         self._health = health.HealthServicer()
         self._draining = False
@@ -80,7 +90,12 @@ class ControlServer:
             request_deserializer=VerifyTransactionRequest.FromString,
             response_serializer=VerifyTransactionResponse.SerializeToString,
         )
-        methods = {"Forward": forward, "TopicsDeleted": deleted, "VerifyTransaction": verified}
+        ended = grpc.unary_unary_rpc_method_handler(
+            self._end_offsets,
+            request_deserializer=EndOffsetsRequest.FromString,
+            response_serializer=EndOffsetsResponse.SerializeToString,
+        )
+        methods = {"Forward": forward, "TopicsDeleted": deleted, "VerifyTransaction": verified, "EndOffsets": ended}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -126,7 +141,11 @@ class ControlServer:
 
     async def _verified(self, request: VerifyTransactionRequest, context: Any) -> VerifyTransactionResponse:
         await self._check(request.to, context)
-        return await self._verify(request)
+        return await self._transactions.verify(request)
+
+    async def _end_offsets(self, request: EndOffsetsRequest, context: Any) -> EndOffsetsResponse:
+        await self._check(request.to, context)
+        return await self._transactions.end_offsets(request)
 
     async def _check(self, to: str, context: Any) -> None:
         if to != self._name:

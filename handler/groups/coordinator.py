@@ -28,7 +28,7 @@ from handler.groups.consumer_group_requests import ConsumerGroupRequests
 from handler.groups.conversion import get_or_create_classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
 from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
@@ -203,6 +203,49 @@ class Coordinator:
             errors = {partition: error if known is ErrorCode.NONE else known for partition, known in errors.items()}
         return errors
 
+    async def commit_in_transaction(
+        self, request: Commit, producer_id: int, transaction: int, term: int
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Offsets that count when their transaction commits (KIP-98, KIP-447). `term`: see `term_of`."""
+        shard = self.led_shard(request.group_id)
+        if shard.term.number != term:  # the one before may have ended the transaction, and this one does not know
+            return dict.fromkeys(request.offsets, ErrorCode.NOT_COORDINATOR)
+        if shard.pending.has_ended(producer_id, transaction):
+            return dict.fromkeys(request.offsets, ErrorCode.INVALID_TXN_STATE)
+        is_member = request.generation >= 0 or bool(request.member_id) or request.instance_id is not None
+        error = self._check_commit(shard, request) if is_member else ErrorCode.NONE
+        if error is not ErrorCode.NONE:
+            return dict.fromkeys(request.offsets, error)
+        now = self._now().wall
+        errors = dict.fromkeys(request.offsets, ErrorCode.NONE)
+        records = []
+        for (topic, index), committed in request.offsets.items():
+            if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
+                errors[topic, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, -1, committed.topic_id)
+                key = PendingOffsetKey(producer_id, request.group_id, topic, index)
+                records.append(Record(key, PendingOffsetValue(transaction, value)))
+        if records:
+            error = await self._written_in_time(shard, records)
+            errors = {partition: error if known is ErrorCode.NONE else known for partition, known in errors.items()}
+        return errors
+
+    def term_of(self, group_id: str) -> int:
+        """The number of the term in which a group is coordinated here. What is asked elsewhere meanwhile counts only in this term."""
+        return self.led_shard(group_id).term.number
+
+    async def end_transaction(self, number: int, producer_id: int, transaction: int, committed: bool) -> None:
+        """A transaction has ended that may have committed offsets in this shard. CoordinatorError where it is not led here."""
+        self.shards.end_terms_if_suspended()
+        if number >= len(self.shards):
+            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        shard = self.shards[number]
+        shard.term.check_leading()
+        shard.pending.end(producer_id, transaction)
+        await shard.term.all_stored()  # what is on its way is pending then
+        await shard.term.store_and_wait(shard.pending.completion(producer_id, transaction, committed))
+
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
         try:
             await within(self._config.offset_commit_timeout_ms / 1000, shard.term.store_and_wait(records))
@@ -224,6 +267,10 @@ class Coordinator:
         error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
         shard.carry_out_effects(group)
         return error
+
+    def unstable_partitions(self, group_id: str) -> frozenset[TopicPartition]:
+        """Those of which a transaction may yet commit another offset (KIP-447)."""
+        return self.led_shard(group_id, may_be_empty=True).pending.of_group(group_id)
 
     async def offsets(self, group_id: str, member_id: str | None = None, epoch: int = -1) -> Offsets | ErrorCode:
         """A group's committed offsets, with those that are being stored at the call. A member may say who it is."""
@@ -309,6 +356,7 @@ class Coordinator:
         now = self._now().wall
         retention = self._config.offsets_retention_minutes * 60_000
         being_committed = {record.key.group for record in shard.term.under_way}  # it must not be deleted behind that
+        being_committed.update(shard.pending.groups())
         for group in list(shard.groups.values()):
             if group.group_id in being_committed:
                 continue

@@ -16,6 +16,7 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 GroupRuntime = CoordinatorRuntime[Coordinator]
 
@@ -31,7 +32,7 @@ def group_runtime(
     now: Callable[[], Now], own: Identity, awake_clock: Callable[[], float] | None = None,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
-        kind="group", namespace=config.namespace, name="__consumer_offsets", partitions=config.offsets_partitions,
+        kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,
         subscription=SUBSCRIPTION, producer="kafka-groups", codec=GroupRecords(),
     )  # fmt: skip
     coordinator = Coordinator(

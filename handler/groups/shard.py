@@ -22,7 +22,8 @@ from handler.groups.classic.members import AnswerStaticMember, FinishSync, JoinR
 from handler.groups.consumer.machine import ConsumerGroup, Times
 from handler.groups.consumer.members import GroupTooLarge, Topics
 from handler.groups.effects import Group, answer_waiting, carry_out
-from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, Record, Value
+from handler.groups.pending_offsets import PendingOffsets
+from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record, Value
 from handler.groups.restored import restored
 from handler.groups.vocabulary import Now
 from handler.tasks import Pace, Pending
@@ -55,6 +56,7 @@ class Shard(TermState[Record]):
         self.term = Term(name, open_log, self)
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
+        self.pending = PendingOffsets()
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
         self._context = context
         self.now = context.now
@@ -79,10 +81,12 @@ class Shard(TermState[Record]):
 
     @property
     def live_record_count(self) -> int:
-        return len(self.groups) + sum(map(len, self.offsets.values()))
+        return len(self.groups) + len(self.pending) + sum(map(len, self.offsets.values()))
 
     def on_stored(self, record: Record) -> None:
         key, value = record
+        if isinstance(key, PendingOffsetKey):
+            self._apply_pending(key, value)
         if not isinstance(key, OffsetCommitKey):
             return
         self._apply_offset(key, value)
@@ -96,6 +100,7 @@ class Shard(TermState[Record]):
         self._timers.clear()
         groups, self.groups = self.groups, {}
         self.offsets, self._replayed, self._legacy = {}, {}, {}
+        self.pending = PendingOffsets()
         for group in groups.values():
             group.die(ErrorCode.NOT_COORDINATOR)
             if isinstance(group, ClassicGroup):
@@ -120,6 +125,9 @@ class Shard(TermState[Record]):
             self._legacy[key] = value
         if isinstance(key, OffsetCommitKey):
             self._apply_offset(key, value)
+            return
+        if isinstance(key, PendingOffsetKey):
+            self._apply_pending(key, value)
             return
         stored = self._replayed.setdefault(key.group, {})
         stored.pop(key, None)  # a record that is written again has its later place
@@ -161,7 +169,12 @@ class Shard(TermState[Record]):
             log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
         await self.term.write_legacy_again(records)
 
+    def _apply_pending(self, key: PendingOffsetKey, value: Value | None) -> None:
+        assert value is None or isinstance(value, PendingOffsetValue)
+        self.pending.apply(key, value)
+
     def _apply_offset(self, key: OffsetCommitKey, value: Value | None) -> None:
+        self.pending.overtake(key)
         topic_partition = (key.topic, key.partition)
         if isinstance(value, OffsetCommitValue):
             self.offsets.setdefault(key.group, {})[topic_partition] = value

@@ -211,6 +211,11 @@ class LocalGroups:
     async def leader(self, group_id: str) -> Leader | None:
         return None
 
+    async def candidate(self) -> None: ...
+
+    async def leader_of_shard(self, number: int) -> Leader | None:
+        return None
+
     async def known_leaders(self) -> list[Leader]:
         return []
 
@@ -228,9 +233,11 @@ class LocalGroups:
 class LocalTransactions:
     """Transactional ids that are all coordinated here."""
 
-    def __init__(self, catalog: Catalog, table: PartitionTable, log: MemoryOffsets, wall_clock: Callable[[], int]) -> None:
+    def __init__(
+        self, catalog: Catalog, table: PartitionTable, groups: LocalGroups, log: MemoryOffsets, wall_clock: Callable[[], int]
+    ) -> None:
         loop = asyncio.get_running_loop()
-        markers = Markers(MarkerLogs(catalog.names, table))
+        markers = Markers(MarkerLogs(catalog.names, table, cast(Any, groups), cast(Any, None)))
         self.coordinator = TransactionCoordinator(TransactionsConfig(), markers, loop.time, wall_clock, loop.time)
         self.coordinator.begin([("__transaction_state-0", log.open)])
         self.leaders = self
@@ -303,7 +310,7 @@ class Sidecar:
         )
         (self.shard,) = groups.coordinator.shards
         self.transactions = LocalTransactions(
-            self.catalog, self.table, self.transaction_log, lambda: time.time_ns() // 1_000_000 + self.later_ms
+            self.catalog, self.table, groups, self.transaction_log, lambda: time.time_ns() // 1_000_000 + self.later_ms
         )
         self.transactions.coordinator.shards[0].term.elect()
         self.services = Services(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from handler.apis.api import Services
-from handler.control.v1.control_pb2 import VerifyTransactionRequest, VerifyTransactionResponse
+from handler.control.v1.control_pb2 import EndOffsetsRequest, EndOffsetsResponse, VerifyTransactionRequest, VerifyTransactionResponse
 from handler.coordination.errors import CoordinatorError
+from handler.coordination.shards import shard_of
+from handler.fleet.server import TransactionService
+from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.telemetry.limits import RateLimitedLog
-from handler.transactions.coordinator import Coordinator
 from handler.transactions.machine import Producer
 from handler.transactions.metadata import TopicPartition
+from handler.transactions.service import TransactionRuntime
 from handler.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
@@ -29,8 +33,8 @@ _TOLD: Final = {
 
 
 async def verify(services: Services, version: int, transactional_id: str, producer: Producer, partition: TopicPartition) -> int | ErrorCode:
-    """The number of the transaction, or what the producer is told. May raise SidecarError."""
-    answer = await _ask(services, transactional_id, producer, partition, adds=version >= ADDS_PARTITION_SINCE)
+    """The number of the transaction of a batch, or what the producer is told. May raise SidecarError."""
+    answer = await number_of(services, transactional_id, producer, partition, adds=version >= ADDS_PARTITION_SINCE)
     if not isinstance(answer, ErrorCode):
         return answer
     if answer is ErrorCode.TRANSACTION_ABORTABLE and version < ADDS_PARTITION_SINCE:
@@ -39,7 +43,10 @@ async def verify(services: Services, version: int, transactional_id: str, produc
     return _TOLD.get(answer, answer)
 
 
-async def _ask(services: Services, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool) -> int | ErrorCode:
+async def number_of(
+    services: Services, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool
+) -> int | ErrorCode:
+    """The same in the coordinator's words."""
     leaders = services.transactions.leaders
     try:
         leader = None if leaders.is_here(transactional_id) else await leaders.leader(transactional_id)
@@ -56,15 +63,33 @@ async def _ask(services: Services, transactional_id: str, producer: Producer, pa
     return response.number if error is ErrorCode.NONE else error
 
 
-async def verified_here(coordinator: Coordinator, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
-    """The answer to another sidecar."""
-    producer = Producer(request.producer_id, request.producer_epoch)
-    try:
-        answer = await coordinator.verify(
-            request.transactional_id, producer, (request.topic, request.partition), adds=request.adds_partition
-        )
-    except CoordinatorError as refused:
-        answer = refused.error
-    if isinstance(answer, ErrorCode):
-        return VerifyTransactionResponse(error_code=answer)
-    return VerifyTransactionResponse(number=answer)
+async def offsets_partition(services: Services, group_id: str) -> TopicPartition:
+    """The partition of `__consumer_offsets` that a group belongs to. CoordinatorError while that is not known."""
+    await services.groups.candidate()
+    return OFFSETS_TOPIC, shard_of(group_id, len(services.groups.coordinator.shards))
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTransactions(TransactionService):
+    """The answers to other sidecars."""
+
+    transactions: TransactionRuntime
+    groups: GroupRuntime
+
+    async def verify(self, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
+        producer = Producer(request.producer_id, request.producer_epoch)
+        partition = request.topic, request.partition
+        try:
+            answer = await self.transactions.coordinator.verify(request.transactional_id, producer, partition, adds=request.adds_partition)
+        except CoordinatorError as refused:
+            answer = refused.error
+        if isinstance(answer, ErrorCode):
+            return VerifyTransactionResponse(error_code=answer)
+        return VerifyTransactionResponse(number=answer)
+
+    async def end_offsets(self, request: EndOffsetsRequest) -> EndOffsetsResponse:
+        try:
+            await self.groups.coordinator.end_transaction(request.partition, request.producer_id, request.number, request.committed)
+        except CoordinatorError as refused:
+            return EndOffsetsResponse(error_code=refused.error)
+        return EndOffsetsResponse()

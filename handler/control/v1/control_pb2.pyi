@@ -61,3 +61,23 @@ class VerifyTransactionResponse(_message.Message):
     error_code: int
     number: int
     def __init__(self, error_code: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class EndOffsetsRequest(_message.Message):
+    __slots__ = ("to", "partition", "producer_id", "number", "committed")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    partition: int
+    producer_id: int
+    number: int
+    committed: bool
+    def __init__(self, to: _Optional[str] = ..., partition: _Optional[int] = ..., producer_id: _Optional[int] = ..., number: _Optional[int] = ..., committed: _Optional[bool] = ...) -> None: ...
+
+class EndOffsetsResponse(_message.Message):
+    __slots__ = ("error_code",)
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    error_code: int
+    def __init__(self, error_code: _Optional[int] = ...) -> None: ...

@@ -13,15 +13,27 @@ from handler.groups.records import consumer
 from handler.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
 from handler.groups.records.consumer import ConsumerKey, ConsumerValue
 from handler.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
+from handler.groups.records.pending import (
+    KIND as PENDING_KIND,
+)
+from handler.groups.records.pending import (
+    PendingOffsetKey,
+    PendingOffsetValue,
+    read_pending_key,
+    read_pending_value,
+    write_pending_key,
+    write_pending_value,
+)
 from handler.groups.records.subscription import subscribed_topics
 
 __all__ = [
-    "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "Record",
+    "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "PendingOffsetKey",
+    "PendingOffsetValue", "Record",
     "RecordUnreadable", "Value", "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
 ]  # fmt: skip
 
-Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
-Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey | PendingOffsetKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | PendingOffsetValue
 
 
 class Record(NamedTuple):
@@ -40,6 +52,8 @@ def read_key(data: bytes) -> Key | None:
             return OffsetCommitKey(reader.text(), reader.text(), reader.number(">i"))
         case 2:
             return GroupMetadataKey(reader.text())
+        case _ if kind == PENDING_KIND:
+            return read_pending_key(reader)
         case _:
             return None
 
@@ -58,16 +72,22 @@ def read_record(key_data: bytes, value_data: bytes | None) -> Record | None:
 def _read_value(key: Key, value: bytes) -> Value | None:
     if isinstance(key, OffsetCommitKey):
         return read_offset(value)
+    if isinstance(key, PendingOffsetKey):
+        return read_pending_value(value)
     return read_group(value) if isinstance(key, GroupMetadataKey) else consumer.read_value(key, value)
 
 
 def write_key(key: Key) -> bytes:
     if isinstance(key, OffsetCommitKey):
         return struct.pack(">h", 1) + text(key.group) + text(key.topic) + struct.pack(">i", key.partition)
+    if isinstance(key, PendingOffsetKey):
+        return write_pending_key(key)
     return struct.pack(">h", 2) + text(key.group) if isinstance(key, GroupMetadataKey) else consumer.write_key(key)
 
 
 def write_value(value: Value) -> bytes:
     if isinstance(value, OffsetCommitValue):
         return write_offset(value)
+    if isinstance(value, PendingOffsetValue):
+        return write_pending_value(value)
     return write_group(value) if isinstance(value, GroupMetadataValue) else consumer.write_value(value)

@@ -1,0 +1,123 @@
+"""TxnOffsetCommit (28), versions 0 to 5.
+
+v2  leader epochs (KIP-320)
+v3  flexible (KIP-482); the member says who it is (KIP-447)
+v4  TRANSACTION_ABORTABLE (KIP-890)
+v5  the group takes part in the transaction by this; before, AddOffsetsToTxn has said so (KIP-890)
+
+The offsets are pending until the transaction has ended.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from handler.apis.a08_offset_commit import KNOWN_SECONDS
+from handler.apis.api import Api, Call, Services
+from handler.apis.routing.to_coordinator import to_coordinator_in_turn
+from handler.apis.routing.verification import number_of, offsets_partition
+from handler.apis.topics import RequestedTopic, requested_topic, resolve
+from handler.errors import SidecarError
+from handler.groups.coordinator import Commit, CommittedOffset
+from handler.groups.shard import TopicPartition
+from handler.topics.names import TopicName
+from handler.transactions.machine import Producer
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+ADDS_GROUP_SINCE: Final = 5
+Topics = Sequence[tuple[RequestedTopic, Sequence[TxnOffsetCommitRequestPartition]]]
+# Who asks again after each of these, and what the coordinator of transactions says it for, are not the same (TransactionManager).
+_TOLD: Final = {
+    ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+}
+
+
+def _unknown(services: Services, request: TxnOffsetCommitRequest) -> list[TopicName | uuid.UUID]:
+    catalog = services.catalog
+    unknown: list[TopicName | uuid.UUID] = []
+    for topic in request.topics:
+        name = resolve(services, topic.name, None)
+        if isinstance(name, TopicName) and not catalog.is_missing(name) and catalog.known(name, KNOWN_SECONDS) is None:
+            unknown.append(name)
+    return unknown
+
+
+async def _handle(services: Services, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    term = services.groups.coordinator.term_of(request.group_id)
+    partition = await offsets_partition(services, request.group_id)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    try:
+        number = await number_of(services, request.transactional_id, producer, partition, adds=call.version >= ADDS_GROUP_SINCE)
+    except SidecarError:
+        number = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if isinstance(number, ErrorCode):
+        is_old = number is ErrorCode.TRANSACTION_ABORTABLE and call.version < ADDS_GROUP_SINCE - 1
+        return _refuse(call, request, ErrorCode.INVALID_TXN_STATE if is_old else _TOLD.get(number, number))
+    topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
+    offsets, refused = _offsets(services, topics)
+    commit = Commit(request.group_id, request.member_id, request.group_instance_id, request.generation_id, -1, offsets, knows_epochs=False)
+    errors = await services.groups.coordinator.commit_in_transaction(commit, request.producer_id, number, term)
+    return _response(topics, errors | refused)
+
+
+def _offsets(services: Services, topics: Topics) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, ErrorCode]]:
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    for requested, partitions in topics:
+        if requested.topic is None:
+            continue
+        known = services.catalog.remembered(requested.topic)
+        for partition in partitions:
+            at = (requested.canonical, partition.partition_index)
+            if services.catalog.may_have(requested.topic, partition.partition_index):
+                offsets[at] = CommittedOffset(
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or "",
+                    None if known is None else known.topic_id,
+                )  # fmt: skip
+            else:
+                refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return offsets, refused
+
+
+def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> TxnOffsetCommitResponse:
+    responses = []
+    for requested, partitions in topics:
+        answers = []
+        for partition in partitions:
+            at = requested.partition(partition.partition_index)
+            error = requested.error if at is None else errors[at]
+            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
+        responses.append(TxnOffsetCommitResponseTopic(name=requested.name, partitions=answers))
+    return TxnOffsetCommitResponse(topics=responses)
+
+
+def _refuse(_: Call, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+API: Final = Api(
+    "TxnOffsetCommit", TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, to_coordinator_in_turn(_handle, _refuse, _unknown)
+)

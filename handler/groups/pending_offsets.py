@@ -1,0 +1,96 @@
+"""Offsets of transactions that have not ended, as the log of a shard has them. Pure.
+
+When its transaction commits, an offset counts if nothing was committed of its partition behind it: a member that has taken over
+may have gone on (GroupMetadata.completePendingTxnOffsetCommit).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from handler.groups.records import OffsetCommitKey, PendingOffsetKey, PendingOffsetValue, Record
+
+# Of producers, as long as this term lasts.
+MAX_ENDED: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Pending:
+    value: PendingOffsetValue
+    order: int
+    is_overtaken: bool = False
+
+
+class PendingOffsets:
+    def __init__(self) -> None:
+        self._of_producer: dict[int, dict[PendingOffsetKey, _Pending]] = {}
+        self._of_partition: dict[OffsetCommitKey, dict[PendingOffsetKey, _Pending]] = {}
+        self._order = 0
+        self._ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that this term has ended
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of_producer.values()))
+
+    # --- as the log says
+
+    def apply(self, key: PendingOffsetKey, value: PendingOffsetValue | None) -> None:
+        """A record of one is in the log."""
+        _forget(self._of_producer, key.producer_id, key)
+        _forget(self._of_partition, key.committed, key)
+        if value is not None:
+            self._order += 1
+            pending = _Pending(value, self._order)
+            self._of_producer.setdefault(key.producer_id, {})[key] = pending
+            self._of_partition.setdefault(key.committed, {})[key] = pending
+
+    def overtake(self, committed: OffsetCommitKey) -> None:
+        """An offset was committed, or deleted, behind those that are pending of its partition."""
+        for pending in self._of_partition.get(committed, {}).values():
+            pending.is_overtaken = True
+
+    # --- for requests
+
+    def of_group(self, group: str) -> frozenset[tuple[str, int]]:
+        """The partitions of which it is not known yet what will be committed (KIP-447)."""
+        return frozenset((one.topic, one.partition) for one in self._of_partition if one.group == group)
+
+    def groups(self) -> set[str]:
+        return {committed.group for committed in self._of_partition}
+
+    def has_ended(self, producer_id: int, transaction: int) -> bool:
+        return transaction <= self._ended.get(producer_id, -1)
+
+    def end(self, producer_id: int, transaction: int) -> None:
+        """What comes later of this transaction is refused."""
+        self._ended[producer_id] = max(transaction, self._ended.get(producer_id, -1))
+        self._ended.move_to_end(producer_id)
+        if len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
+
+    def completion(self, producer_id: int, transaction: int, committed: bool) -> list[Record]:
+        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending."""
+        offsets: list[Record] = []
+        gone: list[Record] = []
+        for key, pending in self._of_producer.get(producer_id, {}).items():
+            if pending.value.transaction > transaction:
+                continue
+            gone.append(Record(key, None))
+            if committed and not pending.is_overtaken:
+                offsets.append(Record(key.committed, pending.value.value))
+                # Those that came behind this one are not overtaken by it, though its record is behind theirs.
+                others = self._of_partition[key.committed].items()
+                offsets += [Record(other, later.value) for other, later in others if later.order > pending.order and other != key]
+        return offsets + gone
+
+
+K = TypeVar("K")
+
+
+def _forget(index: dict[K, dict[PendingOffsetKey, _Pending]], at: K, key: PendingOffsetKey) -> None:
+    of_one = index.get(at)
+    if of_one is not None:
+        of_one.pop(key, None)
+        if not of_one:
+            del index[at]

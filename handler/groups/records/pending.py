@@ -1,0 +1,48 @@
+"""Offsets that are committed in a transaction which has not ended: a kind of key of our own.
+
+In Kafka's log they are ordinary records of a transactional batch. A log that is compacted by key can't have them so: they would take
+the place of what is committed. Kafka's tools pass over kinds that they do not know.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from handler.coordination.primitives import Reader, text
+from handler.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
+
+KIND: Final = 0x7F01
+_NUMBER: Final = struct.Struct(">q")
+
+
+class PendingOffsetKey(NamedTuple):
+    producer_id: int
+    group: str
+    topic: str
+    partition: int
+
+    @property
+    def committed(self) -> OffsetCommitKey:
+        return OffsetCommitKey(self.group, self.topic, self.partition)
+
+
+class PendingOffsetValue(NamedTuple):
+    transaction: int  # its number
+    value: OffsetCommitValue
+
+
+def read_pending_key(reader: Reader) -> PendingOffsetKey:
+    return PendingOffsetKey(reader.number(">q"), reader.text(), reader.text(), reader.number(">i"))
+
+
+def write_pending_key(key: PendingOffsetKey) -> bytes:
+    return struct.pack(">hq", KIND, key.producer_id) + text(key.group) + text(key.topic) + struct.pack(">i", key.partition)
+
+
+def read_pending_value(data: bytes) -> PendingOffsetValue:
+    return PendingOffsetValue(Reader(data).number(">q"), read_offset(data[_NUMBER.size :]))
+
+
+def write_pending_value(value: PendingOffsetValue) -> bytes:
+    return _NUMBER.pack(value.transaction) + write_offset(value.value)
