@@ -13,8 +13,6 @@ from handler.coordination.errors import CoordinatorError
 from handler.fleet.peers import Peers
 from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.partition.table import PartitionTable
-from handler.partition.write.append import Append, AppendRequest
-from handler.partition.write.log_validator import BatchRefused
 from handler.tasks import within
 from handler.topics.names import TopicNames
 from handler.transactions.markers import Logs
@@ -35,11 +33,9 @@ class MarkerLogs(Logs):
         topic, index = partition
         if topic == OFFSETS_TOPIC:
             return await within(seconds, self._end_offsets(index, marker, transaction))
-        written = _Written()
         deadline = asyncio.get_running_loop().time() + seconds
         log = self.partitions.get(self.names.parse(topic).partition(index))
-        log.append(Append.of_marker(marker, transaction, deadline, written, 0))
-        return await written.error
+        return await log.end_transaction(marker, transaction, deadline)
 
     async def _end_offsets(self, index: int, marker: bytes, transaction: int) -> ErrorCode:
         committed = read_marker(marker)
@@ -56,16 +52,3 @@ class MarkerLogs(Logs):
             to=leader.name, partition=index, producer_id=producer_id, number=transaction, committed=committed.committed
         )
         return ErrorCode((await self.peers.end_offsets(leader.control, request)).error_code)
-
-
-class _Written(AppendRequest):
-    def __init__(self) -> None:
-        self.error: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-
-    def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
-        if not self.error.done():
-            self.error.set_result(error)
-
-    def on_refused(self, batch_index: int, refused: BatchRefused) -> None: ...
-
-    def on_log_append_time(self, batch_index: int, timestamp: int) -> None: ...

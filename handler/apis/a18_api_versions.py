@@ -5,7 +5,9 @@ v4  features that begin at version 0 (KIP-1022)
 
 Answered from the list of APIs, so nothing is told that is not served. An unknown version is answered
 in version 0 with UNSUPPORTED_VERSION and the versions of this API (KIP-511): clients then ask again.
-Not implemented: features; none is finalized.
+
+The one feature that has levels is transaction.version, and 2 is finalized (KIP-890): Java's producers then add partitions and groups
+to transactions by what they write, and every transaction has an epoch of its own.
 """
 
 from __future__ import annotations
@@ -17,9 +19,18 @@ from typing import Final
 from handler.apis.api import AnyApi, Api, Call, Services
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import API_VERSIONS
-from handler.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from handler.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 SOFTWARE_SINCE: Final = 3
+LEVEL_0_SINCE: Final = 4
+FEATURE: Final = "transaction.version"
+LEVEL: Final = 2
 # ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN.
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -40,7 +51,13 @@ def handle(services: Services, call: Call, request: ApiVersionsRequest) -> ApiVe
     software = (request.client_software_name, request.client_software_version)
     if call.version >= SOFTWARE_SINCE and not all(map(_SOFTWARE.fullmatch, software)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=_advertised)
+    return ApiVersionsResponse(
+        api_keys=_advertised,
+        # Before version 4 one that begins at level 0 must not be told (KIP-1022).
+        supported_features=[SupportedFeatureKey(name=FEATURE, max_version=LEVEL)] if call.version >= LEVEL_0_SINCE else (),
+        finalized_features_epoch=0,
+        finalized_features=[FinalizedFeatureKey(name=FEATURE, min_version_level=LEVEL, max_version_level=LEVEL)],
+    )
 
 
 def unsupported_version() -> ApiVersionsResponse:

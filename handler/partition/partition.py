@@ -18,7 +18,7 @@ from handler.partition.errors import error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.fold.producers import ProducerState
-from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
+from handler.partition.fold.transactions import AbortedTransaction, OpenTransaction, TransactionTable
 from handler.partition.kept_fold import KeptFold
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
@@ -34,7 +34,7 @@ from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.replay import Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import TimestampAndOffset
-from handler.partition.write.append import Append, expire
+from handler.partition.write.append import Append, MarkerWritten, expire
 from handler.partition.write.appender import Appender
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
 from handler.pulsar.entry import Position, RawEntry
@@ -429,6 +429,16 @@ class Partition:
     def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions of which a consumer has to know that is given these offsets."""
         return self._transactions.aborted_between(begin, end)
+
+    def open_transaction(self, producer_id: int) -> OpenTransaction | None:
+        """The transaction of a producer that has no marker yet, as far as the log is folded."""
+        return self._transactions.open.get(producer_id)
+
+    async def end_transaction(self, marker: bytes, number: int, deadline: float) -> ErrorCode:
+        """Append the marker of a transaction. INVALID_TXN_STATE where that had ended before."""
+        written = MarkerWritten()
+        self.append(Append.of_marker(marker, number, deadline, written, 0))
+        return await written.error
 
     def is_hidden(self, base_offset: int) -> bool:
         """Whether what stands at this offset came behind the marker of its transaction: nobody may see it."""

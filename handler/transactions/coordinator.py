@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from handler.config import TransactionsConfig
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import Shards
+from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
 from handler.tasks import InTurn, KeptAlive, every
 from handler.transactions import machine
@@ -136,6 +137,12 @@ class Coordinator:
 
     def describe(self, transactional_id: str) -> TransactionMetadata | None:
         return self._shard(transactional_id).transactions.get(transactional_id)
+
+    def all_transactions(self) -> list[TransactionMetadata]:
+        """Those of the ids that are coordinated here. Raises where a shard is still loading."""
+        if any(shard.term.phase is Phase.LOADING for shard in self.shards):
+            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [metadata for shard in self.shards.all_leading for metadata in shard.transactions.values()]
 
     # --- by the clock
 

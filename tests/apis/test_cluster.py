@@ -54,15 +54,16 @@ async def test_controllers_are_not_to_be_asked_for_here_and_a_broker_that_is_awa
     assert away.error_message
 
 
-async def test_coordinators_of_groups_are_found_and_those_of_transactions_are_refused(sidecar: Sidecar) -> None:
+async def test_coordinators_of_groups_and_transactions_are_found(sidecar: Sidecar) -> None:
     found = await sidecar.ask(FindCoordinatorRequest(coordinator_keys=["g", "h"]), 4)
     assert [(one.key, one.error_code, one.host, one.port) for one in found.coordinators] == [
         ("g", NONE, "127.0.0.1", 9092), ("h", NONE, "127.0.0.1", 9092),
     ]  # fmt: skip
     one = await sidecar.ask(FindCoordinatorRequest(key="g"), 3)
     assert (one.error_code, one.host) == (NONE, "127.0.0.1")
+    assert (await sidecar.ask(FindCoordinatorRequest(key="t", key_type=1), 3)).error_code is NONE
     for key, kind, error in (
-        ("t", 1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), ("s", 2, ErrorCode.INVALID_REQUEST), ("", 0, ErrorCode.INVALID_GROUP_ID),
+        ("", 1, ErrorCode.INVALID_REQUEST), ("s", 2, ErrorCode.INVALID_REQUEST), ("", 0, ErrorCode.INVALID_GROUP_ID),
     ):  # fmt: skip
         refused = await sidecar.ask(FindCoordinatorRequest(key=key, key_type=kind), 3)
         assert (refused.error_code, refused.node_id, refused.port) == (error, -1, -1)
@@ -77,12 +78,6 @@ async def test_each_producer_gets_an_id_of_its_own(sidecar: Sidecar) -> None:
     given = [await sidecar.ask(InitProducerIdRequest(transaction_timeout_ms=1), 4) for _ in range(20)]
     assert len({one.producer_id for one in given}) == 20
     assert all((one.error_code, one.producer_epoch) == (NONE, 0) and one.producer_id >= 0 for one in given)
-
-
-@pytest.mark.parametrize(("name", "error"), [("", ErrorCode.INVALID_REQUEST), ("t", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)])
-async def test_transactional_ids_are_refused(sidecar: Sidecar, name: str, error: ErrorCode) -> None:
-    refused = await sidecar.ask(InitProducerIdRequest(transactional_id=name), 4)
-    assert (refused.error_code, refused.producer_id, refused.producer_epoch) == (error, -1, -1)
 
 
 async def test_the_log_is_one_leadership_that_ends_at_its_end(sidecar: Sidecar) -> None:

@@ -33,7 +33,8 @@ def test_what_changes_something_does_not_end_with_its_client() -> None:
         "Produce", "OffsetCommit", "Heartbeat", "LeaveGroup", "ApiVersions", "CreateTopics", "DeleteTopics", "InitProducerId",
         "CreatePartitions", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat", "AlterConfigs", "IncrementalAlterConfigs",
         "DeleteRecords", "UpdateFeatures",
-            "AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments",
+        "AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
+        "WriteTxnMarkers", "TxnOffsetCommit",
     }  # fmt: skip
     assert {api.name for api in APIS if not api.ends_with_client} == changing
 

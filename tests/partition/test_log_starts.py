@@ -124,3 +124,20 @@ async def test_a_lesser_move_that_is_read_while_loading_is_mended_too(topic: Int
 
 class Silent:
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
+
+
+async def test_what_was_put_before_a_question_is_in_its_answer(topic: InternalTopic, opened: Open) -> None:
+    mine, other = opened(), opened()
+    assert await other.of_now(PARTITION) is None, "there is no topic yet"
+    await mine.put(PARTITION, EARLY)
+    assert await other.of_now(PARTITION) == EARLY
+    held = [reader.permits for reader in topic.readers]
+    for reader in topic.readers:
+        reader.permits = 0  # the broker is slow
+    await mine.put(PARTITION, LATE)
+    asked = asyncio.create_task(other.of_now(PARTITION))
+    await asyncio.sleep(0.02)
+    assert not asked.done()
+    for reader, permits in zip(topic.readers, held, strict=True):
+        reader.grant(permits)
+    assert await asked == LATE

@@ -110,6 +110,9 @@ class Reader:
         self.permits += permits
         self.deliver()
 
+    async def last_position(self) -> Position | None:
+        return Position(1, len(self.topic.entries) - 1) if self.topic.entries else None
+
     def deliver(self) -> None:
         while self.permits and self.given < len(self.topic.entries):
             self.given += 1

@@ -251,6 +251,9 @@ class LocalTransactions:
     async def leader(self, transactional_id: str) -> Leader | None:
         return None
 
+    async def all(self) -> list[Leader]:
+        return []
+
     async def find(self, transactional_id: str, own: tuple[str, int]) -> Node:
         return Node(1, *own)
 

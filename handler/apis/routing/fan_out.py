@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from handler.apis.api import Call, Services
 from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.to_coordinator import forward
+from handler.apis.routing.to_coordinator import GROUPS, Coordinated, forward
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.errors import ProtocolError
@@ -36,14 +36,17 @@ class Parts(Generic[Part, Item]):
     elsewhere: Callable[[Leader, Sequence[Part]], Awaitable[Sequence[Item]]]
     refuse: Callable[[Part, ErrorCode], Item]
     is_question: bool = True
+    kind: Coordinated = GROUPS
 
 
 async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], wanted: Sequence[Part]) -> Sequence[Item]:
     """The answer's items, in the order in which they were asked for."""
-    services.groups.ensure_candidate()
+    parts.kind.runtime(services).ensure_candidate()
     if call.forwarded:
         return await parts.here(wanted)
-    leaders = await asyncio.gather(*(_in_time(call, parts, _leader(services, parts.group_of(part)), LATE_GROUP) for part in wanted))
+    leaders = await asyncio.gather(
+        *(_in_time(call, parts, _leader(services, parts.kind, parts.group_of(part)), LATE_GROUP) for part in wanted)
+    )
     numbers_of: dict[Leader | ErrorCode | None, list[int]] = {}
     for number, leader in enumerate(leaders):
         numbers_of.setdefault(leader, []).append(number)
@@ -56,11 +59,12 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
     return [items[number] for number in range(len(wanted))]
 
 
-async def _leader(services: Services, group_id: str) -> Leader | ErrorCode | None:
-    if not group_id or services.groups.leaders.is_here(group_id):
+async def _leader(services: Services, kind: Coordinated, key: str) -> Leader | ErrorCode | None:
+    leaders = kind.runtime(services).leaders
+    if not key or leaders.is_here(key):
         return None
     try:
-        return await services.groups.leaders.leader(group_id)
+        return await leaders.leader(key)
     except CoordinatorError as refused:
         return refused.error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final, Protocol
 
@@ -160,6 +161,21 @@ class Append:
 
     def _requests(self) -> list[tuple[AppendRequest, int]]:
         return self._others if self._request is None else [(self._request, self.batch_index), *self._others]
+
+
+class MarkerWritten(AppendRequest):
+    """Who waits for a marker."""
+
+    def __init__(self) -> None:
+        self.error: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+
+    def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
+        if not self.error.done():
+            self.error.set_result(error)
+
+    def on_refused(self, batch_index: int, refused: BatchRefused) -> None: ...
+
+    def on_log_append_time(self, batch_index: int, timestamp: int) -> None: ...
 
 
 def expire(appends: list[Append], now: float) -> list[Append]:

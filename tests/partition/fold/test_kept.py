@@ -1,0 +1,62 @@
+"""A fold that was kept goes on as if it had read the log from where it began."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.partition.fold import kept
+from handler.partition.fold.fold import Fold
+from handler.partition.fold.transactions import TransactionTable
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
+from handler.partition.log.entries import Content
+from handler.pulsar.entry import Position
+from handler.wire.control_records import EndTransactionMarker, write_marker
+from handler.wire.records import all_batches
+from tests.support.batches import batch
+
+Step = tuple[str, int, int, int]  # what, producer, sequence, number of its transaction
+_steps = st.lists(
+    st.tuples(st.sampled_from(("plain", "batch", "commit", "abort")), st.integers(1, 3), st.integers(0, 6), st.integers(1, 4)), max_size=40
+)
+
+
+def contents(steps: list[Step]) -> list[Content]:
+    found = []
+    for number, (what, producer, sequence, transaction) in enumerate(steps):
+        if what in ("commit", "abort"):
+            data = write_marker(producer, 0, EndTransactionMarker(what == "commit", 0), 5)
+        else:
+            data = batch(b"v", producer_id=producer, epoch=0, sequence=sequence, transactional=what == "batch")
+        basis = Basis(Position(-1, -1), [UNKNOWN_PRODUCER], () if what == "plain" else (transaction,))
+        found.append(Content(data, all_batches(data), 1, b"kafka-sidecar-w", number, basis))
+    return found
+
+
+def folded(fold: Fold, entries: list[Content], first: int) -> list[object]:
+    return [fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)]
+
+
+@given(_steps, _steps)
+def test_it_comes_to_the_same_verdicts(before: list[Step], after: list[Step]) -> None:
+    if not before:
+        return
+    entries = contents(before + after)
+    table, restored_table = TransactionTable(), TransactionTable()
+    fold, restored = Fold(transactions=table), Fold(transactions=restored_table)
+    fold.begin_empty(0)
+    folded(fold, entries[: len(before)], 0)
+    data = kept.encode(fold, table)
+    assert kept.position_of(data) == Position(1, len(before) - 1)
+    kept.restore(data, restored, restored_table)
+    assert kept.encode(restored, restored_table) == data
+    later = entries[len(before) :]
+    assert folded(restored, later, len(before)) == folded(fold, later, len(before))
+    assert kept.encode(restored, restored_table) == kept.encode(fold, table)
+
+
+@pytest.mark.parametrize("stored", [b"\xff\xff", b"\x08\x05", b"\x10\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])
+def test_what_makes_no_sense_is_refused(stored: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        kept.restore(stored, Fold(), TransactionTable())

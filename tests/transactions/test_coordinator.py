@@ -1,0 +1,269 @@
+"""The coordinator over its log: what is prepared is completed by whoever leads, and nobody is told of what is not stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+
+from handler.config import TransactionsConfig
+from handler.coordination.errors import CoordinatorError
+from handler.coordination.term import Phase
+from handler.pulsar.errors import Unavailable
+from handler.transactions import coordinator as module
+from handler.transactions.coordinator import Coordinator
+from handler.transactions.machine import NOBODY, Producer
+from handler.transactions.markers import GONE_AFTER_TRIES, Logs, Markers
+from handler.transactions.metadata import TopicPartition, TransactionState
+from handler.transactions.records import TransactionRecords
+from handler.wire.control_records import read_marker
+from handler.wire.error_code import ErrorCode
+from handler.wire.records import read_header
+from tests.support.memory_term_log import MemoryOffsets
+
+NONE = ErrorCode.NONE
+A, B = ("t", 0), ("t", 1)
+
+
+@dataclass
+class Partitions(Logs):
+    """Who takes markers: partition, number, epoch, and whether it is a commit."""
+
+    written: list[tuple[TopicPartition, int, int, bool]] = field(default_factory=list)
+    fail: list[ErrorCode | Exception] = field(default_factory=list)  # so many first ones
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.held.set()
+
+    async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
+        await self.held.wait()
+        if self.fail:
+            failure = self.fail.pop(0)
+            if isinstance(failure, Exception):
+                raise failure
+            return failure
+        found = read_marker(marker)
+        assert found is not None
+        self.written.append((partition, transaction, read_header(marker).producer_epoch, found.committed))
+        return NONE
+
+
+class Sidecar:
+    def __init__(self, log: MemoryOffsets, partitions: Partitions) -> None:
+        loop = asyncio.get_running_loop()
+        self.now = 1_000_000
+        self.coordinator = Coordinator(TransactionsConfig(), Markers(partitions), loop.time, lambda: self.now, loop.time)
+        self.coordinator.begin([("__transaction_state-0", log.open)])
+        (self.shard,) = self.coordinator.shards
+
+    async def lead(self) -> None:
+        self.shard.term.elect()
+        async with asyncio.timeout(2):
+            while self.shard.term.phase is not Phase.LEADING:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+    async def init(self, timeout_ms: int = 60_000, expected: Producer = NOBODY) -> Producer:
+        found = await self.coordinator.init_producer_id("x", timeout_ms, expected)
+        assert found.error is NONE, found.error
+        return Producer(found.producer_id, found.epoch)
+
+    async def state(self, wanted: TransactionState) -> None:
+        async with asyncio.timeout(2):
+            while self.shard.transactions["x"].state is not wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+def log() -> MemoryOffsets:
+    return MemoryOffsets(codec=TransactionRecords())
+
+
+@pytest.fixture
+def partitions() -> Partitions:
+    return Partitions()
+
+
+@pytest_asyncio.fixture
+async def sidecar(log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sidecar]:
+    monkeypatch.setattr(module, "COMPLETION_SECONDS", 0.05)
+    sidecar = Sidecar(log, partitions)
+    await sidecar.lead()
+    yield sidecar
+    sidecar.shard.term.depose("end")
+
+
+async def test_a_transaction_from_its_beginning_to_its_end(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init()
+    assert producer.epoch == 0
+    assert await sidecar.coordinator.add_partitions("x", producer, {A}, 0) is NONE
+    assert await sidecar.coordinator.add_partitions("x", producer, {A, B}, 0) is NONE
+    assert await sidecar.coordinator.verify("x", producer, A, adds=False) == 1
+    assert (await sidecar.coordinator.end("x", producer, True, 0)).error is NONE
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    assert partitions.written == [(A, 1, 0, True), (B, 1, 0, True)]
+    assert await sidecar.coordinator.verify("x", producer, A, adds=False) is ErrorCode.TRANSACTION_ABORTABLE
+    assert await sidecar.coordinator.add_partitions("x", producer, {A}, 0) is NONE
+    assert await sidecar.coordinator.verify("x", producer, A, adds=False) == 2
+    assert (await sidecar.coordinator.end("x", producer, False, 0)).error is NONE
+    await sidecar.state(TransactionState.COMPLETE_ABORT)
+    assert partitions.written[2:] == [(A, 2, 0, False)]
+
+
+async def test_of_version_2_batches_add_their_partitions_and_each_end_bumps_the_epoch(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init()
+    numbers = await asyncio.gather(*(sidecar.coordinator.verify("x", producer, ("t", number), adds=True) for number in range(16)))
+    assert numbers == [1] * 16, "though they come at once"
+    ended = await sidecar.coordinator.end("x", producer, True, 2)
+    assert (ended.error, ended.producer_id, ended.epoch) == (NONE, producer.producer_id, 1)
+    assert await sidecar.coordinator.verify("x", Producer(ended.producer_id, ended.epoch), A, adds=True) == 2
+    assert {(number, epoch) for _, number, epoch, _ in partitions.written} == {(1, 1)}, "the marker fences the epoch before"
+    assert await sidecar.coordinator.verify("x", producer, A, adds=True) is ErrorCode.PRODUCER_FENCED
+
+
+async def test_who_goes_on_at_once_waits_for_the_markers(sidecar: Sidecar, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COMPLETION_SECONDS", 2.0)
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    partitions.held.clear()
+    assert (await sidecar.coordinator.end("x", producer, True, 0)).error is NONE, "it is decided"
+    following = asyncio.create_task(sidecar.coordinator.add_partitions("x", producer, {B}, 0))
+    await asyncio.sleep(0.02)
+    assert not following.done()
+    partitions.held.set()
+    assert await following is NONE
+    await sidecar.coordinator.end("x", producer, True, 0)
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    monkeypatch.setattr(module, "COMPLETION_SECONDS", 0.01)
+    partitions.held.clear()
+    await sidecar.coordinator.add_partitions("x", producer, {B}, 0)
+    await sidecar.coordinator.end("x", producer, True, 0)
+    assert await sidecar.coordinator.add_partitions("x", producer, {A}, 0) is ErrorCode.CONCURRENT_TRANSACTIONS
+    partitions.held.set()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("step", ["prepare is not stored", "prepared", "some markers", "all markers", "complete is not stored"])
+async def test_whoever_leads_next_finishes_what_is_there(
+    log: MemoryOffsets, sidecar: Sidecar, partitions: Partitions, commit: bool, step: str
+) -> None:
+    """The coordinator dies at each step of an end, and with it the answer, or only the completion."""
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A, B}, 0)
+    if step == "prepare is not stored":
+        log.cut_next = 0
+    elif step == "prepared":
+        partitions.held.clear()
+    elif step == "some markers":
+        partitions.fail = [NONE, Unavailable("and then it died")]
+    elif step == "complete is not stored":
+        log.cut_next, log.spare = 0, 1
+    try:
+        answer = (await sidecar.coordinator.end("x", producer, commit, 0)).error
+    except CoordinatorError as refused:
+        answer = refused.error
+    assert answer is (ErrorCode.NOT_COORDINATOR if step == "prepare is not stored" else NONE)
+    if step == "all markers":
+        async with asyncio.timeout(2):
+            while len(partitions.written) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    await asyncio.sleep(0.005)
+    sidecar.shard.term.depose("it died")
+    partitions.held.set()
+    partitions.fail.clear()
+    following = Sidecar(log, partitions)
+    await following.lead()
+    if step == "prepare is not stored":
+        assert following.shard.transactions["x"].state is TransactionState.ONGOING
+        assert (await following.coordinator.end("x", producer, commit, 0)).error is NONE, "the producer asks again"
+    await following.state(TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
+    assert {partition for partition, *_ in partitions.written} == {A, B}
+    assert {tuple(what) for _, *what in partitions.written} == {(1, 0, commit)}
+    following.shard.term.depose("end")
+
+
+async def test_a_marker_is_tried_until_it_is_written(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    partitions.fail = [ErrorCode.NOT_LEADER_OR_FOLLOWER, Unavailable("no broker"), ErrorCode.REQUEST_TIMED_OUT]
+    await sidecar.coordinator.end("x", producer, True, 0)
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    assert partitions.written == [(A, 1, 0, True)]
+
+
+async def test_one_that_was_there_already_is_written(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    partitions.fail = [ErrorCode.INVALID_TXN_STATE]
+    await sidecar.coordinator.end("x", producer, True, 0)
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    assert not partitions.written
+
+
+async def test_a_deleted_topic_needs_none(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    partitions.fail += [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (GONE_AFTER_TRIES - 1) + [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    partitions.fail += [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * GONE_AFTER_TRIES
+    await sidecar.coordinator.end("x", producer, True, 0)
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    assert not partitions.fail, "one answer alone is not believed"
+
+
+async def test_a_second_producer_aborts_what_the_first_has_open(sidecar: Sidecar, partitions: Partitions) -> None:
+    first = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", first, {A}, 0)
+    assert (await sidecar.coordinator.init_producer_id("x", 60_000, NOBODY)).error is ErrorCode.CONCURRENT_TRANSACTIONS
+    await sidecar.state(TransactionState.COMPLETE_ABORT)
+    assert partitions.written == [(A, 1, 1, False)]
+    second = await sidecar.init()
+    assert (second.producer_id, second.epoch) == (first.producer_id, 2)
+    assert (await sidecar.coordinator.end("x", first, True, 0)).error is ErrorCode.PRODUCER_FENCED
+
+
+async def test_one_that_lasts_too_long_is_aborted(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init(timeout_ms=5_000)
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    sidecar.now += 5_000
+    await sidecar.coordinator._abort_timed_out()
+    assert sidecar.shard.transactions["x"].state is TransactionState.ONGOING
+    sidecar.now += 1
+    await sidecar.coordinator._abort_timed_out()
+    await sidecar.state(TransactionState.COMPLETE_ABORT)
+    assert partitions.written == [(A, 1, 1, False)]
+    assert await sidecar.coordinator.verify("x", producer, A, adds=False) is ErrorCode.PRODUCER_FENCED
+
+
+async def test_an_id_that_nobody_uses_is_forgotten(log: MemoryOffsets, sidecar: Sidecar) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    sidecar.now += TransactionsConfig().id_expiration_ms
+    await sidecar.coordinator._delete_expired()
+    assert "x" in sidecar.shard.transactions, "it has a transaction"
+    await sidecar.coordinator.end("x", producer, False, 0)
+    await sidecar.state(TransactionState.COMPLETE_ABORT)
+    sidecar.now += TransactionsConfig().id_expiration_ms
+    await sidecar.coordinator._delete_expired()
+    assert not sidecar.shard.transactions
+    assert log.stored[-1][1] is None
+    assert (await sidecar.coordinator.end("x", producer, False, 0)).error is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+async def test_what_makes_no_sense_is_refused(sidecar: Sidecar) -> None:
+    for timeout in (0, -1, TransactionsConfig().max_timeout_ms + 1):
+        assert (await sidecar.coordinator.init_producer_id("x", timeout, NOBODY)).error is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    for name in ("", "x" * 40_000):
+        with pytest.raises(CoordinatorError) as refused:
+            await sidecar.coordinator.init_producer_id(name, 1_000, NOBODY)
+        assert refused.value.error is ErrorCode.INVALID_REQUEST
+    assert not sidecar.shard.changing
+
+
+async def test_who_does_not_lead_says_so(sidecar: Sidecar) -> None:
+    sidecar.shard.term.depose("the election chose another")
+    with pytest.raises(CoordinatorError) as refused:
+        await sidecar.coordinator.verify("x", Producer(1, 0), A, adds=False)
+    assert refused.value.error is ErrorCode.NOT_COORDINATOR
