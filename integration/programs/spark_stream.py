@@ -1,0 +1,29 @@
+"""A Spark job of its own process: copies a topic into files until it is killed. Arguments: addresses, topic, directory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from integration.launcher.spark import spark_session
+
+
+def main() -> None:
+    addresses, topic, name = sys.argv[1:]
+    directory = Path(name)
+    spark = spark_session(directory / "warehouse")
+    frame = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", addresses)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+        .selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+    )
+    writer = frame.writeStream.format("parquet").option("path", str(directory / "out"))
+    query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(processingTime="300 milliseconds").start()
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
