@@ -69,12 +69,16 @@ def _by_case(rows: Sequence[Mapping[str, Any]], field: str) -> dict[str, dict[st
 
 
 def page(measured: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> str:
-    rows = measured["throughput"]
+    rows = measured.get("throughput", ())
     crowds = [
         {**row, "case": f"{row['producers']} producers, {row['partitions']} partition{'s' * (row['partitions'] > 1)}"}
-        for row in measured["crowds"]
+        for row in measured.get("crowds", ())
     ]
-    single = [{**row, "case": f"{row['pace']}, acknowledged, p50", "system": row["path"]} for row in measured["latency"]]
+    single = [{**row, "case": f"{row['pace']}, acknowledged, p50", "system": row["path"]} for row in measured.get("latency", ())]
+    transactions = [
+        {**row, "case": f"{row['client']}, {row['records']} to {row['partitions']} partition{'s' * (row['partitions'] > 1)}"}
+        for row in measured.get("transactions", ())
+    ]
     sections = [
         ("Written", "By Kafka's ProducerPerformance; by Pulsar's own tool for native Pulsar.", _by_case(rows, "produce_mib_s"), "MiB/s"),
         ("Read", "By ConsumerPerformance, what was written just before.", _by_case(rows, "consume_mib_s"), "MiB/s"),
@@ -84,9 +88,13 @@ def page(measured: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> s
         ),
         ("Many producers of single records", "Each with one request in flight.", _by_case(crowds, "batches_per_s"), "batches/s"),
         ("One record at a time", "Until it is acknowledged.", _by_case(single, "acked_p50_ms"), "ms"),
-        ("Starting and growing", "Seconds each.", {row["what"]: {"sidecar": row["seconds"]} for row in measured["sizes"]}, "s"),
+        (
+            "Transactions", "One producer, one after the other; of so many records, to so many partitions.",
+            _by_case(transactions, "transactions_per_s"), "a second",
+        ),
+        ("Starting and growing", "Seconds each.", {row["what"]: {"sidecar": row["seconds"]} for row in measured.get("sizes", ())}, "s"),
     ]  # fmt: skip
-    parts = [f"<h2>{escape(title)}</h2><p>{escape(text)}</p>{_bars(bars, unit)}" for title, text, bars, unit in sections]
+    parts = [f"<h2>{escape(title)}</h2><p>{escape(text)}</p>{_bars(bars, unit)}" for title, text, bars, unit in sections if bars]
     if history:
         parts.append("<h2>What the sidecar itself costs, from run to run</h2><p>make bench-quick; less is better.</p>")
         for what in history[-1]["costs"]:

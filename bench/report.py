@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bench.batches import BatchCost
 from bench.crowd import CrowdCost
@@ -12,7 +12,9 @@ from bench.latency import Latency
 from bench.opening import OpeningCost
 from bench.reading import ReadingCost
 from bench.sizes import SizeCost
+from bench.spark import SparkCost
 from bench.throughput import Throughput
+from bench.transactions import FLUSHING, TransactionCost
 from bench.waiting import WaitingCost
 
 
@@ -112,6 +114,24 @@ def batch_table(rows: Sequence[BatchCost]) -> str:
     )
 
 
+def transaction_table(rows: Sequence[TransactionCost], acknowledged_ms: Mapping[str, float]) -> str:
+    head = (
+        "client", "records", "partitions", "system", "transactions/s", "commit p50 ms", "p99", "of plain", "read_committed / uncommitted",
+    )  # fmt: skip
+    table = _table(
+        head,
+        [
+            (
+                row.client, str(row.records), str(row.partitions), row.system, f"{row.transactions_per_s:.0f}", f"{row.commit_p50_ms:.1f}",
+                f"{row.commit_p99_ms:.1f}", f"{row.transactions_per_s / row.plain_per_s:.2f}", f"{row.committed_over_uncommitted:.2f}",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+    table += f"\n{FLUSHING}: on a Pulsar with journalFlushWhenQueueEmpty=true"
+    return table + "".join(f"\n{system}: Pulsar acknowledges a native message in {took:.1f} ms" for system, took in acknowledged_ms.items())
+
+
 def size_table(rows: Sequence[SizeCost]) -> str:
     return _table(
         ("starting and growing", "seconds", "MiB"),
@@ -135,3 +155,13 @@ def waiting_table(rows: Sequence[WaitingCost]) -> str:
 
 def reading_table(rows: Sequence[ReadingCost]) -> str:
     return _table(("reading", "cpu s/GiB", "MiB/s"), [(row.state, f"{row.cpu_s_per_gib:.2f}", f"{row.mib_s:.0f}") for row in rows])
+
+
+def spark_table(rows: Sequence[SparkCost]) -> str:
+    return _table(
+        ("Spark reads 16 partitions", "seconds", "records/s", "MiB/s", "server cpu s"),
+        [
+            (row.system, f"{row.seconds:.1f}", f"{row.records_per_s:.0f}", f"{row.mib_s:.0f}", f"{row.server_cpu_s:.1f}")
+            for row in rows
+        ],
+    )  # fmt: skip

@@ -20,7 +20,7 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
-from handler.apis.routing.verification import PeerTransactions
+from handler.apis.routing.transactions import PeerTransactions
 from handler.config import Config, metrics_address
 from handler.coordination.kept_states import KeptStates
 from handler.coordination.leaders import Identity
@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 
 # While Pulsar can't be reached: how often it is looked for, and how often that is said.
 LOOK_SECONDS: Final = 2.0
+# How often it is looked whether there are transactions that somebody has to coordinate.
+STAND_SECONDS: Final = 10.0
 SAY_SECONDS: Final = 60.0
 # A topic costs half a millisecond, one after the other: of a thousand in use, two hundredths of a processor.
 IN_USE_SECONDS: Final = 30.0
@@ -107,6 +109,7 @@ class Sidecar:
         catalog.on_record_configs = lambda topic: self.partitions.set_config(
             map(topic.name.partition, range(topic.partitions)), logs.config_of_topic(topic)
         )
+        self._standing = every(STAND_SECONDS, "open_transactions", self._stand_for_transactions)
         self._topic_listing = catalog.listing.task()
         self._topics_in_use = every(IN_USE_SECONDS, "topics_in_use", lambda: catalog.look_at_all(list(self.partitions.topics())))
         mirror = Mirror(config.groups.mirror, self.admin, PulsarTopics(logs, writer_name, self.partitions))
@@ -165,6 +168,7 @@ class Sidecar:
         self.partitions.start()
         self._lag.start()
         self._topic_listing.start()
+        self._standing.start()
         self._topics_in_use.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
@@ -174,6 +178,11 @@ class Sidecar:
             self.services.groups.ensure_candidate()  # so that clients hear of all nodes before they ask for a coordinator
         self.port = await self.listener.start(*self.config.kafka.listen_address)
         await self.control.ready()
+
+    async def _stand_for_transactions(self) -> None:
+        """Somebody has to lead where transactions are, though no client asks: to time out what is open, to complete what is prepared."""
+        if self.partitions.has_open_transactions or await self.admin.topics.is_partitioned(self.services.transactions.topic):
+            self.services.transactions.ensure_candidate()
 
     async def _wait_for_pulsar(self, once: bool) -> None:
         """A pod may start before its cluster. A wrong setting ends the start; a cluster that is not there yet is waited for."""
@@ -227,6 +236,7 @@ class Sidecar:
     async def close(self) -> None:
         await self._lag.stopped()
         await self._topic_listing.stopped()
+        await self._standing.stopped()
         await self._topics_in_use.stopped()
         await self.services.groups.close()
         await self.services.transactions.close()

@@ -139,6 +139,7 @@ async def _doctor(config: Config, look_at_topics: bool) -> int:
     from handler.pulsar.admin import PulsarAdmin
     from handler.pulsar.client import PulsarClient
     from handler.pulsar.errors import PulsarError
+    from handler.topic_doctor import examine_topics
     from handler.topics.catalog import Catalog
     from handler.topics.names import TopicNames
 
@@ -151,7 +152,7 @@ async def _doctor(config: Config, look_at_topics: bool) -> int:
         if look_at_topics:
             names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
             catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-            async for finding in doctor.topics_from_before(admin, catalog):
+            async for finding in examine_topics(client, admin, catalog, config.groups):
                 print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
     except PulsarError as error:
         raise doctor.CanNotExamine(f"the topics can't be looked at: {error}") from error

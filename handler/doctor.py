@@ -6,8 +6,7 @@ to change.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -17,17 +16,11 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
 from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing
-from handler.topics.catalog import Catalog, Undescribed
-from handler.topics.names import TopicName
 
 INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
 # Between a broker that answers and the namespaces that an init job makes there lie seconds.
 NEW_CLUSTER_SECONDS: Final = 30.0
 TIMESTAMP: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
-
-
-# Of a topic one partition after the other: so other users of the admin API hardly notice.
-TOPICS_AT_ONCE: Final = 8
 
 
 class Severity(StrEnum):
@@ -192,33 +185,6 @@ def judge_protocol(version: int, server: str) -> Finding:
         Severity.FAULT, "protocol",
         f"upgrade Pulsar to 2.9 or later: {server} speaks protocol {version} and {REQUIRED_PROTOCOL_VERSION} is needed for offsets",
     )  # fmt: skip
-
-
-async def topics_from_before(admin: PulsarAdmin, catalog: Catalog) -> AsyncIterator[Finding]:
-    """The topics of the listed namespaces of which a partition begins with entries that have no index. May raise PulsarError."""
-    names = await catalog.list_names()
-    for begin in range(0, len(names), TOPICS_AT_ONCE):
-        part = [name for name in names[begin : begin + TOPICS_AT_ONCE] if not name.internal]
-        for name, is_old in zip(part, await asyncio.gather(*(_begins_without_index(admin, catalog, name) for name in part)), strict=True):
-            if is_old:
-                yield Finding(
-                    Severity.WARNING, "topics",
-                    f"{catalog.names.kafka(name)} begins with entries from before AppendIndexMetadataInterceptor was on: "
-                    "Kafka clients are given what comes after them, from offset 0 on",
-                )  # fmt: skip
-
-
-async def _begins_without_index(admin: PulsarAdmin, catalog: Catalog, name: TopicName) -> bool:
-    try:
-        topic = await catalog.find(name)
-        for index in range(topic.partitions):
-            log = await catalog.log_of(name.partition(index))
-            first = (await admin.topics.log_stats(log)).first
-            if first is not None and await admin.topics.index_of(log, first) is None:
-                return True
-    except (TopicMissing, Undescribed):  # it has gone since, or has lost a partition
-        pass
-    return False
 
 
 async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], namespace: str) -> Finding:

@@ -251,7 +251,7 @@ class Shared(Generic[K, T]):
 
     def _begun(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> _Call[T]:
         call = self._calls.get(key)
-        if call is None:
+        if call is None or call.task.done():  # one that has just ended is forgotten a moment later
             call = self._calls[key] = _Call(asyncio.create_task(work()))
             call.task.add_done_callback(partial(self._done, key))
         return call

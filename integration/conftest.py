@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from pyspark.sql import SparkSession
 
 from integration.launcher.pulsar import Standalone, version_from_environment
 from integration.launcher.sidecar import SidecarProcess
+from integration.launcher.spark import spark_session
 
 _names = itertools.count(1)
 _LINES_SHOWN: Final = 40
@@ -67,6 +69,14 @@ def cluster(standalone: Standalone | None, tmp_path_factory: pytest.TempPathFact
     assert sidecar.stop() == 0
     alarms = [line for line in sidecar.log.read_text().splitlines() if "ALARM" in line or "Traceback" in line]
     assert not alarms
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One for all: a process has one JVM."""
+    session = spark_session(tmp_path_factory.mktemp("warehouse"))
+    yield session
+    session.stop()
 
 
 @pytest.hookimpl(wrapper=True)

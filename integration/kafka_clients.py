@@ -47,12 +47,18 @@ class Acks:
 
 
 def produce(
-    address: str, topic: str, values: list[bytes], partition: int = 0, seconds: float = 60, settings: dict[str, Any] | None = None
+    address: str,
+    topic: str,
+    values: list[bytes],
+    partition: int = 0,
+    seconds: float = 60,
+    settings: dict[str, Any] | None = None,
+    keys: list[bytes] | None = None,
 ) -> list[Acked]:
     acks = Acks()
     client = producer(address, **(settings or {}))
-    for value in values:
-        client.produce(topic, value, partition=partition, callback=acks)
+    for number, value in enumerate(values):
+        client.produce(topic, value, None if keys is None else keys[number], partition=partition, callback=acks)
         client.poll(0)
     assert client.flush(seconds) == 0
     assert not acks.failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from integration.launcher.jars import class_path
 from integration.launcher.kafka import OLDER_VERSIONS as OLDER_CLIENTS
-from integration.launcher.kafka import tools
+from integration.launcher.kafka import STREAMS, tools
 from integration.launcher.pulsar import OFFLOADER, bundle, version_from_environment
 from integration.launcher.spark import CONNECTOR
 from integration.versions import OLDER_VERSIONS
@@ -12,7 +12,8 @@ from integration.versions import OLDER_VERSIONS
 
 def main() -> None:
     clients = (tools(), *(tools(version) for version in OLDER_CLIENTS))
-    for wanted in (bundle(version_from_environment()), OFFLOADER, CONNECTOR, *clients, *(bundle(version) for version in OLDER_VERSIONS)):
+    pulsars = [bundle(version) for version in (version_from_environment(), *OLDER_VERSIONS)]
+    for wanted in (*pulsars, OFFLOADER, CONNECTOR, STREAMS, *clients):
         class_path(wanted)
 
 

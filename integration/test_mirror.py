@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pulsar
 import pytest
-from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from integration.conftest import Cluster
@@ -177,3 +177,31 @@ def test_commands_about_groups_say_in_a_sentence_what_is_wrong(cluster: Cluster,
         assert "has members: stop them first" in _command(cluster, mirroring, "import", "--group", f"busy-{topic}", "--topic", topic)
     gone = SidecarProcess(mirroring.log.parent / "gone", cluster.pulsar_url, cluster.admin_url)
     assert f"the sidecar at {gone.address} can't be asked" in _command(cluster, gone, "export", "--group", "g")
+
+
+def test_the_doctor_names_mirrored_groups_that_read_transactions_natively(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+    """They are given what is aborted too."""
+    create(cluster.kafka, topic, 1)
+    create(cluster.kafka, f"{topic}-plain", 1)
+    client = Producer({"bootstrap.servers": mirroring.address, "transactional.id": topic, **QUIET})
+    client.init_transactions(60)
+    client.begin_transaction()
+    client.produce(topic, b"x", partition=0)
+    client.commit_transaction(60)
+    name = f"seen-{topic}"
+    native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        for read_topic, subscription in ((topic, name), (topic, f"unseen-{topic}"), (f"{topic}-plain", name)):
+            native.subscribe(f"persistent://public/default/{read_topic}", subscription)
+        settings = {
+            "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
+            "KAFKA_SIDECAR_GROUPS__MIRROR": "seen-*", "KAFKA_SIDECAR_GROUPS__NAMESPACE": "public/mirrored",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "handler", "doctor", "--topics"]
+        done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        native.close()
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [line for line in done.stdout.splitlines() if line.startswith("warning  transactions:")]
+    assert len(told) == 1, done.stdout
+    assert f"{topic} has transactions, and subscription {name} has native consumers there" in told[0]

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from pathlib import Path
 from typing import Any, Final
 
+import pulsar
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from handler.wire.control_records import EndTransactionMarker, write_marker
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, bounds, create, produce, read
 from integration.launcher.jars import class_path
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java_tool, tools
+from integration.launcher.programs import TOOLS, available
+from integration.launcher.programs import command as program
+from tests.support.batches import batch
 
 JAVA: Final = Path(__file__).parent / "programs" / "java"
+KAFKAS_OWN: Final = "TransactionalMessageCopier"  # of its system tests
 COMMITTED: Final = "read_committed"
 UNCOMMITTED: Final = "read_uncommitted"
 
@@ -88,35 +95,59 @@ def test_a_zombie_is_fenced(cluster: Cluster, topic: str) -> None:
     assert values(cluster, topic, 1, COMMITTED) == [b"of its successor"]
 
 
-def copier(cluster: Cluster, source: str, target: str, version: str, name: str, silence: int = 8) -> subprocess.Popen[str]:
-    command = [
-        "java", "-Xmx256m", "-cp", class_path(tools(version)), str(JAVA / "TransactionalCopier.java"), cluster.kafka, source, target, name,
-        str(silence),
-    ]  # fmt: skip
+def java(version: str) -> list[str]:
+    return ["java", "-Xmx256m", "-cp", class_path(tools(version))]
+
+
+def copier(cluster: Cluster, client: str, source: str, target: str) -> subprocess.Popen[str]:
+    """A program that copies in transactions, a part of which it aborts, until nothing is left."""
+    settings = [cluster.kafka, source, target, target, "8"]
+    if client == KAFKAS_OWN:
+        command = [
+            *java(VERSION), "org.apache.kafka.tools.TransactionalMessageCopier", "--broker-list", cluster.kafka, "--input-topic", source,
+            "--input-partition", "0", "--output-topic", target, "--consumer-group", f"copies-{target}", "--transactional-id", target,
+            "--transaction-size", "40", "--transaction-timeout", "15000", "--group-mode", "--use-group-metadata", "--enable-random-aborts",
+        ]  # fmt: skip
+    elif client.startswith("java-"):
+        command = [*java(client.removeprefix("java-")), str(JAVA / "TransactionalCopier.java"), *settings]
+    else:
+        if not available(client):
+            pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
+        command = [*program(client), *settings]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("version", [*OLDER_VERSIONS[1:], VERSION])
-def test_java_copies_once_though_it_is_killed(cluster: Cluster, topic: str, version: str) -> None:
-    """Clients of 3.x have transactions of version 1, those of 4.x of version 2 (KIP-890)."""
+def copied(line: str) -> int:
+    """How many records it has copied, as it says."""
+    found = re.search(r'^copied (\d+)|"totalProcessed":(\d+)', line)
+    return int(found[1] or found[2]) if found else 0
+
+
+# Clients of 3.x have transactions of version 1, those of 4.x of version 2 (KIP-890).
+@pytest.mark.parametrize("client", [f"java-{OLDER_VERSIONS[-1]}", f"java-{VERSION}", KAFKAS_OWN, "copy-franz", "copy-sarama"])
+def test_clients_copy_once_though_they_are_killed(cluster: Cluster, topic: str, client: str) -> None:
     source, target, count = topic, f"{topic}-copy", 600
     create(cluster.kafka, source, 2)
     create(cluster.kafka, target, 2)
     for partition in range(2):
         produce(cluster.kafka, source, [b"%d" % number for number in range(count)], partition)
-    first = copier(cluster, source, target, version, target)
+    first = copier(cluster, client, source, target)
     assert first.stdout is not None
-    for line in first.stdout:
-        if line.startswith("copied") and int(line.split()[1]) > count // 2:
-            break
+    assert any(copied(line) > count // 2 for line in first.stdout)
     first.kill()
-    second = copier(cluster, source, target, version, target)
+    second = copier(cluster, client, source, target)
     out, err = second.communicate(timeout=150)
-    assert out.splitlines()[-1:] == ["done"], err[-2_000:]
+    assert second.returncode == 0, out[-2_000:] + err[-2_000:]
     for partition in range(2):
         assert values(cluster, target, count, COMMITTED, partition) == [b"%d" % number for number in range(count)]
         _, end = bounds(cluster.kafka, target, partition)
         assert end > count + 10, "there are markers, and what was aborted"
+
+
+def transactions_tool(cluster: Cluster, *arguments: str) -> str:
+    done = java_tool("org.apache.kafka.tools.TransactionsCommand", "--bootstrap-server", cluster.kafka, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_tools_list_describe_and_abort(cluster: Cluster, topic: str) -> None:
@@ -125,22 +156,55 @@ def test_tools_list_describe_and_abort(cluster: Cluster, topic: str) -> None:
     client.begin_transaction()
     client.produce(topic, b"hangs", partition=0)
     client.flush(30)
-
-    def tool(*arguments: str) -> str:
-        server = ("--bootstrap-server", cluster.kafka)
-        done = java_tool("org.apache.kafka.tools.TransactionsCommand", *server, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    assert any(topic in line and "Ongoing" in line for line in tool("list").splitlines())
-    described = tool("describe", "--transactional-id", topic)
+    assert any(topic in line and "Ongoing" in line for line in transactions_tool(cluster, "list").splitlines())
+    described = transactions_tool(cluster, "describe", "--transactional-id", topic)
     assert "Ongoing" in described
     assert f"{topic}-0" in described
-    producers = tool("describe-producers", "--topic", topic, "--partition", "0").splitlines()
+    producers = transactions_tool(cluster, "describe-producers", "--topic", topic, "--partition", "0").splitlines()
     assert producers[1].split()[-1] == "0", "where its transaction begins"
-    tool("abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
+    transactions_tool(cluster, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
     produce(cluster.kafka, topic, [b"after"])
     assert values(cluster, topic, 1, COMMITTED) == [b"after"]
+
+
+def test_one_that_no_coordinator_knows_is_found_and_aborted(cluster: Cluster, topic: str) -> None:
+    """As Kafka-on-Pulsar may have left it: nobody will ever end it."""
+    create(cluster.kafka, topic)
+    client = producer(cluster, topic)
+    client.begin_transaction()
+    client.produce(topic, b"committed", partition=0)
+    client.commit_transaction(60)
+    native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    writer = native.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=False)
+    writer.send(batch(b"hangs", producer_id=4_711, epoch=0, sequence=0, transactional=True), properties={"entry.format": "kafka"})
+    native.close()
+    client.begin_transaction()
+    client.produce(topic, b"known", partition=0)
+    client.flush(30)
+    found = transactions_tool(cluster, "find-hanging", "--topic", topic, "--partition", "0", "--max-transaction-timeout", "0").splitlines()
+    assert [line.split()[:3] for line in found[1:]] == [[topic, "0", "4711"]], "and not the one that is known"
+    start = found[1].split()[5]
+    transactions_tool(cluster, "abort", "--topic", topic, "--partition", "0", "--start-offset", start)
+    client.commit_transaction(60)
+    assert values(cluster, topic, 2, COMMITTED) == [b"committed", b"known"]
+
+
+def test_what_others_wrote_in_transactions_is_found_in_old_data(cluster: Cluster, topic: str) -> None:
+    """Kafka-on-Pulsar, or replication from another cluster: nobody has announced it, and it stands far before the end."""
+    create(cluster.kafka, topic)
+    native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    writer = native.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=False)
+    for committed, value in ((False, b"gone"), (True, b"kept")):
+        for data in (
+            batch(value, producer_id=4_712, epoch=0, sequence=int(committed), transactional=True),
+            write_marker(4_712, 0, EndTransactionMarker(committed, 0), 1_000),
+        ):
+            writer.send(data, properties={"entry.format": "kafka"})
+    for _ in range(100):
+        writer.send(b"plain")
+    native.close()
+    assert values(cluster, topic, 101, COMMITTED) == [b"kept"] + [b"plain"] * 100
+    assert values(cluster, topic, 102, UNCOMMITTED)[:2] == [b"gone", b"kept"]
 
 
 def test_one_that_its_producer_forgets_is_aborted_in_time(cluster: Cluster, topic: str) -> None:

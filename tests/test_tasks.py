@@ -293,3 +293,29 @@ async def test_a_value_comes_once_and_not_to_who_was_cancelled() -> None:
     given.complete(1)
     given.complete(2)
     assert await given == 1
+
+
+async def test_who_asks_again_at_the_moment_at_which_a_call_ends_begins_another() -> None:
+    shared: Shared[None, int] = Shared()
+    begun = 0
+
+    async def work() -> int:
+        nonlocal begun
+        begun += 1
+        mine = begun
+        await asyncio.sleep(0)
+        return mine
+
+    async def later_than(number: int) -> int:
+        async with asyncio.timeout(2):
+            while (found := await shared.call(None, work)) <= number:
+                pass
+        return found
+
+    first = asyncio.create_task(shared.call(None, work))
+    await asyncio.sleep(0)
+    task = next(iter(shared._calls.values())).task
+    task.add_done_callback(lambda _: None)
+    others = [asyncio.create_task(later_than(1)) for _ in range(5)]
+    assert await first == 1
+    assert {await other for other in others} == {2}

@@ -22,7 +22,7 @@ from typing import Final
 from handler.apis.api import Api, Call, Response, Result, Services
 from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
-from handler.apis.routing.verification import ADDS_PARTITION_SINCE, verify
+from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from handler.apis.topics import resolve
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append

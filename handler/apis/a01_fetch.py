@@ -265,7 +265,7 @@ class _DelayedFetch:
             if self._is_committed and run is not None and run.size:
                 aborted = [
                     AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
-                    for one in partition.aborted_between(wanted.offset, run.next_offset)
+                    for one in partition.transactions.aborted_between(wanted.offset, run.next_offset)
                 ]
             partition.refresh_log_start_if_stale(wanted.offset)
             if self._context.session is not None:

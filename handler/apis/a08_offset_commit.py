@@ -19,8 +19,8 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.topics import RequestedTopic, requested_topic, resolve
-from handler.groups.coordinator import Commit, CommittedOffset
+from handler.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
+from handler.groups.coordinator import Commit
 from handler.groups.shard import TopicPartition
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
@@ -56,33 +56,13 @@ def _unknown(services: Services, request: OffsetCommitRequest) -> list[TopicName
 
 async def _handle(services: Services, call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
     topics = [(requested_topic(services, topic.name, topic.topic_id), topic.partitions) for topic in request.topics]
-    offsets, refused = _offsets(services, topics)
+    offsets, refused = committed_offsets(services, topics)
     commit = Commit(
         request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch,
         request.retention_time_ms, offsets, knows_epochs=call.version >= MEMBER_EPOCH_SINCE,
     )  # fmt: skip
     errors = await services.groups.coordinator.commit(commit)
     return _response(topics, errors | refused)
-
-
-def _offsets(services: Services, topics: Topics) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, ErrorCode]]:
-    """The offsets to be committed, and the partitions that are refused before that."""
-    offsets: dict[TopicPartition, CommittedOffset] = {}
-    refused: dict[TopicPartition, ErrorCode] = {}
-    for requested, partitions in topics:
-        if requested.topic is None:
-            continue
-        known = services.catalog.remembered(requested.topic)
-        topic_id = requested.topic_id or (None if known is None else known.topic_id)
-        for partition in partitions:
-            at = (requested.canonical, partition.partition_index)
-            if services.catalog.may_have(requested.topic, partition.partition_index):
-                offsets[at] = CommittedOffset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or "", topic_id
-                )
-            else:
-                refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return offsets, refused
 
 
 def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> OffsetCommitResponse:

@@ -1,18 +1,22 @@
-"""AddPartitionsToTxn (24), versions 0 to 3.
+"""AddPartitionsToTxn (24), versions 0 to 5.
 
 v2  PRODUCER_FENCED (KIP-588)
 v3  flexible (KIP-482)
-Versions 4 and 5 are for brokers, which ask each other in them whether a batch may be appended; sidecars ask by gRPC.
+v4  several transactions, and whether partitions are in them (KIP-890): between brokers. Sidecars ask each other by gRPC.
+v5  TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.to_coordinator import Coordinated, to_coordinator
 from handler.apis.topics import resolve
-from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.coordination.errors import CoordinatorError
+from handler.pulsar.errors import PulsarError
 from handler.topics.names import TopicName
 from handler.transactions.machine import Producer
 from handler.transactions.metadata import TopicPartition
@@ -21,65 +25,126 @@ from handler.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
 )
 
 FENCED_SINCE: Final = 2
+BATCHED_SINCE: Final = 4
+# The version of transactions that goes with it: clients of version 2 add partitions by producing to them.
+OF_CLIENTS: Final = 0
+OF_BROKERS: Final = 2
+# A request of several transactions is about no one coordinator: each that is not coordinated here is refused.
 _OF_TRANSACTION: Final = Coordinated(lambda services: services.transactions, lambda request: request.v3_and_below_transactional_id)
+
+Topics = Sequence[AddPartitionsToTxnTopic]
+ErrorOf = Callable[[str, int], ErrorCode]  # of a partition, by the name that the request has for its topic
 
 
 async def _handle(services: Services, call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    known: set[TopicPartition] = set()
-    missing: set[TopicPartition] = set()
-    for topic in request.v3_and_below_topics:
-        name = resolve(services, topic.name, None)
-        count = await _partitions(services, name) if isinstance(name, TopicName) and not name.internal else 0
-        for index in topic.partitions:
-            if isinstance(name, TopicName) and 0 <= index < count:
-                known.add((services.catalog.names.kafka(name), index))
-            else:
-                missing.add((topic.name, index))
-    if missing:  # then nothing is added (KafkaApis.handleAddPartitionsToTxnRequest)
-        return _response(request, ErrorCode.OPERATION_NOT_ATTEMPTED, missing)
+    if call.version >= BATCHED_SINCE:
+        results = await asyncio.gather(*(_result(services, call, transaction) for transaction in request.transactions))
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
     producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-    error = await services.transactions.coordinator.add_partitions(request.v3_and_below_transactional_id, producer, known, 0)
-    return _refuse(call, request, error)
+    error_of = await _add(services, request.v3_and_below_transactional_id, producer, request.v3_and_below_topics, OF_CLIENTS)
+    return _response(call, request, error_of)
 
 
-async def _partitions(services: Services, name: TopicName) -> int:
-    """How many there are; none where that can't be told now, and the producer asks again."""
+async def _result(services: Services, call: Call, transaction: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+    transactional_id = transaction.transactional_id
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
     try:
-        return (await services.catalog.find(name)).partitions
-    except TopicMissing:
-        return 0
+        if not transactional_id:
+            raise CoordinatorError(ErrorCode.INVALID_REQUEST)
+        if not services.transactions.leaders.is_here(transactional_id):
+            raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
+        handle = _verify if transaction.verify_only else _add
+        error_of = await handle(services, transactional_id, producer, transaction.topics, OF_BROKERS)
+    except CoordinatorError as refused:
+        error_of = _all(refused.error)
+    return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=_topic_results(call, transaction.topics, error_of))
+
+
+async def _add(services: Services, transactional_id: str, producer: Producer, topics: Topics, client_version: int) -> ErrorOf:
+    known = await _canonical(services, topics)
+    found = {partition for partition in known.values() if partition is not None}
+    if len(found) < len(known):
+        return _missing(known)
+    return _all(await services.transactions.coordinator.add_partitions(transactional_id, producer, found, client_version))
+
+
+async def _verify(services: Services, transactional_id: str, producer: Producer, topics: Topics, _client_version: int) -> ErrorOf:
+    known = await _canonical(services, topics)
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for asked, partition in known.items():
+        if partition is None:
+            return _missing(known)
+        answer = await services.transactions.coordinator.verify(transactional_id, producer, partition, adds=False)
+        errors[asked] = answer if isinstance(answer, ErrorCode) else ErrorCode.NONE
+    return lambda *partition: errors[partition]
+
+
+def _missing(known: Mapping[TopicPartition, TopicPartition | None]) -> ErrorOf:
+    """Where a partition is missing nothing is done (KafkaApis.handleAddPartitionsToTxnRequest)."""
+    return lambda *partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known[partition] is None else ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
+async def _canonical(services: Services, topics: Topics) -> dict[TopicPartition, TopicPartition | None]:
+    """The partitions by their topics' own names for Kafka; None for one that is not there, or can't be looked up now."""
+    counts = await asyncio.gather(*(_partitions(services, topic.name) for topic in topics))
+    return {
+        (topic.name, index): (name, index) if 0 <= index < count else None
+        for topic, (name, count) in zip(topics, counts, strict=True)
+        for index in topic.partitions
+    }
+
+
+async def _partitions(services: Services, topic: str) -> tuple[str, int]:
+    """A topic's own name, and how many partitions it has: none where that can't be told now, and the producer asks again."""
+    name = resolve(services, topic, None)
+    if not isinstance(name, TopicName) or name.internal:
+        return topic, 0
+    try:
+        return services.catalog.names.kafka(name), (await services.catalog.find(name)).partitions
     except PulsarError:
-        return 0
+        return topic, 0
+
+
+def _all(error: ErrorCode) -> ErrorOf:
+    return lambda _topic, _index: error
 
 
 def _refuse(call: Call, request: AddPartitionsToTxnRequest, error: ErrorCode) -> AddPartitionsToTxnResponse:
+    if call.version >= BATCHED_SINCE:
+        return AddPartitionsToTxnResponse(error_code=error)
+    return _response(call, request, _all(error))
+
+
+def _response(call: Call, request: AddPartitionsToTxnRequest, error_of: ErrorOf) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(call, request.v3_and_below_topics, error_of))
+
+
+def _topic_results(call: Call, topics: Topics, error_of: ErrorOf) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=_told(call, error_of(topic.name, index)))
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _told(call: Call, error: ErrorCode) -> ErrorCode:
     if error is ErrorCode.PRODUCER_FENCED and call.version < FENCED_SINCE:
-        error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return _response(request, error, set())
-
-
-def _response(request: AddPartitionsToTxnRequest, error: ErrorCode, missing: set[TopicPartition]) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=index,
-                        partition_error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if (topic.name, index) in missing else error,
-                    )
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.v3_and_below_topics
-        ]
-    )
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error
 
 
 API: Final = Api(
-    "AddPartitionsToTxn", AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 3, to_coordinator(_handle, _refuse, _OF_TRANSACTION)
+    "AddPartitionsToTxn", AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, to_coordinator(_handle, _refuse, _OF_TRANSACTION)
 )

@@ -13,7 +13,7 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
-from handler.apis.routing.verification import offsets_partition
+from handler.apis.routing.transactions import offsets_partition
 from handler.transactions.machine import Producer
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -41,7 +41,7 @@ async def _end(services: Services, marker: WritableTxnMarker, name: TopicName | 
         if error is not ErrorCode.NONE:
             return error
         await partition.confirmed_end()
-        transaction = partition.open_transaction(marker.producer_id)
+        transaction = partition.transactions.open.get(marker.producer_id)
         if transaction is None:
             return ErrorCode.INVALID_TXN_STATE
         known = (await partition.known_producers()).get(marker.producer_id)

@@ -17,10 +17,10 @@ from typing import Final
 from handler.apis.a08_offset_commit import KNOWN_SECONDS
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.routing.verification import number_of, offsets_partition
-from handler.apis.topics import RequestedTopic, requested_topic, resolve
+from handler.apis.routing.transactions import number_of, offsets_partition
+from handler.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
 from handler.errors import SidecarError
-from handler.groups.coordinator import Commit, CommittedOffset
+from handler.groups.coordinator import Commit
 from handler.groups.shard import TopicPartition
 from handler.topics.names import TopicName
 from handler.transactions.machine import Producer
@@ -66,29 +66,10 @@ async def _handle(services: Services, call: Call, request: TxnOffsetCommitReques
         is_old = number is ErrorCode.TRANSACTION_ABORTABLE and call.version < ADDS_GROUP_SINCE - 1
         return _refuse(call, request, ErrorCode.INVALID_TXN_STATE if is_old else _TOLD.get(number, number))
     topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
-    offsets, refused = _offsets(services, topics)
+    offsets, refused = committed_offsets(services, topics)
     commit = Commit(request.group_id, request.member_id, request.group_instance_id, request.generation_id, -1, offsets, knows_epochs=False)
     errors = await services.groups.coordinator.commit_in_transaction(commit, request.producer_id, number, term)
     return _response(topics, errors | refused)
-
-
-def _offsets(services: Services, topics: Topics) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, ErrorCode]]:
-    offsets: dict[TopicPartition, CommittedOffset] = {}
-    refused: dict[TopicPartition, ErrorCode] = {}
-    for requested, partitions in topics:
-        if requested.topic is None:
-            continue
-        known = services.catalog.remembered(requested.topic)
-        for partition in partitions:
-            at = (requested.canonical, partition.partition_index)
-            if services.catalog.may_have(requested.topic, partition.partition_index):
-                offsets[at] = CommittedOffset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or "",
-                    None if known is None else known.topic_id,
-                )  # fmt: skip
-            else:
-                refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return offsets, refused
 
 
 def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> TxnOffsetCommitResponse:

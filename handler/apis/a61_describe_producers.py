@@ -37,7 +37,7 @@ async def _active(partition: Partition) -> list[ProducerState] | ErrorCode:
             last_sequence=state.last,
             last_timestamp=state.max_timestamp,
             coordinator_epoch=NO_COORDINATOR,
-            current_txn_start_offset=-1 if (opened := partition.open_transaction(producer_id)) is None else opened.first_offset,
+            current_txn_start_offset=-1 if (opened := partition.transactions.open.get(producer_id)) is None else opened.first_offset,
         )
         for producer_id, state in (await partition.known_producers()).items()
     ]

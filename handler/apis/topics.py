@@ -6,10 +6,11 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from handler.apis.api import Call, Services
 from handler.apis.late import LATE_TOPIC, in_time
+from handler.groups.coordinator import CommittedOffset
 from handler.groups.shard import TopicPartition
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -61,6 +62,40 @@ def requested_topic(services: Services, name: str, topic_id: uuid.UUID | None) -
         return RequestedTopic(name, topic_id, found, services.catalog.names.kafka(found), ErrorCode.NONE)
     error = ErrorCode.UNKNOWN_TOPIC_ID if topic_id is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return RequestedTopic(name, topic_id, None, "", error)
+
+
+class PartitionToCommit(Protocol):
+    """A partition of a request that commits offsets."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+P = TypeVar("P", bound=PartitionToCommit)
+
+
+def committed_offsets(
+    services: Services, topics: Sequence[tuple[RequestedTopic, Sequence[P]]]
+) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, ErrorCode]]:
+    """The offsets that a request commits, and the partitions that are refused before that."""
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    for requested, partitions in topics:
+        if requested.topic is None:
+            continue
+        known = services.catalog.remembered(requested.topic)
+        topic_id = requested.topic_id or (None if known is None else known.topic_id)
+        for partition in partitions:
+            at = (requested.canonical, partition.partition_index)
+            if services.catalog.may_have(requested.topic, partition.partition_index):
+                offsets[at] = CommittedOffset(
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or "", topic_id
+                )
+            else:
+                refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return offsets, refused
 
 
 def pulsar_partitions(services: Services, partitions: Iterable[TopicPartition]) -> list[str]:

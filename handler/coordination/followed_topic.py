@@ -86,7 +86,8 @@ class FollowedTopic(Generic[V]):
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
         self._reading: tuple[Reader, _Following] | None = None  # once what was stored is read
-        self._asking: Shared[None, None] = Shared()
+        self._asking: Shared[None, int] = Shared()
+        self._question = 0  # how many have begun
         self._task = KeptAlive("followed_topic", self._topic, self._follow)
 
     def start(self) -> None:
@@ -102,7 +103,9 @@ class FollowedTopic(Generic[V]):
 
     async def of_now(self, key: str) -> V | None:
         """The same, of everything that was stored by anybody before this was asked. May raise PulsarError."""
-        await self._asking.call(None, self._read_on)
+        before = self._question
+        while await self._asking.call(None, self._read_on) <= before:
+            pass  # that one had begun before this was asked
         return self._values.get(key)
 
     async def put(self, key: str, value: V) -> None:
@@ -232,14 +235,16 @@ class FollowedTopic(Generic[V]):
             self._values[key] = value
             self._on_news(key, value)
 
-    async def _read_on(self) -> None:
-        """Until what is stored now has been read."""
+    async def _read_on(self) -> int:
+        """Until what is stored now has been read; returns the number of the question."""
+        self._question += 1
+        question = self._question
         try:
             if self._reading is None and not await self._admin.topics.is_partitioned(self._topic):
-                return
+                return question
         except NotPermitted as error:  # then nobody with this role has put anything there
             log.warning("%s may not be looked for: %s", self._topic, error)
-            return
+            return question
         self._found.set()
         async with asyncio.timeout(CURRENT_SECONDS):
             while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
@@ -248,6 +253,7 @@ class FollowedTopic(Generic[V]):
             last = await reader.last_position()
             while last is not None and following.position < last:  # noqa: ASYNC110 - a broker hands entries out within 10 ms
                 await asyncio.sleep(LOOK_SECONDS / 500)
+        return question
 
 
 async def stored_values(client: PulsarClient, admin: PulsarAdmin, topic: str, facts: Facts[V]) -> dict[str, V]:

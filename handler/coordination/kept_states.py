@@ -15,6 +15,7 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Awaitable
 from contextlib import aclosing, suppress
 from typing import Final, NamedTuple
 
@@ -39,6 +40,8 @@ PARTITIONS: Final = 16
 LOOK_SECONDS: Final = 5.0
 ASK_SECONDS: Final = 10.0
 PERMITS: Final = 64
+# Brokers take 5 MiB by default.
+MAX_BYTES: Final = 4 * 1024 * 1024
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
 WRITE_ANEW_MS: Final = EXPIRY_MS // 4
@@ -65,7 +68,7 @@ class KeptStates:
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 if not self._shards:
-                    self._shards = self._of(await self._admin.topics.partitions(self._topic))
+                    await self._begin(self._admin.topics.partitions(self._topic))
                 return await self._shard(key).find(key) if self._shards else None
         except TopicMissing:
             return None
@@ -75,10 +78,13 @@ class KeptStates:
 
     async def keep(self, key: bytes, value: bytes) -> None:
         """Store a value, if Pulsar takes it now."""
+        if len(value) > MAX_BYTES:
+            log.warning("a value of %d bytes is too large for %s: its log is read again instead", len(value), self._topic)
+            return
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 if not self._shards:
-                    self._shards = self._of(await partitions_of(self._admin, self._topic, PARTITIONS))
+                    await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
                 await self._shard(key).keep(key, value)
         except (PulsarError, TimeoutError) as error:
             log.warning("%s can't be written, so logs may have to be read again: %s", self._topic, error or "no answer")
@@ -87,8 +93,10 @@ class KeptStates:
         for shard in self._shards:
             shard.close()
 
-    def _of(self, count: int) -> list[_Shard]:
-        return [_Shard(self._client, self._admin, f"{self._topic}-partition-{number}") for number in range(count)]
+    async def _begin(self, counting: Awaitable[int]) -> None:
+        count = await counting
+        if not self._shards:  # else another has begun meanwhile
+            self._shards = [_Shard(self._client, self._admin, f"{self._topic}-partition-{number}") for number in range(count)]
 
     def _shard(self, key: bytes) -> _Shard:
         return self._shards[crc32c.crc32c(key) % len(self._shards)]
@@ -104,6 +112,8 @@ class _Shard:
         self._looked_at = -LOOK_SECONDS
         self._turn = asyncio.Lock()
         self._writes: KeyedWrites | None = None
+        self._opening = asyncio.Lock()
+        self._written = 0
 
     async def find(self, key: bytes) -> Kept | None:
         async with self._turn:
@@ -141,8 +151,7 @@ class _Shard:
         if old:
             await self._delete(old - {MARKER_KEY})
         if read > len(self._places) + COMPACT_AFTER:
-            with suppress(AlreadyExists):
-                await self._admin.topics.compact(self._topic)
+            await self._compact()
 
     def _note(self, message: Message, position: Position) -> None:
         if message.key is None or message.key == MARKER_KEY:
@@ -161,8 +170,20 @@ class _Shard:
 
     async def keep(self, key: bytes, value: bytes) -> None:
         await (await self._writer()).send(key, value)
+        self._written += 1
+        if self._written >= COMPACT_AFTER:
+            self._written = 0
+            await self._compact()
+
+    async def _compact(self) -> None:
+        with suppress(AlreadyExists):
+            await self._admin.topics.compact(self._topic)
 
     async def _writer(self) -> KeyedWrites:
+        async with self._opening:
+            return await self._opened_writer()
+
+    async def _opened_writer(self) -> KeyedWrites:
         if self._writes is None or self._writes.ended is not None:
             writes = KeyedWrites(self._topic)
             writes.producer = await self._client.producer(self._topic, f"kafka-sidecar-{uuid.uuid4().hex[:16]}", writes, purpose="lead")

@@ -116,6 +116,11 @@ class CoordinatorRuntime(Generic[C]):
         ]
         self._compacted: dict[str, int] = {}  # by shard: how many records it had then
 
+    @property
+    def topic(self) -> str:
+        """The internal topic, in Pulsar's words."""
+        return self._topic.pulsar
+
     # --- standing for election
 
     def ensure_candidate(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -243,8 +243,12 @@ class Coordinator:
         shard = self.shards[number]
         shard.term.check_leading()
         shard.pending.end(producer_id, transaction)
-        await shard.term.all_stored()  # what is on its way is pending then
-        await shard.term.store_and_wait(shard.pending.completion(producer_id, transaction, committed))
+        while True:
+            await shard.term.all_stored()  # what is on its way is pending, or committed, then
+            records = shard.pending.completion(producer_id, transaction, committed)
+            if not _partitions_of(records) & _partitions_of(shard.term.under_way):
+                break
+        await shard.term.store_and_wait(records)
 
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
         try:
@@ -387,6 +391,13 @@ class Coordinator:
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
                     shard.term.store([Record(key, None) for key in gone])
+
+
+def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:
+    """Of which these say something."""
+    keys = (record.key for record in records)
+    committed = (key.committed if isinstance(key, PendingOffsetKey) else key for key in keys)
+    return {key for key in committed if isinstance(key, OffsetCommitKey)}
 
 
 def new_member_id(stem: str) -> str:

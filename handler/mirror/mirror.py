@@ -44,6 +44,16 @@ CONCURRENT_MOVES: Final = 8
 MAX_REMEMBERED: Final = 100_000
 
 
+def is_named(group: str, patterns: str) -> bool:
+    """Whether groups.mirror names a group: names or patterns, separated by commas."""
+    return any(fnmatchcase(group, pattern.strip()) for pattern in patterns.split(",") if pattern.strip())
+
+
+def can_be_mirrored(group: str) -> bool:
+    """Whether a subscription can have its name."""
+    return names_a_subscription(group) and not group.startswith(WRITER_PREFIX)
+
+
 class Subscription(NamedTuple):
     group: str
     partition: str  # in the words of Pulsar
@@ -89,7 +99,7 @@ class PulsarTopics(Topics):
 class Mirror:
     def __init__(self, patterns: str, admin: PulsarAdmin, topics: Topics) -> None:
         self._topics = topics
-        self._patterns = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
+        self._patterns = patterns
         self._admin = admin
         self._wanted: dict[Subscription, Committed] = {}
         self._behind: set[Subscription] = set()  # those that could not be moved when it was tried last
@@ -99,9 +109,9 @@ class Mirror:
         self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
 
     def wants(self, group: str) -> bool:
-        if not any(fnmatchcase(group, pattern) for pattern in self._patterns):
+        if not is_named(group, self._patterns):
             return False
-        if names_a_subscription(group) and not group.startswith(WRITER_PREFIX):
+        if can_be_mirrored(group):
             return True
         limited.warning("the group %r is not mirrored: no subscription can have this name", group)
         return False

@@ -7,6 +7,10 @@ from handler.pulsar.errors import NotPermitted, Refused, TopicMissing
 from handler.wire.error_code import ErrorCode
 
 
+class PartitionEnded(SidecarError):
+    """The partition serves no more, and what is being read is of no use to it."""
+
+
 def error_code(error: SidecarError) -> ErrorCode:
     match error:
         case TopicMissing():

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
+import zlib
 from typing import Final
 
 from handler.coordination.kept_states import KeptStates
 from handler.partition.fold import kept
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.transactions import TransactionTable
-from handler.pulsar.entry import LogStats
+from handler.pulsar.entry import LogStats, Position
 from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
 # So many offsets may have to be folded again: a fraction of a second.
 KEPT_ANEW_AFTER: Final = 10_000
+# Every sidecar that has the partition open keeps its fold.
+KEPT_SECONDS: Final = 60.0
 _KEY: Final = b"fold:"
+# A million aborted transactions take 8 MiB.
+MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
 
 
 class KeptFold:
@@ -30,25 +34,23 @@ class KeptFold:
         self._states = states
         self._kept_to = 0
         self._is_restored = False
+        self._kept_at = -KEPT_SECONDS
         self._keeping: asyncio.Task[None] | None = None
 
-    async def restore(self, stats: LogStats) -> bool:
-        """Give the fold what was kept of it. False where nothing was, or it is of another log."""
+    async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
+        """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
         found = None if self._states is None else await self._states.find(self._key)
         if found is None:
             return False
         try:
-            position = kept.position_of(found.value)
-            # A ledger's number is never used again: one that is not there is of a topic that was deleted, or all of it has gone.
-            # The last one may have grown since it was looked at.
-            known = {info.ledger: info.entries for info in stats.ledgers[:-1]}
-            known.update({info.ledger: sys.maxsize for info in stats.ledgers[-1:]})
-            if position.entry >= known.get(position.ledger, 0):
-                return False
-            kept.restore(found.value, self._fold, self._transactions)
+            stored = await asyncio.to_thread(_decode, found.value)
         except ValueError as error:
             log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
             return False
+        known_from = stored.transactions.known_from
+        if not stats.may_hold(stored.position) or known_from is None or known_from > transactions_behind:
+            return False
+        kept.restore(stored, self._fold, self._transactions)
         self._is_restored = True
         self._kept_to = -KEPT_ANEW_AFTER if found.is_old(time.time_ns() // 1_000_000) else self._fold.next_offset
         return True
@@ -57,11 +59,14 @@ class KeptFold:
         """What was kept does not agree with the log."""
         if self._is_restored and self._states is not None:
             log.warning("partition %s: what was kept of its fold does not agree with the log, and is thrown away", self._name)
+            if self._keeping is not None:
+                self._keeping.cancel()  # it would be kept behind this
             self._keeping = asyncio.create_task(self._states.keep(self._key, b""))
 
-    def tick(self) -> None:
+    def tick(self, now: float) -> None:
         """Once in some seconds."""
-        if self._fold.next_offset - self._kept_to >= KEPT_ANEW_AFTER:
+        if self._fold.next_offset - self._kept_to >= KEPT_ANEW_AFTER and now - self._kept_at >= KEPT_SECONDS:
+            self._kept_at = now
             self._keep()
 
     def close(self) -> None:
@@ -69,14 +74,39 @@ class KeptFold:
         if self._fold.next_offset > self._kept_to:
             self._keep()
 
+    @property
+    def is_for_clients(self) -> bool:
+        """Whether this process serves clients. Tools that look at a log keep nothing, and announce nothing."""
+        return self._states is not None
+
+    @property
+    def keeping(self) -> asyncio.Task[None] | None:
+        """What is on its way to Pulsar, if anything is."""
+        return self._keeping
+
     def _keep(self) -> None:
         fold = self._fold
-        if self._states is None or fold.last_position is None or not self._transactions.had_any:
+        if self._states is None or fold.last_position is None or self._transactions.known_from is None:
             return
         if self._keeping is None or self._keeping.done():
             self._kept_to = fold.next_offset
-            self._keeping = asyncio.create_task(self._states.keep(self._key, kept.encode(fold, self._transactions)))
+            self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, self._transactions)))
+
+    async def _store(self, states: KeptStates, snapshot: kept.Snapshot) -> None:
+        await states.keep(self._key, await asyncio.to_thread(lambda: zlib.compress(snapshot.encode(), 1)))
 
     @property
     def _key(self) -> bytes:
         return _KEY + self._name.encode()
+
+
+def _decode(value: bytes) -> kept.Kept:
+    """ValueError where it makes no sense: anybody may have written it."""
+    reader = zlib.decompressobj()
+    try:
+        data = reader.decompress(value, MAX_DECOMPRESSED)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not reader.eof:
+        raise ValueError("it is cut off, or too large")
+    return kept.decode(data)

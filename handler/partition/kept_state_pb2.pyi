@@ -99,25 +99,31 @@ class Writer(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., last_sequence: _Optional[int] = ...) -> None: ...
 
 class Transactions(_message.Message):
-    __slots__ = ("open_producers", "open_numbers", "open_first_offsets", "ended_producers", "ended_numbers", "aborted_producers", "aborted_first_offsets", "aborted_last_offsets", "aborted_stable_offsets", "hidden_offsets")
+    __slots__ = ("open_producers", "open_numbers", "open_first_offsets", "ended_producers", "ended_numbers", "producers", "aborted_producers", "aborted_first_offsets", "aborted_last_offsets", "aborted_stable_offsets", "hidden_offsets", "known_from_ledger", "known_from_entry")
     OPEN_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     OPEN_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     ENDED_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     ENDED_NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     ABORTED_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     ABORTED_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     ABORTED_LAST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     ABORTED_STABLE_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FROM_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FROM_ENTRY_FIELD_NUMBER: _ClassVar[int]
     open_producers: _containers.RepeatedScalarFieldContainer[int]
     open_numbers: _containers.RepeatedScalarFieldContainer[int]
     open_first_offsets: _containers.RepeatedScalarFieldContainer[int]
     ended_producers: _containers.RepeatedScalarFieldContainer[int]
     ended_numbers: _containers.RepeatedScalarFieldContainer[int]
+    producers: _containers.RepeatedScalarFieldContainer[int]
     aborted_producers: _containers.RepeatedScalarFieldContainer[int]
     aborted_first_offsets: _containers.RepeatedScalarFieldContainer[int]
     aborted_last_offsets: _containers.RepeatedScalarFieldContainer[int]
     aborted_stable_offsets: _containers.RepeatedScalarFieldContainer[int]
     hidden_offsets: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, open_producers: _Optional[_Iterable[int]] = ..., open_numbers: _Optional[_Iterable[int]] = ..., open_first_offsets: _Optional[_Iterable[int]] = ..., ended_producers: _Optional[_Iterable[int]] = ..., ended_numbers: _Optional[_Iterable[int]] = ..., aborted_producers: _Optional[_Iterable[int]] = ..., aborted_first_offsets: _Optional[_Iterable[int]] = ..., aborted_last_offsets: _Optional[_Iterable[int]] = ..., aborted_stable_offsets: _Optional[_Iterable[int]] = ..., hidden_offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+    known_from_ledger: int
+    known_from_entry: int
+    def __init__(self, open_producers: _Optional[_Iterable[int]] = ..., open_numbers: _Optional[_Iterable[int]] = ..., open_first_offsets: _Optional[_Iterable[int]] = ..., ended_producers: _Optional[_Iterable[int]] = ..., ended_numbers: _Optional[_Iterable[int]] = ..., producers: _Optional[_Iterable[int]] = ..., aborted_producers: _Optional[_Iterable[int]] = ..., aborted_first_offsets: _Optional[_Iterable[int]] = ..., aborted_last_offsets: _Optional[_Iterable[int]] = ..., aborted_stable_offsets: _Optional[_Iterable[int]] = ..., hidden_offsets: _Optional[_Iterable[int]] = ..., known_from_ledger: _Optional[int] = ..., known_from_entry: _Optional[int] = ...) -> None: ...

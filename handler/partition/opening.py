@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from handler.partition.fold.fold import SWITCH_ON, Fold, IndexAlarm
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.replay import Replay
@@ -17,12 +18,14 @@ BYTES_BEFORE_END: Final = 1024 * 1024
 
 
 class KeptFold(Protocol):
-    async def restore(self, stats: LogStats) -> bool:
-        """Give the fold what was kept of it. False where nothing was, or it is of another log."""
+    async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
+        """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
         ...
 
 
-async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEnd, kept: KeptFold) -> LogStats:
+async def begin_fold(
+    log: EntryLog, fold: Fold, transactions: TransactionTable, replay: Replay, to_end: ReadToEnd, kept: KeptFold
+) -> LogStats:
     """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
 
     What tells a retry is read when somebody appends to whom it matters. A log with transactions is folded from their beginning, or
@@ -35,13 +38,14 @@ async def begin_fold(log: EntryLog, fold: Fold, replay: Replay, to_end: ReadToEn
         stats = await log.stats()
     # After that: of a transaction that is in what was looked at, it was stored before.
     transactions_behind = await log.transactions_from()
+    transactions.known_from = transactions_behind
     if stats.last is None:
         fold.begin_empty(0 if last_index is None else last_index + 1)
         replay.done = True
     elif transactions_behind is None:
         _begin_before(stats, stats.last, fold, replay)
-    elif await kept.restore(stats):
-        replay.done = True  # it knows the producers as well
+    elif await kept.restore(stats, transactions_behind):
+        replay.done = fold.replayed_from is None or fold.replayed_from <= replay.first_entry(stats, stats.last)
     else:
         _begin_before(stats, stats.last, fold, replay, transactions_behind.after())
     begun_from = fold.replayed_from

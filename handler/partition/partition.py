@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.errors import error_code
+from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
+from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm, index_of
 from handler.partition.fold.producers import ProducerState
-from handler.partition.fold.transactions import AbortedTransaction, OpenTransaction, TransactionTable
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.kept_fold import KeptFold
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
@@ -44,6 +44,7 @@ from handler.tasks import Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import CONTROL, TRANSACTIONAL
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -70,6 +71,18 @@ class PartitionLimits:
     batches_per_entry: int = 100
 
 
+# Of batches in transactions, and of markers.
+OF_TRANSACTIONS: Final = TRANSACTIONAL | CONTROL
+_announcing: set[asyncio.Task[None]] = set()
+
+
+def _on_announced(task: asyncio.Task[None]) -> None:
+    """Where it has failed, who opens the partition next finds the same, and tries again."""
+    _announcing.discard(task)
+    if not task.cancelled() and (failure := task.exception()) is not None:
+        limited.warning("that a partition has transactions can't be stored: %s", failure)
+
+
 class Watcher(Protocol):
     def on_partition_changed(self, partition: Partition) -> None: ...
 
@@ -80,13 +93,13 @@ class Partition:
     ) -> None:
         self.name = name
         self.ended: ErrorCode | None = None
+        self.transactions = TransactionTable()
         self._log = log_
         self._limits = limits
         self._failures = failures
         self._loop = asyncio.get_running_loop()
-        self._transactions = TransactionTable()
-        self._fold = Fold(transactions=self._transactions)
-        self._kept = KeptFold(name, self._fold, self._transactions, indexes.states)
+        self._fold = Fold(transactions=self.transactions)
+        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -102,9 +115,9 @@ class Partition:
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
-        self._appender = Appender(name, log_, writer_name, self._fold, self._transactions, self, limits.batches_per_entry)
+        self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, self, limits.batches_per_entry)
         self._replay = Replay(name, log_, self._fold, self, limits.replay_entries, limits.replay_bytes)
-        self._verified = VerifiedAppends(log_, self._fold, self._transactions, self)
+        self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
 
@@ -118,7 +131,7 @@ class Partition:
                 config = await self._log.config()
                 if told == self._configs_told:  # else it was altered while the answer was on its way
                     self._appender.config = config
-                stats = await begin_fold(self._log, self._fold, self._replay, self._to_end, self._kept)
+                stats = await begin_fold(self._log, self._fold, self.transactions, self._replay, self._to_end, self._kept)
                 self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(stats, self._fold.log_start, asked_at)
         except TimeoutError:
@@ -186,9 +199,11 @@ class Partition:
         self._cache.clear()
         self.changed()
 
-    def close(self) -> None:
+    def close(self) -> asyncio.Task[None] | None:
+        """What it does yet, for who has the time to wait for it."""
         self._opening.cancel()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
+        return self._kept.keeping
 
     # --- appending
 
@@ -240,6 +255,11 @@ class Partition:
         self._configs_told += 1
         self._appender.config = config
 
+    def read_on_if_tailed(self) -> None:
+        """What was appended may be news to consumers, and to nobody else."""
+        if self._tail.running:
+            self._tail.read_on()
+
     def read_on(self) -> None:
         """The appender needs to know what stands before its entries."""
         self._tail.want()
@@ -271,6 +291,8 @@ class Partition:
         """Fold an entry that was read; returns the flow permits it cost."""
         try:
             self._take(entry)
+        except PartitionEnded:
+            pass
         except IndexAlarm as alarm:
             self.alarm(alarm)
         except Exception:
@@ -291,12 +313,38 @@ class Partition:
     def read_entry(self, entry: RawEntry) -> Content:
         """The content of an entry, or EntryUnreadable."""
         self._check_given_up(entry)
-        return read_entry(entry)
+        return self._announced(entry, read_entry(entry))
 
     def read_headers(self, entry: RawEntry) -> Content:
         """The same without its data."""
         self._check_given_up(entry)
-        return read_headers(entry)
+        return self._announced(entry, read_headers(entry))
+
+    def _announced(self, entry: RawEntry, content: Content) -> Content:
+        """Transactions that others than this cluster's sidecars wrote (KoP, replication) were announced by nobody: it is done now.
+
+        Raises PartitionEnded where more of them may stand before what is folded: the partition is opened again, and folds all.
+        """
+        if (
+            content.writer is not None
+            or not self._kept.is_for_clients
+            or not any([header.attributes & OF_TRANSACTIONS for header, _ in content.batches])
+        ):
+            return content
+        known_from = self.transactions.known_from
+        if known_from is not None and known_from < entry.position:
+            return content
+        is_whole = self._fold.replayed_from is None
+        if not is_whole:
+            self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "others have written transactions here: the log is folded from its start")
+        else:
+            self.transactions.known_from = BEFORE_ALL
+        task = self._loop.create_task(self._log.begin_transactions(BEFORE_ALL))
+        _announcing.add(task)
+        task.add_done_callback(_on_announced)
+        if not is_whole:
+            raise PartitionEnded("others have written transactions here")
+        return content
 
     def _check_given_up(self, entry: RawEntry) -> None:
         if self._failures.is_given_up(self.name, entry.position):
@@ -399,6 +447,8 @@ class Partition:
         `since` is when the request came. Beyond the end that is known here only an end that was confirmed
         after that may refuse it: another sidecar may have written, and told its client, since then.
         """
+        if self.ended is not None:
+            return FetchedRun([], 0, offset, self.ended)
         now = self._loop.time()
         self.used_at = now
         self._tail.want()
@@ -416,33 +466,25 @@ class Partition:
 
     def read_committed(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """The same up to the last stable offset: what is behind that may still be aborted."""
-        run = self.read(offset, max_bytes, at_least_one, since)
         stable = self.last_stable_offset
+        if stable <= offset < self._fold.next_offset and self.ended is None:
+            self.used_at = self._loop.time()
+            self._tail.want()
+            return FetchedRun([], 0, offset, ErrorCode.NONE)
+        run = self.read(offset, max_bytes, at_least_one, since)
         return run if run is None or run.next_offset <= stable else run.before(stable)
 
     @property
     def last_stable_offset(self) -> int:
         """The end as consumers of read_committed see it. What began before the log start holds it there (UnifiedLog does the same)."""
         end = self._fold.next_offset
-        return min(end, max(self._transactions.last_stable_offset(end), self.log_start))
-
-    def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions of which a consumer has to know that is given these offsets."""
-        return self._transactions.aborted_between(begin, end)
-
-    def open_transaction(self, producer_id: int) -> OpenTransaction | None:
-        """The transaction of a producer that has no marker yet, as far as the log is folded."""
-        return self._transactions.open.get(producer_id)
+        return min(end, max(self.transactions.last_stable_offset(end), self.log_start))
 
     async def end_transaction(self, marker: bytes, number: int, deadline: float) -> ErrorCode:
         """Append the marker of a transaction. INVALID_TXN_STATE where that had ended before."""
         written = MarkerWritten()
         self.append(Append.of_marker(marker, number, deadline, written, 0))
         return await written.error
-
-    def is_hidden(self, base_offset: int) -> bool:
-        """Whether what stands at this offset came behind the marker of its transaction: nobody may see it."""
-        return base_offset in self._transactions.hidden
 
     def is_in_flight(self, producer_id: int) -> bool:
         """Whether a batch of this producer is on its way to the log."""
@@ -520,7 +562,9 @@ class Partition:
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
         self.times.tick(self.log_start)
-        self._kept.tick()
+        self.transactions.drop_before(self.log_start)
+        self._cache.set_fixed(self.transactions.size)
+        self._kept.tick(now)
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS

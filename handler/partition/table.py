@@ -23,6 +23,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # As fine as the deadlines of appends.
 TICK_SECONDS: Final = 1.0
+# What is kept of folds is worth a moment of a shutdown, and no more.
+CLOSE_SECONDS: Final = 3.0
 
 
 class PartitionTable:
@@ -50,6 +52,11 @@ class PartitionTable:
     def __contains__(self, pulsar_topic: str) -> bool:
         return pulsar_topic in self._partitions
 
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether a transaction holds back consumers of a partition that is in use here."""
+        return any(partition.transactions.open for partition in self._partitions.values())
+
     def topics(self) -> set[str]:
         """The topics of which a partition is in use."""
         return {name.rpartition("-partition-")[0] for name in self._partitions}
@@ -66,11 +73,10 @@ class PartitionTable:
             self._partitions[pulsar_topic] = partition
         return partition
 
-    def forget(self, pulsar_topic: str) -> None:
-        """The topic is gone or about to go."""
+    def forget(self, pulsar_topic: str) -> asyncio.Task[None] | None:
+        """The topic is gone or about to go. Returns what its partition does yet."""
         partition = self._partitions.pop(pulsar_topic, None)
-        if partition is not None:
-            partition.close()
+        return None if partition is None else partition.close()
 
     def set_config(self, names: Iterable[str], config: LogConfig) -> None:
         """Of those partitions of a topic that are in use."""
@@ -103,6 +109,7 @@ class PartitionTable:
         metrics.PARTITIONS.set(len(self._partitions))
         metrics.CACHE_BYTES.set(self.cache.used)
         metrics.READ_AHEAD_BYTES.set(self.cache.ahead)
+        metrics.TRANSACTION_BYTES.set(self.cache.fixed)
 
     def _tick_one(self, name: str, partition: Partition, now: float) -> None:
         if partition.ended is not None:
@@ -116,5 +123,6 @@ class PartitionTable:
 
     async def close(self) -> None:
         await self._ticker.stopped()
-        for name in list(self._partitions):
-            self.forget(name)
+        closing = [task for name in list(self._partitions) if (task := self.forget(name)) is not None]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_SECONDS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.coordination.followed_topic import Facts, FollowedTopic
+from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
@@ -31,5 +31,14 @@ class _Beginnings(Facts[Position]):
 BEGINNINGS: Final = _Beginnings()
 
 
+def topic_in(namespace: str) -> str:
+    return f"persistent://{namespace}/__transactional_partitions"
+
+
 def transactional_partitions(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> TransactionalPartitions:
-    return FollowedTopic(client, admin, f"persistent://{namespace}/__transactional_partitions", BEGINNINGS)
+    return FollowedTopic(client, admin, topic_in(namespace), BEGINNINGS)
+
+
+async def stored_beginnings(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, Position]:
+    """Of all partitions that have had transactions, for who looks once and writes nothing. May raise PulsarError."""
+    return await stored_values(client, admin, topic_in(namespace), BEGINNINGS)

@@ -64,6 +64,15 @@ class LogStats(NamedTuple):
     def last(self) -> Position | None:
         return Position(self.ledgers[-1].ledger, self.ledgers[-1].entries - 1) if self.ledgers else None
 
+    def may_hold(self, position: Position) -> bool:
+        """Whether an entry of this position is here, or was added since.
+
+        The number of a ledger is never used again. One that is not here is of a topic that was deleted, or all of it has gone.
+        """
+        if self.ledgers and self.ledgers[-1].ledger == position.ledger:
+            return True
+        return any(info.ledger == position.ledger and position.entry < info.entries for info in self.ledgers)
+
     def entry_before(self, position: Position) -> Position | None:
         if position.entry > 0:
             return Position(position.ledger, position.entry - 1)

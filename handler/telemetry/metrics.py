@@ -21,6 +21,7 @@ REGISTRY.register(PRODUCED_BYTES)
 REGISTRY.register(FETCHED_BYTES)
 PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
 CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")
+TRANSACTION_BYTES = Gauge("kafka_sidecar_transaction_bytes", "Bytes of what is known of aborted transactions, of which the cache has less.")
 READ_AHEAD_BYTES = Gauge("kafka_sidecar_read_ahead_bytes", "Bytes that readers of old data have read ahead of their consumers.")
 ANSWER_BYTES = Gauge("kafka_sidecar_answer_bytes", "Bytes of fetch answers that clients have not taken yet.")
 STALLED = Counter("kafka_sidecar_stalled_total", "Connections closed because they held bytes and did not move, while others waited.")
@@ -29,7 +30,12 @@ GROUP_SHARDS = Gauge("kafka_sidecar_group_shards", "Partitions of __consumer_off
 COMMITTED_OFFSETS = Gauge("kafka_sidecar_committed_offsets", "Committed offsets of the groups coordinated here.")
 REBALANCES = Counter("kafka_sidecar_rebalances_total", "Rebalances that came to their end.")
 COMMITS = Counter("kafka_sidecar_commits_total", "Offsets committed.")
-TERMS_LOST = Counter("kafka_sidecar_group_terms_lost_total", "Times a partition of __consumer_offsets was lost while it was led.")
+TRANSACTIONAL_IDS = Gauge("kafka_sidecar_transactional_ids", "Transactional ids coordinated here.")
+OPEN_TRANSACTIONS = Gauge("kafka_sidecar_open_transactions", "Of these, with a transaction that has not ended.")
+TRANSACTIONS = Counter("kafka_sidecar_transactions_total", "Transactions that have ended, with all their markers.", ["result"])
+TERMS_LOST = Counter(
+    "kafka_sidecar_group_terms_lost_total", "Times a partition of __consumer_offsets (or __transaction_state) was lost while led."
+)
 MIRROR_BEHIND = Gauge("kafka_sidecar_mirror_behind", "Mirrored subscriptions that could not be moved to where their group has committed.")
 FORWARDED = Counter("kafka_sidecar_forwarded_total", "Requests passed on to other sidecars, by outcome.", ["outcome"])
 INTERNAL_ERRORS = Counter(

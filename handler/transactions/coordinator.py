@@ -5,9 +5,11 @@ A request about an id is answered by the id's shard, or raises CoordinatorError.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from handler.config import TransactionsConfig
@@ -15,7 +17,8 @@ from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
-from handler.tasks import InTurn, KeptAlive, every
+from handler.tasks import InTurn, KeptAlive, Pace, every
+from handler.telemetry import metrics
 from handler.transactions import machine
 from handler.transactions.machine import Producer
 from handler.transactions.markers import Markers
@@ -31,6 +34,8 @@ TIMED_OUT_SECONDS: Final = 10.0
 EXPIRED_SECONDS: Final = 600.0
 # The markers of a transaction are in their logs within milliseconds. Its producer goes on at once, and would have to ask again.
 COMPLETION_SECONDS: Final = 1.0
+# Of a producer that begins, and goes on when what its predecessor has left is aborted.
+ABORTED_SECONDS: Final = 10.0
 # An id is a key of the log.
 ID_BYTES: Final = 30_000
 
@@ -39,6 +44,14 @@ class ProducerIdAndEpoch(NamedTuple):
     error: ErrorCode
     producer_id: int = -1
     epoch: int = -1
+
+
+@dataclass(slots=True)
+class _Together:
+    """Partitions that are added in one record, and what became of that."""
+
+    partitions: set[TopicPartition]
+    outcome: asyncio.Task[ErrorCode] = field(init=False)
 
 
 class Coordinator:
@@ -53,6 +66,7 @@ class Coordinator:
         self._wall_clock = wall_clock
         self._context = ShardContext(markers, wall_clock)
         self._adding: InTurn[str] = InTurn()
+        self._to_add: dict[tuple[str, Producer], _Together] = {}  # that wait for their turn
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[TransactionRecord]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
@@ -61,6 +75,9 @@ class Coordinator:
     def beat(self) -> None:
         """Once a second."""
         self.shards.beat()
+        leading = self.shards.all_leading
+        metrics.TRANSACTIONAL_IDS.set(sum(len(shard.transactions) for shard in leading))
+        metrics.OPEN_TRANSACTIONS.set(sum(len(shard.unfinished) for shard in leading))
 
     def tasks(self) -> Sequence[KeptAlive]:
         return (
@@ -76,10 +93,20 @@ class Coordinator:
     # --- requests
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch:
-        shard = self._shard(transactional_id)
-        await shard.completed(transactional_id, COMPLETION_SECONDS)
         if not 0 < timeout_ms <= self._config.max_timeout_ms:
+            self._shard(transactional_id)
             return ProducerIdAndEpoch(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        answer = await self._begin_producer(transactional_id, timeout_ms, expected)
+        if answer is None:
+            # Kafka has the client ask again, which sarama does not do: it is asked again for it.
+            answer = await self._begin_producer(transactional_id, timeout_ms, expected)
+        return answer or ProducerIdAndEpoch(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+    async def _begin_producer(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch | None:
+        """None where what was ongoing is aborted first."""
+        shard = self._shard(transactional_id)
+        await shard.completed(transactional_id, ABORTED_SECONDS)
+        shard = self._shard(transactional_id)  # its term may be over by now
         now = self._wall_clock()
         metadata = shard.transactions.get(transactional_id) or machine.new(transactional_id, new_producer_id(), timeout_ms, now)
         is_changing = transactional_id in shard.changing
@@ -87,8 +114,8 @@ class Coordinator:
         if isinstance(becomes, ErrorCode):
             return ProducerIdAndEpoch(becomes)
         await shard.change(transactional_id, becomes)
-        if becomes.state is not TransactionState.EMPTY:  # what was ongoing is aborted first: the producer asks again
-            return ProducerIdAndEpoch(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if becomes.state is not TransactionState.EMPTY:
+            return None
         log.info("transactional id %s has producer id %d, epoch %d", transactional_id, becomes.producer_id, becomes.producer_epoch)
         return ProducerIdAndEpoch(ErrorCode.NONE, becomes.producer_id, becomes.producer_epoch)
 
@@ -97,6 +124,7 @@ class Coordinator:
     ) -> ErrorCode:
         shard = self._shard(transactional_id)
         await shard.completed(transactional_id, COMPLETION_SECONDS)
+        shard = self._shard(transactional_id)  # its term may be over by now
         becomes = machine.add_partitions(
             shard.transactions.get(transactional_id), producer, partitions, client_version, self._wall_clock(),
             transactional_id in shard.changing,
@@ -109,9 +137,7 @@ class Coordinator:
     async def verify(self, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool) -> int | ErrorCode:
         """The number of the transaction to which a batch belongs. `adds`: it also adds its partition (KIP-890)."""
         if adds:
-            # Its batches for several partitions come at once, maybe through several sidecars.
-            async with self._adding.turn(transactional_id):
-                error = await self.add_partitions(transactional_id, producer, {partition}, 2)
+            error = await self._add_with_others(transactional_id, producer, partition)
             if error is not ErrorCode.NONE:
                 return error
         shard = self._shard(transactional_id)
@@ -121,8 +147,28 @@ class Coordinator:
             return error
         return metadata.number
 
+    async def _add_with_others(self, transactional_id: str, producer: Producer, partition: TopicPartition) -> ErrorCode:
+        """Batches for many partitions come at once, maybe through several sidecars: what waits is stored together."""
+        key = transactional_id, producer
+        together = self._to_add.get(key)
+        if together is None:
+            together = self._to_add[key] = _Together(set())
+            together.outcome = asyncio.create_task(self._add_together(key, together))
+            together.outcome.add_done_callback(lambda task: task.cancelled() or task.exception())  # also where nobody waits any more
+        together.partitions.add(partition)
+        return await asyncio.shield(together.outcome)
+
+    async def _add_together(self, key: tuple[str, Producer], together: _Together) -> ErrorCode:
+        transactional_id, producer = key
+        async with self._adding.turn(transactional_id):
+            await asyncio.sleep(0)  # the other batches of a request mostly come in this turn of the loop
+            del self._to_add[key]
+            return await self.add_partitions(transactional_id, producer, together.partitions, 2)
+
     async def end(self, transactional_id: str, producer: Producer, commit: bool, client_version: int) -> ProducerIdAndEpoch:
         shard = self._shard(transactional_id)
+        await shard.completed(transactional_id, COMPLETION_SECONDS)
+        shard = self._shard(transactional_id)  # its term may be over by now
         metadata = shard.transactions.get(transactional_id)
         is_changing = transactional_id in shard.changing
         becomes = machine.end(metadata, producer, commit, client_version, new_producer_id(), self._wall_clock(), is_changing)
@@ -147,20 +193,25 @@ class Coordinator:
     # --- by the clock
 
     async def _abort_timed_out(self) -> None:
-        now = self._wall_clock()
         for shard in self.shards.all_leading:
-            for metadata in list(shard.transactions.values()):
-                if machine.is_timed_out(metadata, now) and metadata.transactional_id not in shard.changing:
-                    log.info("the transaction of %s has timed out and is aborted", metadata.transactional_id)
-                    await self._try_change(shard, metadata.transactional_id, machine.fence(metadata, now))
+            for transactional_id in list(shard.unfinished):
+                # Looked at anew each time: the one before took a while to be stored.
+                now = self._wall_clock()
+                metadata = shard.transactions.get(transactional_id)
+                if metadata is not None and machine.is_timed_out(metadata, now) and transactional_id not in shard.changing:
+                    log.info("the transaction of %s has timed out and is aborted", transactional_id)
+                    await self._try_change(shard, transactional_id, machine.fence(metadata, now))
 
     async def _delete_expired(self) -> None:
-        now = self._wall_clock()
+        pace = Pace()
         for shard in self.shards.all_leading:
-            for metadata in list(shard.transactions.values()):
-                is_old = metadata.last_update_timestamp <= now - self._config.id_expiration_ms
-                if is_old and metadata.state in AT_REST and metadata.transactional_id not in shard.changing:
-                    await self._try_change(shard, metadata.transactional_id, None)
+            for transactional_id in list(shard.transactions):
+                await pace.rest()
+                before = self._wall_clock() - self._config.id_expiration_ms
+                metadata = shard.transactions.get(transactional_id)
+                is_old = metadata is not None and metadata.last_update_timestamp <= before and metadata.state in AT_REST
+                if is_old and transactional_id not in shard.changing:
+                    await self._try_change(shard, transactional_id, None)
 
     async def _try_change(self, shard: Shard, transactional_id: str, becomes: TransactionMetadata | None) -> None:
         try:

@@ -66,7 +66,7 @@ def init_producer_id(
     metadata: TransactionMetadata, expected: Producer, timeout_ms: int, new_producer_id: int, now: int, is_changing: bool
 ) -> Next:
     """A producer begins, or begins again after an error (KIP-360). One that is prepared to abort is told CONCURRENT_TRANSACTIONS."""
-    if is_changing:
+    if is_changing or _is_told_already(metadata, expected):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if expected != NOBODY and not _may_be(metadata, expected):
         return ErrorCode.PRODUCER_FENCED
@@ -111,7 +111,17 @@ def fence(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
     )  # fmt: skip
 
 
+def _is_told_already(metadata: TransactionMetadata, producer: Producer) -> bool:
+    """Whether this is who a producer is behind its transaction's end. It was told so, and goes on while the markers are being written."""
+    if metadata.state not in PREPARED:
+        return False
+    following = complete(metadata, metadata.last_update_timestamp)
+    return (following.producer_id, following.producer_epoch) == (producer.producer_id, producer.epoch)
+
+
 def _refusal(metadata: TransactionMetadata | None, producer: Producer) -> ErrorCode:
+    if metadata is not None and _is_told_already(metadata, producer):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if metadata is None or metadata.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     return ErrorCode.NONE if metadata.producer_epoch == producer.epoch else ErrorCode.PRODUCER_FENCED
@@ -159,6 +169,8 @@ def end(
     """A producer commits or aborts. NONE where that has been done."""
     if metadata is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if _is_told_already(metadata, producer):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     is_retry = _is_retry(metadata, producer)
     if metadata.producer_id != producer.producer_id and not is_retry:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -1,6 +1,7 @@
 """A shard: the transactional ids of one partition of `__transaction_state`, while this process leads it (see `coordination.term`).
 
-An id changes when its record is stored. Until then it is `changing`, and the machine lets nothing else happen to it.
+An id changes when its record is stored. Until then it is `changing`, and the machine lets nothing else happen to it. That its transaction
+is complete is the exception: it counts when the markers are written, and the record of what follows is never stored without that of it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
 from handler.tasks import Backoff, KeptAlive, within
+from handler.telemetry import metrics
 from handler.transactions import machine
 from handler.transactions.markers import Markers
-from handler.transactions.metadata import PREPARED, TransactionMetadata
+from handler.transactions.metadata import AT_REST, COMPLETED, PREPARED, TransactionMetadata
 from handler.transactions.records import TransactionRecord
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Shard(TermState[TransactionRecord]):
         self.name = name
         self.term = Term(name, open_log, self)
         self.transactions: dict[str, TransactionMetadata] = {}
+        self.unfinished: set[str] = set()  # those that have a transaction
         self.changing: set[str] = set()
         self._context = context
         self._completing: dict[str, KeptAlive] = {}
@@ -57,8 +59,11 @@ class Shard(TermState[TransactionRecord]):
 
     def on_stored(self, record: TransactionRecord) -> None:
         self._apply(record)
-        if record.metadata is not None and record.metadata.state in PREPARED:
-            self._complete(record.metadata)
+        metadata = record.metadata
+        if metadata is not None and metadata.state in PREPARED:
+            self._complete(metadata)
+        elif metadata is not None and metadata.state in COMPLETED:
+            metrics.TRANSACTIONS.labels("committed" if metadata.is_committed else "aborted").inc()
 
     @property
     def live_record_count(self) -> int:
@@ -70,24 +75,31 @@ class Shard(TermState[TransactionRecord]):
             task.stop()
         for transactional_id in list(self._waiting):
             self._tell(transactional_id)
-        self.transactions, self.changing = {}, set()
+        self.transactions, self.unfinished, self.changing = {}, set(), set()
 
     def _apply(self, record: TransactionRecord) -> None:
-        if record.metadata is None:
-            self.transactions.pop(record.transactional_id, None)
+        transactional_id, metadata = record
+        if metadata is None:
+            self.transactions.pop(transactional_id, None)
         else:
-            self.transactions[record.transactional_id] = record.metadata
+            self.transactions[transactional_id] = metadata
+        if metadata is None or metadata.state in AT_REST:
+            self.unfinished.discard(transactional_id)
+        else:
+            self.unfinished.add(transactional_id)
 
     # --- changes
 
     async def change(self, transactional_id: str, metadata: TransactionMetadata | None) -> None:
-        """Store what an id becomes; None deletes it. CoordinatorError if the term ends before."""
-        self.changing.add(transactional_id)
+        """Store what an id becomes; None deletes it. CoordinatorError if the term ends before, or has not begun."""
+        self.term.check_leading()
+        before = self.transactions.get(transactional_id)
+        assert before is None or metadata is None or before.state in machine.FROM[metadata.state], f"{before.state} to {metadata.state}"
         changing = self.changing
-        try:
-            await self.term.store_and_wait([TransactionRecord(transactional_id, metadata)])
-        finally:
-            changing.discard(transactional_id)
+        changing.add(transactional_id)
+        # Until the write has its outcome, also where who waits for it gives up.
+        self.term.store([TransactionRecord(transactional_id, metadata)], lambda _: changing.discard(transactional_id))
+        await self.term.all_stored()
 
     def _complete(self, metadata: TransactionMetadata) -> None:
         """Write the markers, then say so in the log. It is tried until that is done, or the term is over."""
@@ -100,15 +112,16 @@ class Shard(TermState[TransactionRecord]):
             task.start()
 
     async def _markers_then_complete(self, metadata: TransactionMetadata) -> None:
-        completing = self._completing
         await self._context.markers.write(metadata)
-        try:
-            await self.change(metadata.transactional_id, machine.complete(metadata, self._context.wall_clock()))
-        except CoordinatorError:
-            return  # the term is over: the next one does it again
-        if completing is self._completing:
-            completing.pop(metadata.transactional_id, None)
-        self._tell(metadata.transactional_id)
+        transactional_id = metadata.transactional_id
+        if self.transactions.get(transactional_id) is metadata:
+            record = TransactionRecord(transactional_id, machine.complete(metadata, self._context.wall_clock()))
+            self.term.store([record])
+            # It counts at once: the next one is never stored without it. Where it is not stored the next term writes the markers again.
+            if self.transactions.get(transactional_id) is metadata:  # else the term has ended with that write
+                self._apply(record)
+        self._completing.pop(transactional_id, None)
+        self._tell(transactional_id)
 
     async def completed(self, transactional_id: str, seconds: float) -> None:
         """Wait a while for a transaction that is being completed, so that its producer need not ask again."""

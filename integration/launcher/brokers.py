@@ -52,7 +52,7 @@ class Broker(Restartable):
 
 
 class TwoBrokers:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **more: str) -> None:
         self._directory = directory
         self._zookeeper = f"127.0.0.1:{free_port()}"
         self._storage: Server | None = None
@@ -66,6 +66,7 @@ class TwoBrokers:
             "loadBalancerEnabled": "true",
             "loadBalancerSheddingEnabled": "false",
             "loadBalancerAutoBundleSplitEnabled": "false",
+            **more,
         }
         self.brokers = (Broker(directory, "broker-1", settings), Broker(directory, "broker-2", settings))
 

@@ -26,6 +26,9 @@ def tools(version: str = VERSION) -> Bundle:
     )
 
 
+STREAMS: Final = Bundle(name=f"kafka-streams-{VERSION}", jars=(f"org.apache.kafka:kafka-streams:{VERSION}", "org.slf4j:slf4j-nop:1.7.36"))
+
+
 def java_tool(
     name: str, *arguments: str, stdin: str | None = None, seconds: float = 60, version: str = VERSION
 ) -> subprocess.CompletedProcess[str]:

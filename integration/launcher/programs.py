@@ -1,4 +1,4 @@
-"""Small group members in other languages, made from `integration/programs` with the clients that their registries have."""
+"""Small group members and copiers in other languages, made from `integration/programs` with the clients that their registries have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from integration.launcher.jars import CACHE, ROOT
 
 SOURCES: Final = ROOT / "integration" / "programs"
 # What each needs to be there. None of it is part of the project's setup.
-TOOLS: Final = {"kafkajs": ("node", "npm"), "sarama": ("go",), "franz": ("go",)}
+TOOLS: Final = {"kafkajs": ("node", "npm"), "sarama": ("go",), "franz": ("go",), "copy-sarama": ("go",), "copy-franz": ("go",)}
 
 
 def available(client: str) -> bool:
@@ -22,7 +22,7 @@ def available(client: str) -> bool:
 
 
 def command(client: str) -> list[str]:
-    """How to run a member of this kind; made on first use, by one of the test workers."""
+    """How to run a program of this kind; made on first use, by one of the test workers."""
     built = CACHE / "programs"
     built.mkdir(parents=True, exist_ok=True)
     with (built / "lock").open("w") as lock:

@@ -16,6 +16,7 @@ MEASURED: dict[str, Any] = {
         for system, rate in (("sidecar", 18.5), ("kafka", 21.25), ("pulsar", 20.0))
     ],
     "crowds": [{"system": "sidecar", "producers": 100, "partitions": 1, "batches_per_s": 18_000.0}],
+    "transactions": [{"client": "java", "system": "sidecar", "records": 100, "partitions": 16, "transactions_per_s": 120.5}],
     "sizes": [{"what": "import", "seconds": 0.375, "mib": None}],
     "latency": [{"path": "kafka", "pace": "single", "acked_p50_ms": 2.125}],
 }
@@ -58,12 +59,14 @@ def test_the_page_stands_alone_and_shows_all_that_was_measured() -> None:
         "21.2 MiB/s kafka",
         "100 producers, 1 partition",
         "2.12 ms kafka",
+        "java, 100 to 16 partitions",
+        "120 a second sidecar",
         "0.375 s sidecar",
         "abc1234",
         "idle <MiB>",
     ):
         assert part in text, part
-    assert shown.shapes == 3 * 3 + 1 + 1 + 1 + 2 * len(HISTORY)
+    assert shown.shapes == 3 * 3 + 1 + 1 + 1 + 1 + 2 * len(HISTORY)
 
 
 def test_a_page_without_a_history_has_only_the_run() -> None:

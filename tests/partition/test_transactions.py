@@ -10,15 +10,17 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from handler.coordination.kept_states import Kept, KeptStates
 from handler.partition import kept_fold
-from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.fold.fold import BEFORE_ALL, IndexAlarm
 from handler.partition.fold.producers import Verdict
 from handler.partition.fold.transactions import AbortedTransaction
-from handler.partition.log.formats import PULSAR
+from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.log_config import LogConfig
-from handler.partition.partition import Partition
+from handler.partition.partition import Partition, PartitionLimits
+from handler.partition.table import PartitionTable
 from handler.partition.write.append import Append
 from handler.partition.write.verified_appends import Verification
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
@@ -84,7 +86,7 @@ async def committed_values(partition: Partition, offset: int = 0) -> list[bytes 
             await asyncio.sleep(0.002)
             continue
         assert run.error is ErrorCode.NONE
-        shown += _as_a_client(run.parts, partition.aborted_between(offset, run.next_offset), offset)
+        shown += _as_a_client(run.parts, partition.transactions.aborted_between(offset, run.next_offset), offset)
         offset = run.next_offset
     return shown
 
@@ -140,8 +142,8 @@ async def test_what_was_aborted_is_named_to_who_reads_it(log: MemoryLog) -> None
     assert await committed_values(partition) == [b"kept", b"committed"]
     assert await committed_values(partition, 1) == [b"kept", b"committed"]
     assert [value for _, value in await read_all(partition) if value and len(value) > 2][:1] == [b"gone"], "read_uncommitted sees all"
-    assert partition.aborted_between(0, 2) == [AbortedTransaction(PRODUCER, 0)]
-    assert partition.aborted_between(3, 5) == []
+    assert partition.transactions.aborted_between(0, 2) == [AbortedTransaction(PRODUCER, 0)]
+    assert partition.transactions.aborted_between(3, 5) == []
     assert coordinator.asked == 2, "the marker ended what was known"
     partition.close()
 
@@ -363,7 +365,7 @@ async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: Mem
     second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
     assert await second.opened() is ErrorCode.NONE
     assert second.last_stable_offset == 2
-    assert second.aborted_between(0, 5) == [AbortedTransaction(PRODUCER, 0)]
+    assert second.transactions.aborted_between(0, 5) == [AbortedTransaction(PRODUCER, 0)]
     assert min(start for start in log.opened_at if start is not None).entry > 200, "the log is not read from its start"
     assert (await append(second, batch(b"plain", producer_id=8, epoch=0, sequence=0))).error is not ErrorCode.NONE
     await end(second, COMMITTED, 101)
@@ -373,3 +375,117 @@ async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: Mem
     third = open_partition(log, "kafka-sidecar-third", states=cast(KeptStates, states))
     assert (await committed_values(third))[:1] == [b"open"]
     third.close()
+
+
+def by_others(log: MemoryLog, *, committed: bool | None = None) -> None:
+    """As Kafka-on-Pulsar, or a sidecar of another cluster, writes it: nobody has announced it. A batch, or a marker."""
+    metadata = MessageMetadata(producer_name=b"kop-1", sequence_id=0, publish_time=1)
+    metadata.MergeFromString(KAFKA.fields)
+    marker = b"" if committed is None else write_marker(PRODUCER, 0, EndTransactionMarker(committed, 0), 1_000)
+    log.append(metadata, 1, marker or batch(b"gone", producer_id=PRODUCER, epoch=0, sequence=0, transactional=True))
+
+
+@pytest.mark.parametrize("found_by", ["who opens it", "who reads old data", "who follows its end"])
+async def test_transactions_that_others_wrote_are_found_wherever_they_are(log: MemoryLog, found_by: str) -> None:
+    states = cast(KeptStates, States())
+    log.write(batch(b"first"))
+    if found_by != "who follows its end":
+        by_others(log)
+        by_others(log, committed=False)
+    if found_by != "who opens it":
+        for number in range(100):
+            log.write(batch(b"%d" % number))
+    partition = open_partition(log, states=states)
+    if found_by == "who follows its end":
+        assert await partition.opened() is ErrorCode.NONE
+        partition.read(partition.end_offset, 1_000, at_least_one=True, since=0)
+        by_others(log)
+        by_others(log, committed=False)
+    elif found_by == "who reads old data":
+        assert await partition.opened() is ErrorCode.NONE
+        assert partition.read_committed(0, 10_000, at_least_one=True, since=0) is None
+    async with asyncio.timeout(5):
+        while partition.ended is None and log.transactions_behind is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert log.transactions_behind == BEFORE_ALL
+    assert partition.ended is (None if found_by == "who opens it" else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    again = open_partition(log, "kafka-sidecar-again", states=states)
+    found = await committed_values(again)
+    assert b"gone" not in found
+    assert len(found) == (1 if found_by == "who opens it" else 101)
+    again.close()
+    partition.close()
+
+
+async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> None:
+    states = States()
+    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-t", 1_000_000, PartitionLimits(), cast(KeptStates, states))
+    partition, coordinator = table.get("t-partition-0"), Coordinator()
+    await write(partition, coordinator, b"gone", sequence=0)
+    await end(partition, ABORTED)
+    assert not states.values
+    await table.close()
+    assert [value != b"" for value in states.values.values()] == [True]
+
+
+async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late what was on its way comes."""
+    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
+    states = States()
+    first, coordinator = open_partition(log, states=cast(KeptStates, states)), Coordinator()
+    await write(first, coordinator, b"gone", sequence=0)
+    await end(first, ABORTED)
+    first.close()
+    await asyncio.sleep(0.05)
+    assert all(states.values.values())
+    second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
+    assert await second.opened() is ErrorCode.NONE
+    await append(second, batch(b"plain"))
+    second.tick(asyncio.get_running_loop().time() + 100)  # begins to keep it
+    second.alarm(IndexAlarm("the broker counts otherwise"))
+    await asyncio.sleep(0.05)
+    assert list(states.values.values()) == [b""]
+
+
+async def test_a_marker_is_written_when_it_has_landed_however_much_others_have_written_before_it(log: MemoryLog) -> None:
+    mine, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
+    coordinator = Coordinator()
+    await write(mine, coordinator, b"a", sequence=0)
+    await append(other, batch(b"so that it has a producer"))
+    for _ in range(50):
+        await append(mine, batch(b"of others"))
+    log.read_delay = 5
+    assert (await end(other, COMMITTED)).error is ErrorCode.NONE, "nobody consumes there, and nothing is read for it"
+    log.read_delay = 0
+    assert (await committed_values(mine))[:1] == [b"a"]
+    for partition in (mine, other):
+        partition.close()
+
+
+async def test_one_that_another_program_has_opened_is_ended_too(log: MemoryLog) -> None:
+    """Kafka-on-Pulsar's entries have no numbers."""
+    data = batch(b"of another program", producer_id=PRODUCER, epoch=0, sequence=0, transactional=True)
+    metadata = MessageMetadata(producer_name=b"kop", sequence_id=0, publish_time=1)
+    metadata.properties.add(key=b"entry.format", value=b"kafka")
+    log.append(metadata, 1, data)
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.NONE
+    assert partition.last_stable_offset == 0
+    transaction = partition.transactions.open.get(PRODUCER)
+    assert transaction is not None
+    marker = write_marker(PRODUCER, 0, EndTransactionMarker(ABORTED, 0), 1_000)
+    assert await partition.end_transaction(marker, transaction.number, asyncio.get_running_loop().time() + 5) is ErrorCode.NONE
+    await partition.confirmed_end()
+    assert partition.last_stable_offset == 2
+    assert await committed_values(partition) == []
+    partition.close()
+
+
+async def test_a_partition_that_has_ended_reads_nothing(log: MemoryLog) -> None:
+    partition = open_partition(log)
+    await append(partition, batch(b"v"))
+    partition.close()
+    for read in (partition.read, partition.read_committed):
+        run = read(0, 1_000, at_least_one=True, since=0.0)
+        assert run is not None
+        assert run.error is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,7 +18,7 @@ from handler.transactions.coordinator import Coordinator
 from handler.transactions.machine import NOBODY, Producer
 from handler.transactions.markers import GONE_AFTER_TRIES, Logs, Markers
 from handler.transactions.metadata import TopicPartition, TransactionState
-from handler.transactions.records import TransactionRecords
+from handler.transactions.records import TransactionRecord, TransactionRecords
 from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_header
@@ -90,6 +90,7 @@ def partitions() -> Partitions:
 @pytest_asyncio.fixture
 async def sidecar(log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sidecar]:
     monkeypatch.setattr(module, "COMPLETION_SECONDS", 0.05)
+    monkeypatch.setattr(module, "ABORTED_SECONDS", 0.05)
     sidecar = Sidecar(log, partitions)
     await sidecar.lead()
     yield sidecar
@@ -216,10 +217,13 @@ async def test_a_deleted_topic_needs_none(sidecar: Sidecar, partitions: Partitio
 async def test_a_second_producer_aborts_what_the_first_has_open(sidecar: Sidecar, partitions: Partitions) -> None:
     first = await sidecar.init()
     await sidecar.coordinator.add_partitions("x", first, {A}, 0)
-    assert (await sidecar.coordinator.init_producer_id("x", 60_000, NOBODY)).error is ErrorCode.CONCURRENT_TRANSACTIONS
-    await sidecar.state(TransactionState.COMPLETE_ABORT)
+    partitions.held.clear()
+    assert (await sidecar.coordinator.init_producer_id("x", 60_000, NOBODY)).error is ErrorCode.CONCURRENT_TRANSACTIONS, "it takes too long"
+    following = asyncio.create_task(sidecar.init())
+    await asyncio.sleep(0.005)
+    partitions.held.set()
+    second = await following
     assert partitions.written == [(A, 1, 1, False)]
-    second = await sidecar.init()
     assert (second.producer_id, second.epoch) == (first.producer_id, 2)
     assert (await sidecar.coordinator.end("x", first, True, 0)).error is ErrorCode.PRODUCER_FENCED
 
@@ -267,3 +271,136 @@ async def test_who_does_not_lead_says_so(sidecar: Sidecar) -> None:
     with pytest.raises(CoordinatorError) as refused:
         await sidecar.coordinator.verify("x", Producer(1, 0), A, adds=False)
     assert refused.value.error is ErrorCode.NOT_COORDINATOR
+
+
+async def test_one_that_has_gone_on_while_others_were_aborted_is_left_alone(log: MemoryOffsets, sidecar: Sidecar) -> None:
+    coordinator = sidecar.coordinator
+    producers = {}
+    for name in ("x", "y"):
+        found = await coordinator.init_producer_id(name, 5_000, NOBODY)
+        producers[name] = Producer(found.producer_id, found.epoch)
+        await coordinator.add_partitions(name, producers[name], {A}, 0)
+    sidecar.now += 5_001
+    log.hold_receipts = True
+    aborting = asyncio.create_task(coordinator._abort_timed_out())
+    await asyncio.sleep(0.005)
+    first = next(iter(sidecar.shard.changing))
+    other = "y" if first == "x" else "x"
+    ending = asyncio.create_task(coordinator.end(other, producers[other], True, 0))
+    await asyncio.sleep(0.005)
+    log.hold_receipts = False
+    assert log.owner is not None
+    log.owner.let_go()
+    assert (await ending).error is NONE
+    await aborting
+    async with asyncio.timeout(2):
+        while sidecar.shard.unfinished:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert sidecar.shard.transactions[first].state is TransactionState.COMPLETE_ABORT
+    assert sidecar.shard.transactions[other].state is TransactionState.COMPLETE_COMMIT
+
+
+async def test_a_change_is_under_way_until_its_write_has_an_outcome_whoever_waits_for_it(log: MemoryOffsets, sidecar: Sidecar) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    log.hold_receipts = True
+    ending = asyncio.create_task(sidecar.coordinator.end("x", producer, True, 0))
+    await asyncio.sleep(0)
+    ending.cancel()
+    await asyncio.sleep(0)
+    assert (await sidecar.coordinator.end("x", producer, False, 0)).error is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert log.owner is not None
+    log.hold_receipts = False
+    log.owner.let_go()
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    assert not sidecar.shard.changing
+
+
+async def test_who_goes_on_waits_for_the_markers_and_not_for_the_record_that_they_are_written(
+    log: MemoryOffsets, sidecar: Sidecar, partitions: Partitions
+) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    partitions.held.clear()
+    assert (await sidecar.coordinator.end("x", producer, True, 0)).error is NONE
+    log.hold_receipts = True
+    partitions.held.set()
+    before = len(log.stored)
+    following = asyncio.create_task(sidecar.coordinator.add_partitions("x", producer, {B}, 0))
+    async with asyncio.timeout(2):
+        while len(log.stored) < before + 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    written = [TransactionRecords().read(key, value) for key, value in log.stored[-2:]]
+    assert [one.metadata.state for one in written if one and one.metadata] == [TransactionState.COMPLETE_COMMIT, TransactionState.ONGOING]
+    assert not following.done(), "it is told nothing before it is stored"
+    assert log.owner is not None
+    log.hold_receipts = False
+    log.owner.let_go()
+    assert await following is NONE
+    found = sidecar.shard.transactions["x"]
+    assert (set(found.partitions), found.number) == ({B}, 2)
+
+
+async def test_the_next_transaction_of_version_2_waits_for_the_markers_of_the_one_before(
+    log: MemoryOffsets, sidecar: Sidecar, partitions: Partitions
+) -> None:
+    """Its producer was told its new epoch when the end was decided, and may abort at once what it begins."""
+    producer = await sidecar.init()
+    await sidecar.coordinator.verify("x", producer, A, adds=True)
+    partitions.held.clear()
+    ended = await sidecar.coordinator.end("x", producer, True, 2)
+    following = Producer(ended.producer_id, ended.epoch)
+    assert (await sidecar.coordinator.end("x", following, False, 2)).error is ErrorCode.CONCURRENT_TRANSACTIONS
+    partitions.held.set()
+    assert (await sidecar.coordinator.end("x", following, False, 2)).error is NONE
+
+
+async def test_partitions_that_wait_together_are_told_together(sidecar: Sidecar, partitions: Partitions) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.verify("x", producer, A, adds=True)
+    partitions.held.clear()
+    ended = await sidecar.coordinator.end("x", producer, True, 2)
+    following = Producer(ended.producer_id, ended.epoch)
+    begun = asyncio.get_running_loop().time()
+    answers = await asyncio.gather(*(sidecar.coordinator.verify("x", following, ("t", number), adds=True) for number in range(16)))
+    assert answers == [ErrorCode.CONCURRENT_TRANSACTIONS] * 16
+    assert asyncio.get_running_loop().time() - begun < 4 * module.COMPLETION_SECONDS, "and not one after the other"
+    partitions.held.set()
+
+
+async def test_a_completion_that_fails_in_the_sidecar_itself_is_done_again(
+    log: MemoryOffsets, sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    store = sidecar.shard.term.store
+    failures = 0
+
+    def fails_once(records: Sequence[TransactionRecord], done: Callable[[ErrorCode], None] = lambda _: None) -> None:
+        nonlocal failures
+        if records and records[0].metadata is not None and records[0].metadata.state is TransactionState.COMPLETE_COMMIT and not failures:
+            failures += 1
+            raise RuntimeError("once")
+        store(records, done)
+
+    monkeypatch.setattr(sidecar.shard.term, "store", fails_once)
+    await sidecar.coordinator.end("x", producer, True, 0)
+    await sidecar.state(TransactionState.COMPLETE_COMMIT)
+    assert failures == 1
+    assert await sidecar.coordinator.add_partitions("x", producer, {B}, 0) is NONE
+    assert sidecar.shard.transactions["x"].number == 2
+
+
+async def test_nothing_is_written_into_a_shard_that_is_being_read(log: MemoryOffsets, sidecar: Sidecar) -> None:
+    """An old state of an id may look as if its transaction had timed out."""
+    producer = await sidecar.init(timeout_ms=5_000)
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
+    sidecar.now += 5_001
+    metadata = sidecar.shard.transactions["x"]
+    sidecar.shard.term.depose("the election chose another")
+    sidecar.shard.transactions["x"] = metadata  # as while it is read again
+    sidecar.shard.unfinished.add("x")
+    stored = len(log.stored)
+    with pytest.raises(CoordinatorError):
+        await sidecar.shard.change("x", None)
+    assert len(log.stored) == stored

@@ -138,7 +138,7 @@ def test_a_producer_commits_or_aborts(commit: bool) -> None:
     prepared = metadata_of(end(given(ONGOING), 3, commit))
     assert (prepared.state, prepared.producer_epoch, prepared.partitions) == (PREPARE_COMMIT if commit else PREPARE_ABORT, 3, IN_A)
     assert end(prepared, 3, commit) is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert end(prepared, 3, not commit) is ErrorCode.INVALID_TXN_STATE
+    assert end(prepared, 3, not commit) is ErrorCode.CONCURRENT_TRANSACTIONS
     completed = machine.complete(prepared, 10)
     assert (completed.state, completed.partitions, completed.number) == (COMPLETE_COMMIT if commit else COMPLETE_ABORT, frozenset(), 5)
     assert end(completed, 3, commit) is ErrorCode.NONE
@@ -163,7 +163,8 @@ def test_of_version_2_each_transaction_has_an_epoch(commit: bool) -> None:
     prepared = metadata_of(end(given(ONGOING, client_version=2), 3, commit, 2))
     assert (prepared.producer_epoch, prepared.last_producer_epoch) == (4, 3)
     assert end(prepared, 3, commit, 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "a retry"
-    assert end(prepared, 4, commit, 2) is ErrorCode.PRODUCER_FENCED, "it was not told yet"
+    assert end(prepared, 4, commit, 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "it was told, and goes on while markers are written"
+    assert end(prepared, 5, commit, 2) is ErrorCode.PRODUCER_FENCED
     completed = machine.complete(prepared, 10)
     assert end(completed, 3, commit, 2) is ErrorCode.NONE
     assert end(completed, 3, not commit, 2) is ErrorCode.INVALID_TXN_STATE
@@ -180,6 +181,11 @@ def test_of_version_2_an_empty_transaction_can_be_aborted_and_not_committed(stat
 def test_of_version_2_the_last_epoch_ends_with_a_new_producer_id() -> None:
     prepared = metadata_of(end(given(ONGOING, MAX_EPOCH - 1, client_version=2), MAX_EPOCH - 1, True, 2))
     assert (prepared.producer_id, prepared.producer_epoch, prepared.next_producer_id) == (PID, MAX_EPOCH, NEW_PID)
+    following = Producer(NEW_PID, 0)
+    assert machine.end(prepared, following, False, 2, 1, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert machine.add_partitions(prepared, following, IN_A, 2, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert machine.init_producer_id(prepared, following, 1_000, 1, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert machine.verify(prepared, following, ("t", 0)) is ErrorCode.CONCURRENT_TRANSACTIONS
     completed = machine.complete(prepared, 10)
     assert (completed.producer_id, completed.producer_epoch, completed.previous_producer_id) == (NEW_PID, 0, PID)
     assert end(completed, MAX_EPOCH - 1, True, 2) is ErrorCode.NONE, "a retry of the producer that was"

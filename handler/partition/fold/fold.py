@@ -196,6 +196,8 @@ class Fold:
         base = last_index - content.offset_count + 1
         self._advance(position, base, last_index)
         conclusive = self.replayed_from is None or content.basis is None or content.basis.folded_to >= self.replayed_from
+        # Of a marker every fold says the same: its verdict is not a matter of its producer's sequence.
+        conclusive = conclusive or all([header.attributes & CONTROL for header, _ in content.batches])
         is_resent = self._is_resent(content)
         verdicts = []
         offset = base
@@ -285,4 +287,4 @@ class Fold:
 
 
 def _transaction_of(content: Content, number: int) -> int:
-    return NO_TRANSACTION if content.basis is None else content.basis.transaction_of(number)
+    return content.transactions[number] if content.transactions else NO_TRANSACTION

@@ -6,6 +6,7 @@ from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -16,44 +17,64 @@ from handler.partition.fold.transactions import OpenTransaction, TransactionTabl
 from handler.pulsar.entry import Position
 
 
-def encode(fold: Fold, transactions: TransactionTable) -> bytes:
+class Snapshot(NamedTuple):
+    """What a fold knew at one moment. The long part of it is not encoded yet: that may be done in a thread."""
+
+    fold: kept.Fold
+    transactions: TransactionTable
+
+    def encode(self) -> bytes:
+        self.fold.transactions.CopyFrom(_transactions(self.transactions))
+        return self.fold.SerializeToString()
+
+
+class Kept(NamedTuple):
+    """What was kept, decoded."""
+
+    fold: kept.Fold
+    transactions: TransactionTable
+
+    @property
+    def position(self) -> Position:
+        """The last entry that is folded in it."""
+        return Position(self.fold.last_ledger, self.fold.last_entry)
+
+
+def snapshot(fold: Fold, transactions: TransactionTable) -> Snapshot:
     """Of a fold that knows of all transactions, and has come to an entry."""
     assert fold.last_position is not None
     began = fold.replayed_from or Position(0, 0)
-    return kept.Fold(
+    stored = kept.Fold(
         first_offset=fold.first_offset, next_offset=fold.next_offset,
         last_ledger=fold.last_position.ledger, last_entry=fold.last_position.entry,
         began_within=fold.replayed_from is not None, began_ledger=began.ledger, began_entry=began.entry,
         producers=[_producer(producer_id, state) for producer_id, state in fold.producers.states.items()],
         writers=[kept.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
-        transactions=_transactions(transactions),
-    ).SerializeToString()  # fmt: skip
+    )  # fmt: skip
+    return Snapshot(stored, transactions.copy())
 
 
-def position_of(data: bytes) -> Position:
-    """The last entry that is folded in it. ValueError where it makes no sense."""
+def decode(data: bytes) -> Kept:
+    """ValueError where it makes no sense: anybody may have written it. May be done in a thread."""
     try:
         stored = kept.Fold.FromString(data)
-    except DecodeError as error:
+        found = Kept(stored, _transaction_table(stored.transactions))
+    except (DecodeError, OverflowError, IndexError) as error:
         raise ValueError(str(error)) from error
-    return Position(stored.last_ledger, stored.last_entry)
-
-
-def restore(data: bytes, fold: Fold, transactions: TransactionTable) -> None:
-    """Give a fold that has folded nothing, and its table, what was kept. ValueError where it makes no sense."""
-    try:
-        stored = kept.Fold.FromString(data)
-        restored = _transaction_table(stored.transactions)
-    except (DecodeError, OverflowError) as error:
-        raise ValueError(str(error)) from error
-    position = Position(stored.last_ledger, stored.last_entry)
+    position = found.position
     if position.ledger < 0 or position.entry < 0 or not 0 <= stored.first_offset <= stored.next_offset:
         raise ValueError(f"it ends at entry {position} with offset {stored.next_offset}")
+    return found
+
+
+def restore(found: Kept, fold: Fold, transactions: TransactionTable) -> None:
+    """Give a fold that has folded nothing, and its table, what was kept."""
+    stored, position = found.fold, found.position
     fold.restore(position, stored.first_offset, stored.next_offset)
     fold.replayed_from = Position(stored.began_ledger, stored.began_entry) if stored.began_within else None
     fold.producers.states = OrderedDict((one.id, _state(one)) for one in stored.producers)
     fold.writers = OrderedDict((one.name, one.last_sequence) for one in stored.writers)
-    transactions.take(restored)
+    transactions.take(found.transactions)
 
 
 def _producer(producer_id: int, state: ProducerState) -> kept.Producer:
@@ -81,22 +102,28 @@ def _state(stored: kept.Producer) -> ProducerState:
 
 
 def _transactions(table: TransactionTable) -> kept.Transactions:
+    assert table.known_from is not None
+    known_from = table.known_from
+    producers = {producer_id: place for place, producer_id in enumerate(dict.fromkeys(table.aborted_producers))}
     return kept.Transactions(
         open_producers=list(table.open), open_numbers=[one.number for one in table.open.values()],
         open_first_offsets=[one.first_offset for one in table.open.values()],
         ended_producers=list(table.ended), ended_numbers=list(table.ended.values()),
-        aborted_producers=table.aborted_producers, aborted_first_offsets=_differences(table.aborted_first),
-        aborted_last_offsets=_differences(table.aborted_last), aborted_stable_offsets=_differences(table.aborted_stable),
-        hidden_offsets=sorted(table.hidden),
+        producers=list(producers), aborted_producers=[producers[producer_id] for producer_id in table.aborted_producers],
+        aborted_first_offsets=_differences(table.aborted_first), aborted_last_offsets=_differences(table.aborted_last),
+        aborted_stable_offsets=_differences(table.aborted_stable),
+        hidden_offsets=sorted(table.hidden), known_from_ledger=known_from.ledger, known_from_entry=known_from.entry,
     )  # fmt: skip
 
 
 def _transaction_table(stored: kept.Transactions) -> TransactionTable:
     table = TransactionTable()
+    table.known_from = Position(stored.known_from_ledger, stored.known_from_entry)
     opened = zip(stored.open_producers, stored.open_numbers, stored.open_first_offsets, strict=True)
     table.open = {producer_id: OpenTransaction(number, first) for producer_id, number, first in opened}
     table.ended = OrderedDict(zip(stored.ended_producers, stored.ended_numbers, strict=True))
-    table.aborted_producers = array("q", stored.aborted_producers)
+    producers = stored.producers
+    table.aborted_producers = array("q", (producers[place] for place in stored.aborted_producers))
     table.aborted_first, table.aborted_last, table.aborted_stable = (
         array("q", accumulate(column))
         for column in (stored.aborted_first_offsets, stored.aborted_last_offsets, stored.aborted_stable_offsets)

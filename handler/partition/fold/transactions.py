@@ -9,13 +9,16 @@ from __future__ import annotations
 import bisect
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable
+from copy import copy
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.log.basis import NO_TRANSACTION
+from handler.pulsar.entry import Position
 
 # As many as producers whose sequences are remembered.
 MAX_ENDED: Final = 10_000
+ABORTED_BYTES: Final = 32
+HIDDEN_BYTES: Final = 100
 
 
 class OpenTransaction(NamedTuple):
@@ -38,22 +41,23 @@ class TransactionVerdicts(Protocol):
 class KnownVerdicts(TransactionVerdicts):
     """For a fold that began in the middle: another has been there, and says what it has hidden."""
 
-    __slots__ = ("_is_hidden",)
+    __slots__ = ("_table",)
 
-    def __init__(self, is_hidden: Callable[[int], bool]) -> None:
-        self._is_hidden = is_hidden
+    def __init__(self, table: TransactionTable) -> None:
+        self._table = table
 
     def append(self, producer_id: int, number: int, offset: int) -> bool:
-        return not self._is_hidden(offset)
+        return offset not in self._table.hidden
 
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
-        return not self._is_hidden(offset)
+        return offset not in self._table.hidden
 
 
 class TransactionTable(TransactionVerdicts):
-    __slots__ = ("aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "open")
+    __slots__ = ("aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "known_from", "open")
 
     def __init__(self) -> None:
+        self.known_from: Position | None = None  # the entry behind which all are known; None: nobody has said that there are any
         self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
         self.ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that has ended
         self.hidden: set[int] = set()  # the base offsets of batches and markers that came behind their transaction's marker
@@ -68,14 +72,21 @@ class TransactionTable(TransactionVerdicts):
         for name in TransactionTable.__slots__:
             setattr(self, name, getattr(other, name))
 
-    @property
-    def had_any(self) -> bool:
-        """Whether there ever was a transaction, as far as is remembered."""
-        return bool(self.open or self.ended or self.aborted_last)
+    def copy(self) -> TransactionTable:
+        """What it knows now."""
+        copied = TransactionTable()
+        for name in TransactionTable.__slots__:
+            setattr(copied, name, copy(getattr(self, name)))
+        return copied
 
     @property
     def aborted_count(self) -> int:
         return len(self.aborted_last)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes, for what grows with the log."""
+        return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden)
 
     def last_stable_offset(self, next_offset: int) -> int:
         """Up to where every transaction is decided."""

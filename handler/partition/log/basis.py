@@ -63,9 +63,6 @@ class Basis(NamedTuple):
         producers = [KnownProducer(int(epoch), int(last)) for epoch, (last, _) in zip(numbers[::2], named, strict=True)]
         return cls(folded_to, producers, [int(number) if number else NO_TRANSACTION for _, number in named])
 
-    def transaction_of(self, batch: int) -> int:
-        return self.transactions[batch] if self.transactions else NO_TRANSACTION
-
 
 def encode_basis(folded_to: Position, epoch: int, last_sequence: int) -> bytes:
     """The basis of an entry of one batch."""

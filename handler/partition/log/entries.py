@@ -54,6 +54,7 @@ class Content(NamedTuple):
     writer: bytes | None  # a sidecar's writer name, None for everyone else
     writer_sequence: int
     basis: Basis | None  # None where nothing depends on it
+    transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
     lacks_chunks: bool = False  # its record is in the entries before it as well: `data` is not to be served
 
     @property
@@ -93,12 +94,15 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         data, batches = batches_of(stored_format, metadata, entry.payload)
         if any([header.attributes & LOG_APPEND_TIME for header, _ in batches]) and entry.broker_timestamp is not None:
             data, batches = _with_broker_time(data, batches, entry.broker_timestamp)
-        # What was written in another cluster was judged there: its basis names places of that log.
-        ours = metadata.producer_name.startswith(_OUR_WRITER) and not metadata.replicated_from
-        known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if ours else None
+        of_a_sidecar = metadata.producer_name.startswith(_OUR_WRITER)
+        known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if of_a_sidecar else None
         basis = None if known is None else Basis.decode(known)
         if basis is not None and len(basis.producers) != len(batches):
             raise EntryUnreadable(f"it has {len(batches)} batches, and a basis for {len(basis.producers)}")
+        transactions = () if basis is None else basis.transactions
+        # What was written in another cluster was judged there: its basis names places of that log. Its transactions are the same here.
+        ours = of_a_sidecar and not metadata.replicated_from
+        basis = basis if ours else None
     except Exception as error:
         # Anybody may have written this entry, and anything may be wrong with it: not only what was thought of.
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
@@ -107,7 +111,8 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
     offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
     return Content(
         data, batches, offset_count,
-        metadata.producer_name if ours else None, metadata.sequence_id, basis, stored_format is CHUNK and is_last_chunk(metadata),
+        metadata.producer_name if ours else None, metadata.sequence_id, basis, transactions,
+        stored_format is CHUNK and is_last_chunk(metadata),
     )  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.errors import error_code
+from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
-from handler.partition.fold.transactions import KnownVerdicts
+from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
@@ -43,6 +43,8 @@ SHARED_DISTANCE: Final = 20_000
 class PartitionForCatchUp(Protocol):
     """The partition, as far as its readers of old data need it."""
 
+    transactions: TransactionTable
+
     def has_reached_fold_end(self, position: Position) -> bool:
         """Whether `position` is the last entry that the partition has folded, or behind it."""
         ...
@@ -57,10 +59,6 @@ class PartitionForCatchUp(Protocol):
 
     def changed(self) -> None:
         """There is something new to read."""
-        ...
-
-    def is_hidden(self, base_offset: int) -> bool:
-        """Whether nobody may see what stands at this offset."""
         ...
 
     async def ask_log_start(self) -> int: ...
@@ -115,7 +113,7 @@ class CatchUpReader(ConsumerEvents):
         self._cache = cache
         self._read_ahead = read_ahead
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
-        self._verdicts = KnownVerdicts(partition.is_hidden)
+        self._verdicts = KnownVerdicts(partition.transactions)
         self._fold = Fold(transactions=self._verdicts)
         self._reader: LogReader | None = None
         self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
@@ -295,6 +293,8 @@ class CatchUpReader(ConsumerEvents):
             outcome: _Outcome | None = self._take(entry)
         except IndexAlarm as alarm:
             self._ended.set_result(_Lost(alarm))
+            return
+        except PartitionEnded:
             return
         except Exception:
             self._partition.fail_at(position)

@@ -22,6 +22,8 @@ ENTRY_OVERHEAD: Final = 600
 MIN_ORDER: Final = 1_000
 # One of so many parts of the budget may go to indexes.
 INDEXES_SHARE: Final = 8
+# Readers have this part, whatever else is held.
+LEAST_SHARE: Final = 4
 
 
 class CachedEntry:
@@ -95,7 +97,8 @@ class ReadAhead:
     @property
     def allowance(self) -> int:
         """How far this one may run ahead, with as many as there are."""
-        return self._cache.budget // len(self._cache.readers)
+        cache = self._cache
+        return max(cache.budget // LEAST_SHARE, cache.budget - cache.fixed - cache.indexed) // len(cache.readers)
 
     def take(self, size: int) -> None:
         self.held += size
@@ -120,13 +123,14 @@ class ReadAhead:
 
 
 class FetchCache:
-    __slots__ = ("_order", "_order_limit", "ahead", "budget", "indexed", "indexes", "readers", "used")
+    __slots__ = ("_order", "_order_limit", "ahead", "budget", "fixed", "indexed", "indexes", "readers", "used")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.used = 0  # by recent batches
         self.ahead = 0  # by readers
         self.readers: OrderedDict[ReadAhead, None] = OrderedDict()  # the one is first whose consumer has not come for longest
+        self.fixed = 0  # by what partitions must know, of their transactions
         self.indexed = 0  # by indexes of times
         self.indexes: OrderedDict[Callable[[], None], int] = OrderedDict()  # what makes one let go, and its bytes; the least used is first
         self._order: deque[tuple[PartitionCache, int]] = deque()
@@ -145,6 +149,11 @@ class FetchCache:
             other()
         self._evict(keep=0)
 
+    def hold_fixed(self, more: int) -> None:
+        """What can't be let go, so that other things have less room."""
+        self.fixed += more
+        self._evict(keep=0)
+
     def release_index(self, let_go: Callable[[], None]) -> None:
         self.indexed -= self.indexes.pop(let_go, 0)
 
@@ -155,31 +164,41 @@ class FetchCache:
         if len(order) > self._order_limit:  # readers and closed partitions have left keys of what is not there any more
             self._order = order = deque(item for item in order if item[0].has(item[1]))
             self._order_limit = max(MIN_ORDER, 2 * len(order))
-        if self.used + self.ahead + self.indexed > self.budget:
+        if self._is_too_much(self.used):
             self._evict(keep=1)
 
+    def _is_too_much(self, used: int) -> bool:
+        return used + self.ahead + self.indexed + self.fixed > self.budget
+
     def _evict(self, keep: int) -> None:
-        while self.used + self.ahead + self.indexed > self.budget and len(self._order) > keep:
+        while self._is_too_much(self.used) and len(self._order) > keep:
             oldest, base = self._order.popleft()
             self.used -= oldest.drop(base)
 
     def make_room(self, wanting: ReadAhead) -> None:
         self._evict(keep=0)
-        while self.ahead + self.indexed > self.budget:
+        while self._is_too_much(0):
             other = next((reader for reader in self.readers if reader.held and reader is not wanting), None)
             if other is None:
-                return  # a single entry that is larger than everything
+                return  # a single entry that is larger than everything, or what can't be let go takes all
             other.give_up()
             assert not other.held
 
 
 class PartitionCache:
-    __slots__ = ("_bases", "_cache", "_entries")
+    __slots__ = ("_bases", "_cache", "_entries", "_fixed")
 
     def __init__(self, cache: FetchCache) -> None:
         self._cache = cache
         self._entries: dict[int, CachedEntry] = {}
         self._bases: list[int] = []
+        self._fixed = 0
+
+    def set_fixed(self, size: int) -> None:
+        """How many bytes the partition needs for what it must know."""
+        if size != self._fixed:
+            more, self._fixed = size - self._fixed, size
+            self._cache.hold_fixed(more)
 
     def read_ahead(self, give_up: Callable[[], None]) -> ReadAhead:
         """An account for one more reader."""
@@ -211,6 +230,7 @@ class PartitionCache:
     def clear(self) -> None:
         for base in list(self._bases):
             self._cache.used -= self.drop(base)
+        self.set_fixed(0)
 
     def _holding(self, offset: int) -> CachedEntry | None:
         entry = self._entries.get(offset)

@@ -181,9 +181,7 @@ class PartitionTimes:
         except ValueError as error:
             log.warning("partition %s: the stored index of its timestamps makes no sense, the log is read: %s", self._name, error)
             return None
-        # A ledger's number is never used again: one that is not there any more is of a topic that was deleted, or all of it has gone.
-        ledgers = {info.ledger: info.entries for info in (await self._log.stats()).ledgers}
-        if index.last is None or index.last.entry >= ledgers.get(index.last.ledger, 0):
+        if index.last is None or not (await self._log.stats()).may_hold(index.last):
             return None
         self._stored_bytes = 0 if kept.is_old(time.time_ns() // 1_000_000) else index.bytes_covered
         return index

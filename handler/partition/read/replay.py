@@ -11,8 +11,9 @@ import asyncio
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
+from handler.partition.errors import PartitionEnded
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
-from handler.partition.fold.transactions import TransactionTable
+from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import Content, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.pulsar.entry import LogStats, Position, RawEntry
@@ -27,6 +28,8 @@ PERMITS: Final = 1_000
 
 class PartitionForReplay(Protocol):
     """The partition, as far as its replay needs it."""
+
+    transactions: TransactionTable
 
     def read_headers(self, entry: RawEntry) -> Content:
         """The content of an entry without its data, or EntryUnreadable."""
@@ -61,7 +64,7 @@ class Replay(ConsumerEvents):
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self.done = False
-        self._earlier = Fold(transactions=TransactionTable())
+        self._earlier = Fold(transactions=KnownVerdicts(partition.transactions))
         self._reader: LogReader | None = None
         self._permits = 0  # granted and not used
         self._entries = 0  # that have come
@@ -108,7 +111,7 @@ class Replay(ConsumerEvents):
 
     async def _read_from(self, start: Position | None) -> None:
         """Until the earlier fold has come to where the partition's is."""
-        self._earlier = Fold(start, TransactionTable())
+        self._earlier = Fold(start, KnownVerdicts(self._partition.transactions))
         reached = self._reached = asyncio.get_running_loop().create_future()
         self._reader = reader = await self._log.reader(start, self)
         try:
@@ -134,6 +137,8 @@ class Replay(ConsumerEvents):
             self._take(entry, self._reached)
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
+        except PartitionEnded:
+            return
         except Exception:
             self._partition.fail_at(entry.position)
         self._permits -= permits_of(entry)

@@ -57,7 +57,9 @@ class TimeIndex:
         return len(self._bases) * self._stretch_bytes
 
     def add(self, position: Position, base_offset: int, next_offset: int, greatest: int, size: int) -> None:
-        """The next entry of the log."""
+        """The next entry of the log. One that another has added before it was stored is passed over."""
+        if self.last is not None and position <= self.last:
+            return
         if self._bytes_in_last >= self._stretch_bytes:
             self._begin_stretch(position, base_offset)
         if greatest > self._greatest[-1]:

@@ -46,6 +46,7 @@ class Append:
         "encoded",
         "epoch",
         "first_sequence",
+        "is_marker",
         "last_sequence",
         "max_timestamp",
         "offset_count",
@@ -66,6 +67,7 @@ class Append:
         self.first_sequence = first_sequence
         self.last_sequence = next_sequence(first_sequence, offset_count - 1)
         self.transaction = NO_TRANSACTION  # the number of that it belongs to, or ends
+        self.is_marker = False
         self.deadline = deadline
         self.batch_index = batch_index
         self._request: AppendRequest | None = request
@@ -83,11 +85,8 @@ class Append:
         """What ends a transaction. It has no place in its producer's sequence."""
         append = cls(data, 1, NO_TIMESTAMP, NO_PRODUCER_ID, -1, NO_SEQUENCE, deadline, request, batch_index)
         append.transaction = transaction
+        append.is_marker = True
         return append
-
-    @property
-    def is_marker(self) -> bool:
-        return self.transaction != NO_TRANSACTION and not self.has_producer
 
     def validate(self, config: LogConfig, now_ms: int) -> None:
         """Make it what the configs of its topic ask for, or BatchRefused."""

@@ -70,6 +70,10 @@ class PartitionForAppender(Protocol):
         """The sidecar itself failed at an entry. The partition ends."""
         ...
 
+    def read_on_if_tailed(self) -> None:
+        """The same, if anybody consumes the partition."""
+        ...
+
     def read_on(self) -> None:
         """Have the tail reader bring what follows."""
         ...
@@ -253,8 +257,16 @@ class Appender:
             # Deduplication knew it and does not say where it stands: reading finds it.
             self._partition.read_on()
             return
+        if all([append.is_marker for append in sent.appends]) and not self._is_next_to_fold(ledger, entry):
+            # Nobody waits for its verdict: it is in the log, and what others have written before it may be gigabytes.
+            self._resolve(writer_sequence, [Verdict(ErrorCode.NONE, 0)] * len(sent.appends))
+            self._partition.read_on_if_tailed()
+            return
         self._awaiting_fold.append((Position(ledger, entry), writer_sequence))
         self._advance()
+
+    def _is_next_to_fold(self, ledger: int, entry: int) -> bool:
+        return not self._awaiting_fold and self._fold.is_adjacent(ledger, entry)
 
     def on_send_error(self, writer_sequence: int, code: int, message: str) -> None:
         sent = self._in_flight.entries.get(writer_sequence)
@@ -281,9 +293,9 @@ class Appender:
 
     def _fold_own(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> bool:
         """Fold a batch that comes next in the log and in its producer's sequence; False where it has to be judged."""
-        if len(sent.appends) > 1 or sent.transactions:
-            return False
         append = sent.appends[0]
+        if len(sent.appends) > 1 or sent.transactions or append.is_marker:
+            return False
         try:
             base_offset = self._fold.append_own(
                 self.writer_name, writer_sequence, ledger, entry, append.offset_count, append.max_timestamp, append.producer_id,

@@ -62,7 +62,7 @@ class EntryInFlight:
     def content(self, writer: bytes, writer_sequence: int) -> Content:
         """Its content as the log has it, for a fold that has to judge it."""
         basis = None if self.basis is None else Basis.decode(self.basis[1])
-        return Content(self.data, all_batches(self.data), self.offset_count, writer, writer_sequence, basis)
+        return Content(self.data, all_batches(self.data), self.offset_count, writer, writer_sequence, basis, self.transactions)
 
 
 class BatchesInFlight:

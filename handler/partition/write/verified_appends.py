@@ -120,8 +120,11 @@ class VerifiedAppends:
 
     async def _announce(self) -> None:
         if not self._is_announced:
-            await self._log.begin_transactions(self._fold.reached or BEFORE_ALL)
+            behind = self._fold.reached or BEFORE_ALL
+            await self._log.begin_transactions(behind)
             self._is_announced = True
+            if self._transactions.known_from is None:
+                self._transactions.known_from = behind
 
     def tick(self, now: float) -> None:
         """Once a second: what has waited too long is refused."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.partition.fold import kept
-from handler.partition.fold.fold import Fold
+from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
 from handler.partition.log.entries import Content
@@ -30,7 +32,7 @@ def contents(steps: list[Step]) -> list[Content]:
         else:
             data = batch(b"v", producer_id=producer, epoch=0, sequence=sequence, transactional=what == "batch")
         basis = Basis(Position(-1, -1), [UNKNOWN_PRODUCER], () if what == "plain" else (transaction,))
-        found.append(Content(data, all_batches(data), 1, b"kafka-sidecar-w", number, basis))
+        found.append(Content(data, all_batches(data), 1, b"kafka-sidecar-w", number, basis, basis.transactions))
     return found
 
 
@@ -44,19 +46,44 @@ def test_it_comes_to_the_same_verdicts(before: list[Step], after: list[Step]) ->
         return
     entries = contents(before + after)
     table, restored_table = TransactionTable(), TransactionTable()
+    table.known_from = BEFORE_ALL
     fold, restored = Fold(transactions=table), Fold(transactions=restored_table)
     fold.begin_empty(0)
     folded(fold, entries[: len(before)], 0)
-    data = kept.encode(fold, table)
-    assert kept.position_of(data) == Position(1, len(before) - 1)
-    kept.restore(data, restored, restored_table)
-    assert kept.encode(restored, restored_table) == data
+    data = kept.snapshot(fold, table).encode()
+    assert kept.decode(data).position == Position(1, len(before) - 1)
+    kept.restore(kept.decode(data), restored, restored_table)
+    assert kept.snapshot(restored, restored_table).encode() == data
     later = entries[len(before) :]
     assert folded(restored, later, len(before)) == folded(fold, later, len(before))
-    assert kept.encode(restored, restored_table) == kept.encode(fold, table)
+    assert kept.snapshot(restored, restored_table).encode() == kept.snapshot(fold, table).encode()
 
 
 @pytest.mark.parametrize("stored", [b"\xff\xff", b"\x08\x05", b"\x10\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])
 def test_what_makes_no_sense_is_refused(stored: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        kept.restore(stored, Fold(), TransactionTable())
+        kept.decode(stored)
+
+
+def test_one_with_a_million_transactions_is_small_and_quick_to_take_up() -> None:
+    table, restored = TransactionTable(), TransactionTable()
+    table.known_from = BEFORE_ALL
+    fold = Fold(transactions=table)
+    fold.begin_empty(0)
+    offset = 0
+    for number in range(1_000_000):
+        producer = number * 7_919 % 1_000 << 50
+        table.append(producer, number + 1, offset)
+        table.end(producer, number + 1, number % 10 != 0, offset + 1 + number % 100)
+        offset += 2 + number % 100
+    fold.last_position, fold.next_offset = Position(1, 2_000_000), offset
+    begun = time.perf_counter()
+    snapshot = kept.snapshot(fold, table)
+    assert time.perf_counter() - begun < 0.1, "the rest is done in a thread"
+    data = snapshot.encode()
+    assert table.aborted_count == 100_000
+    assert len(data) < 1_000_000
+    begun = time.process_time()
+    kept.restore(kept.decode(data), Fold(transactions=restored), restored)
+    assert time.process_time() - begun < 2
+    assert restored.aborted_between(offset // 2, offset // 2 + 10_000) == table.aborted_between(offset // 2, offset // 2 + 10_000) != []

@@ -175,3 +175,17 @@ def test_of_an_entry_of_several_batches_a_fetch_gets_those_that_it_asks_for() ->
     refused = cache.run(12, 1, False)
     assert refused is not None
     assert refused.parts == []
+
+
+def test_what_a_partition_must_know_leaves_less_room_for_batches() -> None:
+    size = len(DATA) + ENTRY_OVERHEAD
+    cache = FetchCache(4 * size)
+    first, second = cache.partition(), cache.partition()
+    _put(first, 0, 2, 4, 6)
+    second.set_fixed(2 * size)
+    assert [first.has(base) for base in (0, 2, 4, 6)] == [False, False, True, True]
+    second.set_fixed(size)
+    _put(first, 8)
+    assert first.has(4)
+    second.clear()
+    assert cache.fixed == 0

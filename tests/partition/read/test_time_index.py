@@ -95,3 +95,11 @@ def kept(bases: list[int], entries: list[int], *, last: int = 9, end: int = 2) -
 def test_what_is_no_index_is_refused(stored: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TimeIndex.decode(stored)
+
+
+def test_an_entry_that_another_has_added_before_is_passed_over() -> None:
+    entries = [(Position(3, entry), entry, entry + 1, entry, 200_000) for entry in range(10)]
+    once, twice = index_of(entries), index_of(entries)
+    for entry in entries[4:]:
+        twice.add(*entry)
+    assert twice.encode() == once.encode()

@@ -22,6 +22,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # Since when a batch adds its partition to the transaction (KIP-890).
 ADDS_PARTITION_SINCE: Final = 12
+ABORTABLE_SINCE: Final = 11
 # What a producer is told: to send the batch again, or as Kafka's brokers say it (AddPartitionsToTxnManager).
 _TOLD: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -37,7 +38,7 @@ async def verify(services: Services, version: int, transactional_id: str, produc
     answer = await number_of(services, transactional_id, producer, partition, adds=version >= ADDS_PARTITION_SINCE)
     if not isinstance(answer, ErrorCode):
         return answer
-    if answer is ErrorCode.TRANSACTION_ABORTABLE and version < ADDS_PARTITION_SINCE:
+    if answer is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
         answer = ErrorCode.INVALID_TXN_STATE
     limited.info("a batch of transaction %s for %s-%d is refused: %s", transactional_id, *partition, answer.name)
     return _TOLD.get(answer, answer)
