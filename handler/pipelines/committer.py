@@ -48,6 +48,11 @@ class Committer:
         with self._changed:
             return self._changed.wait_for(lambda: not self._wanted, seconds)
 
+    def forget(self, group: str) -> None:
+        """Its query has ended. What is not stored yet is still tried."""
+        with self._changed:
+            self._stored.pop(group, None)
+
     def _run(self) -> None:
         while True:
             with self._changed:

@@ -93,8 +93,11 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         group = self._groups.pop(str(event.runId), None)
-        if group is not None and not self._committer.flush(LAST_COMMIT_SECONDS):
+        if group is None:
+            return
+        if not self._committer.flush(LAST_COMMIT_SECONDS):
             log.warning("query %s has ended before the last progress of group %s could be committed", event.id, group)
+        self._committer.forget(group)
 
     def _commit(self, run_id: Any, offsets: Offsets) -> None:
         group = self._groups.get(str(run_id))

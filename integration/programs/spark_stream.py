@@ -15,6 +15,8 @@ def main() -> None:
     frame = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", addresses)
+        # A Java client before 4.0 knows only whom its last Metadata answer named: of two that die in turn it may know none that lives.
+        .option("kafka.metadata.recovery.strategy", "rebootstrap")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()

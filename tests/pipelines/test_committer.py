@@ -72,3 +72,11 @@ def test_a_query_that_goes_back_takes_its_group_with_it(kafka: Kafka, committer:
         committer.commit("g", {AT: offset})
         assert committer.flush(5)
     assert kafka.stored == [("g", 9), ("g", 4)]
+
+
+def test_of_a_query_that_has_ended_nothing_is_kept(kafka: Kafka, committer: Committer) -> None:
+    for _ in range(2):
+        committer.commit("g", {AT: 1})
+        assert committer.flush(5)
+        committer.forget("g")
+    assert kafka.stored == [("g", 1), ("g", 1)]
