@@ -45,7 +45,7 @@ smoke: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q --numprocesses 2 tests

@@ -14,6 +14,7 @@ from typing import Any
 from handler import __version__, doctor
 from handler.config import ENV_PREFIX, Config, load
 from handler.errors import ConfigError, SidecarError
+from handler.pipelines import command as pipelines
 from handler.telemetry import logs
 
 
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_groups(commands)
     _add_inspect(commands)
     _add_verify(commands)
+    pipelines.add_pipelines(commands)
     return parser
 
 
@@ -209,6 +211,9 @@ def _translate(config: Config, options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "pipeline":
+            logs.start("WARNING", "text")
+            return pipelines.run(options)
         config = load(options.config)
         if options.command == "check-config":
             return _check_config(config)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from crc32c import crc32c
+
+from handler.wire.records import CHECKED_FROM, HEADER, read_header
 
 
 def batch(
@@ -26,3 +29,12 @@ def records_batch(records: list[tuple[bytes | None, bytes | None, int]], codec: 
     for number, (key, value, timestamp) in enumerate(records):
         builder.append(number, timestamp, key, value, [])
     return bytes(builder.build())
+
+
+def with_header(data: bytes, **fields: int) -> bytes:
+    """The batch with other fields in its header, and the checksum of that."""
+    header = read_header(data)._replace(**fields)
+    changed = bytearray(data)
+    HEADER.pack_into(changed, 0, *header)
+    HEADER.pack_into(changed, 0, *header._replace(crc=crc32c(memoryview(changed)[CHECKED_FROM:])))
+    return bytes(changed)

@@ -1,0 +1,43 @@
+"""`kafka-sidecar pipeline NAME`: what runs on Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from handler.errors import ConfigError, SidecarError
+from handler.pipelines.mirror import command as mirror
+from handler.pipelines.mirror import groups_command as migrate_groups
+from handler.pipelines.options import Settings
+
+PIPELINES: Final[Mapping[str, Any]] = {"mirror": mirror, "migrate-groups": migrate_groups}
+
+
+def add_pipelines(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "move whole topics with Spark, and what belongs to them"
+    pipeline = commands.add_parser("pipeline", help=text, description=text)
+    names = pipeline.add_subparsers(dest="pipeline", required=True, metavar="NAME")
+    for name, module in PIPELINES.items():
+        module.add(names.add_parser(name, help=module.TEXT, description=module.TEXT))
+
+
+def run(options: argparse.Namespace) -> int:
+    try:
+        return int(PIPELINES[options.pipeline].run(Settings(options)))
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] in ("pyspark", "py4j"):
+            raise ConfigError("pipelines need Spark: pip install 'kafka-sidecar[spark]'") from error
+        raise
+
+
+def main() -> int:
+    """For spark-submit."""
+    parser = argparse.ArgumentParser(prog="kafka-sidecar")
+    add_pipelines(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
+    try:
+        return run(parser.parse_args(["pipeline", *sys.argv[1:]]))
+    except SidecarError as error:
+        print(f"kafka-sidecar: {error}", file=sys.stderr)
+        return 2

@@ -1,0 +1,220 @@
+"""A client of a Kafka cluster that asks what it is told to: typed messages over aiokafka's connections."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError, StaleMetadata
+
+from handler.errors import SidecarError
+from handler.pipelines.kafka.cluster import Cluster
+from handler.wire.error_code import ErrorCode
+from handler.wire.message import Message
+from handler.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from handler.wire.varint import skip_tagged_fields
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+_CORRELATION: Final = struct.Struct(">i")
+_FIXED: Final = struct.Struct(">hhih")
+# The newest version of each that is asked for. Those of transactions are of version 1 (KIP-890): an epoch stays with its producer.
+NEWEST: Final[Mapping[int, int]] = {
+    0: 9,
+    1: 11,
+    2: 7,
+    3: 12,
+    8: 8,
+    9: 7,
+    10: 3,
+    16: 5,
+    19: 5,
+    22: 4,
+    24: 3,
+    25: 3,
+    26: 3,
+    28: 3,
+    32: 4,
+    37: 2,
+}
+GROUP: Final = 0
+TRANSACTION: Final = 1
+REQUEST_SECONDS: Final = 40.0
+# Errors after which the same request, asked again a little later and perhaps elsewhere, may well succeed.
+RETRIABLE: Final = frozenset((
+    ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.NOT_CONTROLLER,
+    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # one that was made a moment ago
+))  # fmt: skip
+
+
+class Refused(SidecarError):
+    """A broker has answered with an error."""
+
+    def __init__(self, code: ErrorCode, what: str, text: str | None = None) -> None:
+        super().__init__(f"{what}: {text or code.name}")
+        self.code = code
+
+    @property
+    def is_retriable(self) -> bool:
+        return self.code in RETRIABLE
+
+
+# What another try may mend. aiokafka raises OSError and TimeoutError of its connections as they are.
+TRANSIENT: Final = (KafkaError, OSError, TimeoutError)
+
+
+def check(code: ErrorCode, what: str, text: str | None = None) -> None:
+    if code is not ErrorCode.NONE:
+        raise Refused(code, what, text)
+
+
+class _RequestHeader(NamedTuple):
+    request: Message
+    version: int
+    correlation_id: int
+    client_id: str
+
+    def encode(self) -> bytes:
+        name = self.client_id.encode()
+        head = _FIXED.pack(self.request.KEY, self.version, self.correlation_id, len(name)) + name
+        return head + b"\0" if self.request.is_flexible(self.version) else head
+
+
+class _ResponseHeader(NamedTuple):
+    correlation_id: int
+
+
+class _Request(Generic[R]):
+    """What aiokafka's connection sends and reads: a message of ours in the newest version that both sides know."""
+
+    def __init__(self, request: Message, response: type[R]) -> None:
+        self.API_KEY = request.KEY
+        self._request = request
+        self._response = response
+        self._version = 0
+
+    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> _Request[R]:
+        oldest, newest = versions.get(self.API_KEY, (0, -1))
+        self._version = min(newest, NEWEST[self.API_KEY])
+        if self._version < oldest:
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"the cluster does not take {type(self._request).__name__}")
+        return self
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> _RequestHeader:
+        return _RequestHeader(self._request, self._version, correlation_id, client_id)
+
+    def encode(self) -> bytes:
+        out = bytearray()
+        return b"".join(self._request.write_pieces(self._version, out))
+
+    def parse_response_header(self, frame: io.BytesIO) -> _ResponseHeader:
+        return _ResponseHeader(_CORRELATION.unpack(frame.read(_CORRELATION.size))[0])
+
+    @property
+    def RESPONSE_TYPE(self) -> _Request[R]:
+        return self
+
+    def decode(self, frame: io.BytesIO) -> R:
+        body = frame.getbuffer()
+        at = _CORRELATION.size
+        if self._response.is_flexible(self._version):
+            at = skip_tagged_fields(body, at)
+        return self._response.read(self._version, body[at:])
+
+
+class KafkaClient:
+    def __init__(self, client: AIOKafkaClient) -> None:
+        self._client = client
+
+    @property
+    def any_node(self) -> int:
+        return int(self._client.get_random_node())
+
+    async def ask(self, node: int, request: Message, response: type[R]) -> R:
+        """Raises what TRANSIENT has. Errors in the answer are the caller's."""
+        found: R = await self._client.send(node, _Request(request, response))
+        return found
+
+    async def ask_any(self, request: Message, response: type[R]) -> R:
+        return await self.ask(self.any_node, request, response)
+
+    async def ask_controller(self, request: Message, response: type[R]) -> R:
+        metadata = await self.ask_any(MetadataRequest(topics=[]), MetadataResponse)
+        return await self.ask(metadata.controller_id, request, response)
+
+    async def metadata(self, topics: list[str] | None) -> MetadataResponse:
+        """None for all topics."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+        return await self.ask_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse)
+
+    async def nodes(self) -> list[int]:
+        found = await self.ask_any(MetadataRequest(topics=[]), MetadataResponse)
+        for one in found.brokers:
+            await self.know(one.node_id)
+        return [one.node_id for one in found.brokers]
+
+    async def leader(self, topic: str, partition: int) -> int:
+        (found,) = (await self.metadata([topic])).topics
+        check(found.error_code, f"topic {topic}")
+        for one in found.partitions:
+            if one.partition_index == partition:
+                if one.leader_id < 0:
+                    raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition} of topic {topic}")
+                await self.know(one.leader_id)
+                return one.leader_id
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} of topic {topic}")
+
+    async def coordinator(self, key: str, kind: int) -> int:
+        found = await self.ask_any(FindCoordinatorRequest(key=key, key_type=kind), FindCoordinatorResponse)
+        check(found.error_code, f"the coordinator of {key}", found.error_message)
+        await self.know(found.node_id)
+        return found.node_id
+
+    async def know(self, node: int) -> None:
+        """aiokafka connects to nodes of its own metadata alone."""
+        if self._client.cluster.broker_metadata(node) is None:
+            await self._client.force_metadata_update()
+        if self._client.cluster.broker_metadata(node) is None:
+            raise StaleMetadata(f"node {node} is not in the cluster's metadata")
+
+
+@asynccontextmanager
+async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClient]:
+    options: dict[str, Any] = cluster.options()
+    client = AIOKafkaClient(client_id=client_id, request_timeout_ms=round(REQUEST_SECONDS * 1_000), **options)
+    try:
+        await client.bootstrap()
+        yield KafkaClient(client)
+    finally:
+        # The connections' own tasks may hang where a broker has been cut off.
+        try:
+            await asyncio.wait_for(client.close(), 5)
+        except TRANSIENT:
+            pass
+
+
+async def until_it_succeeds(what: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Ask again while it may help, for so long."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    pause = 0.05
+    while True:
+        try:
+            return await what()
+        except (Refused, *TRANSIENT) as error:
+            if loop.time() + pause > until or (isinstance(error, Refused) and not error.is_retriable):
+                raise
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 1.0)

@@ -1,0 +1,161 @@
+"""What the driver asks of topics, and makes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from handler.errors import ConfigError
+from handler.pipelines.kafka.client import KafkaClient, Refused, check
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
+from handler.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
+from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from handler.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+Partition = tuple[str, int]
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+_TOPIC: Final = 2  # ConfigResource.Type
+_SET_ON_THE_TOPIC: Final = 1  # DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG
+CREATE_SECONDS: Final = 60.0
+# Internal ones of clusters that don't say so, and what mirrors record.
+_OURS: Final = re.compile(r"__.*|mirror-[A-Za-z0-9_.]+-offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    name: str
+    partitions: int
+    topic_id: str  # empty before Kafka 2.8
+    is_internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    cluster_id: str
+    topics: Mapping[str, TopicState]
+
+
+def _state(topic: MetadataResponseTopic) -> TopicState:
+    return TopicState(topic.name or "", len(topic.partitions), topic.topic_id.hex if topic.topic_id else "", topic.is_internal)
+
+
+def matching_topics(patterns: Iterable[str], exclude: Iterable[str], state: ClusterState) -> list[str]:
+    """By name, or regular expression for whole names. ConfigError for one that no topic has; internal ones are never meant."""
+    found: set[str] = set()
+    for pattern in patterns:
+        of_pattern = set(_matching(pattern, state.topics.values()))
+        if not of_pattern:
+            raise ConfigError(f"--topic {pattern}: no topic of the source has this name, or matches it as a regular expression")
+        found |= of_pattern
+    for pattern in exclude:
+        found -= set(_matching(pattern, state.topics.values()))
+    if not found:
+        raise ConfigError("--exclude leaves no topic")
+    return sorted(found)
+
+
+def _matching(pattern: str, topics: Iterable[TopicState]) -> list[str]:
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"{pattern} is neither a topic's name nor a regular expression: {error}") from error
+    candidates = [one.name for one in topics if not one.is_internal and not _OURS.fullmatch(one.name)]
+    return [name for name in candidates if name == pattern or wanted.fullmatch(name)]
+
+
+async def cluster_state(kafka: KafkaClient) -> ClusterState:
+    answer = await kafka.metadata(None)
+    check(answer.error_code, "the cluster's metadata")
+    return ClusterState(answer.cluster_id or "", {one.name or "": _state(one) for one in answer.topics if not one.error_code})
+
+
+async def dynamic_configs(kafka: KafkaClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What was set on the topics themselves."""
+    resources = [DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=None) for topic in topics]
+    answer = await kafka.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
+    found = {}
+    for result in answer.results:
+        check(result.error_code, f"the configs of topic {result.resource_name}", result.error_message)
+        found[result.resource_name] = {
+            one.name: one.value for one in result.configs if one.config_source == _SET_ON_THE_TOPIC and one.value is not None
+        }
+    return found
+
+
+async def create_topic(kafka: KafkaClient, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
+    """Until all its partitions have leaders. One that is there already is taken as it is."""
+    wanted = CreatableTopic(
+        name=topic, num_partitions=partitions, replication_factor=-1,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )  # fmt: skip
+    answer = await kafka.ask_controller(CreateTopicsRequest(topics=[wanted]), CreateTopicsResponse)
+    (result,) = answer.topics
+    if result.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        check(result.error_code, f"topic {topic} can't be made in the target", result.error_message)
+    await _led(kafka, topic, partitions)
+
+
+async def create_partitions(kafka: KafkaClient, topic: str, count: int) -> None:
+    request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=30_000)
+    answer = await kafka.ask_controller(request, CreatePartitionsResponse)
+    (result,) = answer.results
+    check(result.error_code, f"partitions of topic {topic} can't be added in the target", result.error_message)
+    await _led(kafka, topic, count)
+
+
+async def _led(kafka: KafkaClient, topic: str, partitions: int) -> None:
+    async with asyncio.timeout(CREATE_SECONDS):
+        while True:
+            (found,) = (await kafka.metadata([topic])).topics
+            if sum(one.leader_id >= 0 for one in found.partitions) >= partitions:
+                return
+            await asyncio.sleep(0.1)
+
+
+async def offsets(
+    kafka: KafkaClient, partitions: Iterable[Partition], timestamp: int, isolation_level: int = READ_UNCOMMITTED
+) -> dict[Partition, int]:
+    """Each partition's offset: its first, its end, or that of a time."""
+    wanted = set(partitions)
+    if not wanted:
+        return {}
+    metadata = await kafka.metadata(sorted({topic for topic, _ in wanted}))
+    found: dict[Partition, int] = {}
+    for leader, led in _by_leader(metadata, wanted).items():
+        await kafka.know(leader)
+        topics = [
+            ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in indexes])
+            for topic, indexes in led.items()
+        ]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
+        for topic in (await kafka.ask(leader, request, ListOffsetsResponse)).topics:
+            for one in topic.partitions:
+                check(one.error_code, f"offsets of partition {one.partition_index} of topic {topic.name}")
+                found[topic.name, one.partition_index] = one.offset
+    return found
+
+
+def _by_leader(metadata: MetadataResponse, wanted: set[Partition]) -> dict[int, dict[str, list[int]]]:
+    found: dict[int, dict[str, list[int]]] = {}
+    missing = set(wanted)
+    for topic in metadata.topics:
+        check(topic.error_code, f"topic {topic.name}")
+        for one in topic.partitions:
+            at = (topic.name or "", one.partition_index)
+            if at in wanted:
+                if one.leader_id < 0:
+                    raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {at[1]} of topic {at[0]}")
+                found.setdefault(one.leader_id, {}).setdefault(at[0], []).append(at[1])
+                missing.discard(at)
+    for topic_name, partition in missing:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} of topic {topic_name}")
+    return found

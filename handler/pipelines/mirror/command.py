@@ -1,0 +1,116 @@
+"""`kafka-sidecar pipeline mirror`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from handler.errors import ConfigError
+from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, table, write_result
+
+if TYPE_CHECKING:  # it brings aiokafka, which no other command needs
+    from handler.pipelines.mirror.plan import MirrorOptions
+
+TEXT: Final = "copy topics from one Kafka cluster to another, exactly once, with a record of where each offset has gone"
+DELIVERIES: Final = ("exactly-once", "at-least-once")
+_VALUES: Final = (
+    ("--name", "NAME", "of the mirror: under it its progress is kept, and it goes on where it was"),
+    ("--prefix", "TEXT", "put this before the topics' names in the target"),
+    ("--delivery", "HOW", "exactly-once, or at-least-once for a target without transactions (default: exactly-once)"),
+)
+_LISTS: Final = (
+    ("--topic", "NAME", "a topic, or a regular expression for whole names"),
+    ("--exclude", "NAME", "a topic to leave out, or a regular expression"),
+    ("--skip-config", "KEY", "a config of the source's topics that new ones are not to have"),
+)
+_FLAGS: Final = (
+    ("--continuous", "go on when all has caught up, until it is stopped"),
+    ("--accept-loss", "go on where the source has removed records before they were copied"),
+    ("--into-existing", "add to partitions that hold what this mirror has not written"),
+    ("--more-partitions", "take topics that have more partitions in the target"),
+)
+_SECONDS: Final = (
+    ("--round-seconds", "how long a task copies before the driver looks again (default: 10)"),
+    ("--patience-seconds", "how long a partition may stand still before it is given up (default: 300)"),
+)
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    add_common(command)
+    for name, metavar, text in _VALUES:
+        command.add_argument(name, metavar=metavar, help=text)
+    for name, metavar, text in _LISTS:
+        command.add_argument(name, action="append", metavar=metavar, help=f"{text}; may be given several times")
+    for name, text in _FLAGS:
+        command.add_argument(name, action="store_true", default=None, help=text)
+    for name, text in _SECONDS:
+        command.add_argument(name, type=float, metavar="SECONDS", help=text)
+    add_spark(command)
+
+
+def options_of(settings: Settings) -> MirrorOptions:
+    from handler.pipelines.mirror.plan import MirrorOptions
+
+    delivery = settings.text("delivery", DELIVERIES[0])
+    if delivery not in DELIVERIES:
+        raise ConfigError(f"delivery = {delivery}: one of {', '.join(DELIVERIES)}")
+    if not settings.text("name"):
+        raise ConfigError("--name: give the mirror a name; under it it goes on where it was")
+    if not settings.texts("topic"):
+        raise ConfigError("--topic: name the topics to copy, or a regular expression for their names ('.*' for all)")
+    return MirrorOptions(
+        name=MirrorName.of(settings.text("name")), source=settings.cluster("source"), target=settings.cluster("target"),
+        topics=settings.texts("topic"), exclude=settings.texts("exclude"), prefix=settings.text("prefix"),
+        continuous=settings.flag("continuous"), exactly_once=delivery == DELIVERIES[0], accept_loss=settings.flag("accept_loss"),
+        into_existing=settings.flag("into_existing"), more_partitions=settings.flag("more_partitions"),
+        skip_configs=settings.texts("skip_config"), dry_run=settings.flag("dry_run"),
+        round_seconds=settings.number("round_seconds", 10.0), patience_seconds=settings.number("patience_seconds", 300.0),
+    )  # fmt: skip
+
+
+def run(settings: Settings) -> int:
+    options = options_of(settings)
+    from handler.pipelines.mirror.run import Mirror, result_of
+
+    began = time.monotonic()
+    if options.dry_run:
+        mirror = Mirror(None, options, _say)
+        asyncio.run(mirror.look())
+    else:
+        from handler.pipelines.session import spark_session
+
+        spark = spark_session("mirror", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
+        mirror = Mirror(spark, options, _say)
+        try:
+            mirror.run()
+        finally:
+            spark.stop()
+    result = result_of(mirror, time.monotonic() - began)
+    write_result(settings.text("result"), result)
+    rows: list[list[object]] = [["TOPIC", "PARTITION", "COPIED TO", "SOURCE END", "BEHIND", "RECORDS", "TARGET END"]]
+    for (topic, index), one in sorted(mirror.partitions.items()):
+        target_end = None if one.progress is None else one.progress.target_end
+        rows.append([topic, index, one.next_source, one.end, one.behind, one.records, target_end])
+    for line in table(rows, frozenset(str(one) for one in rows[0][1:])):
+        _say(line)
+    for (topic, index), one in sorted(mirror.partitions.items()):
+        if one.lost is not None:
+            _say(f"{topic}-{index}: source offsets {one.lost[0]} to {one.lost[1] - 1} were removed before they could be copied")
+        if one.repeats is not None:
+            _say(f"{topic}-{index}: target offsets {one.repeats[0]} to {one.repeats[1] - 1} may be there twice")
+        if one.high_watermark > one.end:
+            _say(f"{topic}-{index}: {one.high_watermark - one.end} offsets of the source are behind a transaction that has not ended")
+        if one.problem:
+            _say(f"{topic}-{index}: {one.problem}")
+    if options.dry_run:
+        _say("Nothing was changed: this was a dry run.")
+        return 1 if any(one.problem for one in mirror.partitions.values()) else 0
+    _say(f"{result['records']} records copied in {result['seconds']:.1f} s" + ("" if result["complete"] else "; not complete"))
+    return 0 if result["complete"] else 1
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

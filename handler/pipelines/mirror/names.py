@@ -1,0 +1,32 @@
+"""What a mirror's name makes: its group, its topic of runs, its producers. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from handler.errors import ConfigError
+
+# No hyphen: the name of a producer can be read back, so no two mirrors have one in common.
+_ALLOWED: Final = re.compile(r"[A-Za-z0-9_.]{1,60}")
+
+
+class MirrorName(NamedTuple):
+    name: str
+
+    @classmethod
+    def of(cls, name: str) -> MirrorName:
+        if not _ALLOWED.fullmatch(name):
+            raise ConfigError(f"--name {name}: a mirror's name has up to 60 letters, digits, dots and underscores")
+        return cls(name)
+
+    @property
+    def group(self) -> str:
+        return f"mirror-{self.name}"
+
+    @property
+    def runs_topic(self) -> str:
+        return f"mirror-{self.name}-offsets"
+
+    def transactional_id(self, topic: str, partition: int) -> str:
+        return f"mirror-{self.name}-{topic}-{partition}"

@@ -1,0 +1,145 @@
+"""Which source offsets are which target offsets: runs, a record of them for each transaction, and what they make of an offset. Pure.
+
+A run says: `length` source offsets from `source` on are the target offsets from `target` on. It ends where one of both logs has an offset
+without a copied record: a marker, an aborted record, what compaction has removed.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+FORMAT: Final = 1
+
+
+class Run(NamedTuple):
+    source: int
+    target: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What one transaction has copied of a partition: the value of a record in the mirror's own topic."""
+
+    next_source: int  # the source offset to go on from
+    target_end: int  # the target offset behind the last record
+    runs: tuple[Run, ...]
+    target_topic: str = ""
+    # Of which topics, by the ids that their clusters gave them; empty where a cluster has none (before Kafka 2.8).
+    source_id: str = ""
+    target_id: str = ""
+    # Target offsets that may be there twice. Only without transactions.
+    repeats: tuple[int, int] | None = None
+
+
+def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Runs in their order; what goes on in both logs is one."""
+    found: list[Run] = []
+    for run in runs:
+        last = found[-1] if found else None
+        if last is not None and run.source == last.source + last.length and run.target == last.target + last.length:
+            found[-1] = last._replace(length=last.length + run.length)
+        elif run.length:
+            found.append(run)
+    return tuple(found)
+
+
+def encode_key(topic: str, partition: int) -> bytes:
+    return json.dumps([topic, partition], separators=(",", ":")).encode()
+
+
+def decode_key(key: bytes) -> tuple[str, int]:
+    topic, partition = json.loads(key)
+    return str(topic), int(partition)
+
+
+def encode(copied: Copied) -> bytes:
+    fields: dict[str, object] = {"format": FORMAT, "next": copied.next_source, "end": copied.target_end, "runs": copied.runs}
+    fields |= {"topic": copied.target_topic, "source": copied.source_id, "target": copied.target_id}
+    if copied.repeats is not None:
+        fields["repeats"] = copied.repeats
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode(value: bytes) -> Copied:
+    """ValueError where no mirror has written this."""
+    try:
+        fields = json.loads(value)
+        if fields["format"] > FORMAT:
+            raise ValueError(f"these offset runs are of format {fields['format']}: a newer mirror has written them")
+        begin_end = fields.get("repeats")
+        return Copied(
+            next_source=int(fields["next"]), target_end=int(fields["end"]),
+            runs=tuple(Run(*(int(number) for number in run)) for run in fields["runs"]),
+            target_topic=str(fields["topic"]), source_id=str(fields["source"]), target_id=str(fields["target"]),
+            repeats=None if begin_end is None else (int(begin_end[0]), int(begin_end[1])),
+        )  # fmt: skip
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"these are no offset runs: {value[:200]!r}") from error
+
+
+class NotReached(Exception):
+    """The mirror has not copied so far; `next_source` is how far it is."""
+
+    def __init__(self, next_source: int) -> None:
+        super().__init__(f"the mirror has copied up to source offset {next_source}")
+        self.next_source = next_source
+
+
+def _make_room(runs: list[Run], source: int) -> None:
+    """Without transactions records are copied again: the last copy counts."""
+    while runs and runs[-1].source >= source:
+        runs.pop()
+    if runs and runs[-1].source + runs[-1].length > source:
+        runs[-1] = runs[-1]._replace(length=source - runs[-1].source)
+
+
+class Place(NamedTuple):
+    """Where a source offset is in the target. `first_source` is the source offset whose record stands there, None at the end."""
+
+    target: int
+    first_source: int | None
+
+
+class Translation:
+    """All runs of one partition."""
+
+    def __init__(self, records: Iterable[Copied]) -> None:
+        runs: list[Run] = []
+        self.next_source = 0
+        self.target_end = 0
+        self.target_topic = ""
+        self.has_any = False
+        for record in records:
+            if self.has_any and record.next_source < self.next_source:
+                continue  # without transactions: of a driver that was thought dead
+            for run in record.runs:
+                _make_room(runs, run.source)
+                runs.append(run)
+            self.next_source, self.target_end, self.has_any = record.next_source, record.target_end, True
+            self.target_topic = record.target_topic
+        self._runs: Sequence[Run] = joined(runs)
+        self._starts = [run.source for run in self._runs]
+
+    @property
+    def first_source(self) -> int | None:
+        """The first source offset that was copied."""
+        return self._starts[0] if self._starts else None
+
+    def place_of(self, offset: int) -> Place:
+        """Where a group goes on in the target that has committed `offset` in the source. NotReached where nobody can tell yet."""
+        if not self.has_any or offset > self.next_source:
+            raise NotReached(self.next_source)
+        number = bisect_right(self._starts, offset) - 1
+        if number >= 0:
+            run = self._runs[number]
+            if offset < run.source + run.length:
+                return Place(run.target + offset - run.source, offset)
+        if number + 1 < len(self._runs):
+            behind = self._runs[number + 1]
+            return Place(behind.target, behind.source)
+        return Place(self.target_end, None)

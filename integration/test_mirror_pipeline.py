@@ -1,0 +1,317 @@
+"""`pipeline mirror` and `pipeline migrate-groups` between a real Apache Kafka and the sidecar, both ways, while everything is killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
+
+from integration.conftest import Cluster, new_topic
+from integration.kafka_clients import QUIET, Acks, Record, bounds, consumer, create, produce, producer, read
+from integration.launcher.kafka import KafkaNode
+from integration.launcher.process import free_port
+from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+
+COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
+COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    node = KafkaNode(tmp_path_factory.mktemp("kafka"))
+    node.start()
+    yield node
+    node.stop()
+
+
+def pipeline(name: str, source: str, target: str, *options: str, status: int = 0) -> str:
+    command = [*COMMAND, name, "--source", source, "--target", target, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def mirror(source: str, target: str, name: str, topics: list[str], *options: str, status: int = 0) -> str:
+    wanted = [one for topic in topics for one in ("--topic", topic)]
+    return pipeline("mirror", source, target, "--name", name, *wanted, "--master", "local[2]", *options, status=status)
+
+
+def contents(address: str, topic: str, partition: int = 0) -> list[Record]:
+    """All committed records, without their offsets."""
+    end = bounds(address, topic, partition)[1]
+    client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
+    client.assign([TopicPartition(topic, partition, 0)])
+    found: list[Record] = []
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for message in client.consume(500, 1):
+            if message.error() is not None:  # the end
+                assert message.offset() <= end
+                client.close()
+                return found
+            headers = tuple(message.headers() or ())
+            found.append(Record(-1, message.value(), message.key(), headers, message.timestamp()[1]))
+    raise AssertionError(f"{topic}-{partition} has no end at {address}")
+
+
+def fill(address: str, topic: str, count: int) -> None:
+    """Records of every kind: codecs, no keys, no values, headers, times of long ago, transactions that end either way."""
+    now = round(time.time() * 1_000)
+    for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
+        acks = Acks()
+        client = producer(address, **{"compression.type": codec, "linger.ms": 20 * number})
+        for index in range(count):
+            client.produce(
+                topic, None if index % 17 == 0 else b"%d-%d-" % (number, index) + b"v" * (index % 300),
+                None if index % 5 == 0 else b"k%d" % index, partition=index % 2, timestamp=now - 1_000 * index,
+                headers=[("h", b"%d" % index), ("n", None)] if index % 3 == 0 else [], callback=acks,
+            )  # fmt: skip
+            client.poll(0)
+        assert client.flush(60) == 0
+        assert not acks.failed
+    transactional = producer(address, **{"transactional.id": f"fill-{topic}"})
+    transactional.init_transactions(30)
+    for number in range(10):
+        transactional.begin_transaction()
+        for index in range(20):
+            transactional.produce(topic, b"txn-%d-%d" % (number, index), partition=index % 2)
+        transactional.flush(30)
+        if number % 2:
+            transactional.abort_transaction(30)
+        else:
+            transactional.commit_transaction(30)
+
+
+def commit(address: str, group: str, topic: str, offsets: dict[int, int]) -> None:
+    client = consumer(address, **{"group.id": group})
+    client.commit(offsets=[TopicPartition(topic, index, offset, "about it") for index, offset in offsets.items()], asynchronous=False)
+    client.close()
+
+
+def committed(address: str, group: str, topic: str, partitions: int = 2) -> list[int]:
+    client = consumer(address, **{"group.id": group})
+    found = client.committed([TopicPartition(topic, index) for index in range(partitions)], timeout=20)
+    client.close()
+    return [one.offset for one in found]
+
+
+def configs(address: str, topic: str) -> dict[str, str]:
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    return {name: entry.value for name, entry in admin.describe_configs([resource])[resource].result(20).items()}
+
+
+def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, tmp_path: Path) -> None:
+    topic, other, name = new_topic(), new_topic(), f"move_{time.time_ns()}"
+    create(kafka.address, topic, 2, {"retention.ms": "86400000", "max.message.bytes": "2000000"})
+    create(kafka.address, other, 1)
+    fill(kafka.address, topic, 400)
+    topics = [topic, f"{other[:-1]}."]
+
+    said = mirror(kafka.address, cluster.kafka, name, topics, "--dry-run")
+    assert f"topic {topic} would be made with 2 partitions" in said
+    assert "Nothing was changed" in said
+    result_file = tmp_path / "result.json"
+    mirror(kafka.address, cluster.kafka, name, topics, "--result", str(result_file))
+    result = json.loads(result_file.read_text())
+    assert result["complete"]
+    assert result["records"] == 5 * 400 + 5 * 20
+    for partition in range(2):
+        assert contents(cluster.kafka, topic, partition) == contents(kafka.address, topic, partition)
+    assert configs(cluster.kafka, topic)["retention.ms"] == "86400000"
+    assert configs(cluster.kafka, topic)["max.message.bytes"] == "2000000"
+
+    # Again: nothing is copied twice. And on: what has come since.
+    assert "0 records copied" in mirror(kafka.address, cluster.kafka, name, topics)
+    produce(kafka.address, topic, [b"later-%d" % index for index in range(50)], 1)
+    admin = AdminClient({"bootstrap.servers": kafka.address, **QUIET})
+    admin.create_partitions([NewPartitions(other, 2)])[other].result(20)
+    produce(kafka.address, other, [b"new partition"], 1)
+    assert "51 records copied" in mirror(kafka.address, cluster.kafka, name, topics)
+    assert contents(cluster.kafka, topic, 1) == contents(kafka.address, topic, 1)
+    assert [record.value for record in contents(cluster.kafka, other, 1)] == [b"new partition"]
+
+    ends = [bounds(kafka.address, topic, index)[1] for index in range(2)]
+    commit(kafka.address, f"{name}-half", topic, {0: 417, 1: ends[1] - 30})
+    commit(kafka.address, f"{name}-all", topic, {index: ends[index] for index in range(2)})
+    said = pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-.*", "--dry-run")
+    assert said.count("the same as in the source") == 2
+    assert said.count("the group has read all") == 2
+    assert committed(cluster.kafka, f"{name}-half", topic) == [-1001, -1001]
+    pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-.*")
+    places = committed(cluster.kafka, f"{name}-half", topic)
+    source_first = read(kafka.address, topic, 1, 0, 417, **COMMITTED)[0]
+    target_first = read(cluster.kafka, topic, 1, 0, places[0], **COMMITTED)[0]
+    assert (source_first.value, source_first.timestamp) == (target_first.value, target_first.timestamp)
+    assert target_first.offset == places[0]
+    assert len(read(cluster.kafka, topic, 31, 1, places[1], seconds=4, **COMMITTED)) == 30
+    assert not read(cluster.kafka, topic, 1, 0, committed(cluster.kafka, f"{name}-all", topic)[0], seconds=2, **COMMITTED)
+
+    commit(kafka.address, f"{name}-half", topic, {0: 500})
+    said = pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-half", status=1)
+    assert "say --overwrite to replace it" in said
+    pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-half", "--overwrite")
+    assert committed(cluster.kafka, f"{name}-half", topic)[0] > places[0]
+
+
+def test_what_would_go_wrong_is_refused(kafka: KafkaNode, cluster: Cluster) -> None:
+    topic, name = new_topic(), f"refuse_{time.time_ns()}"
+    create(kafka.address, topic, 2)
+    produce(kafka.address, topic, [b"1"])
+    create(cluster.kafka, topic, 3)
+    assert "3 partitions in the target and 2 in the source" in mirror(kafka.address, cluster.kafka, name, [topic], status=2)
+    assert "no topic of the source has this name" in mirror(kafka.address, cluster.kafka, name, ["absent"], status=2)
+    assert "are the same cluster" in mirror(kafka.address, kafka.address, name, [topic], status=2)
+    assert "mirror absent has not run" in pipeline(
+        "migrate-groups", kafka.address, cluster.kafka, "--name", "absent", "--group", ".*", status=2
+    )
+    other = new_topic()
+    create(kafka.address, other, 1)
+    create(cluster.kafka, other, 1)
+    produce(kafka.address, other, [b"1"])
+    produce(cluster.kafka, other, [b"foreign"])
+    assert "say --into-existing" in mirror(kafka.address, cluster.kafka, name, [other], status=1)
+    assert [record.value for record in contents(cluster.kafka, other)] == [b"foreign"]
+    mirror(kafka.address, cluster.kafka, name, [other], "--into-existing")
+    assert [record.value for record in contents(cluster.kafka, other)] == [b"foreign", b"1"]
+    admin = AdminClient({"bootstrap.servers": kafka.address, **QUIET})
+    admin.delete_topics([other])[other].result(20)
+    time.sleep(1)
+    create(kafka.address, other, 1)
+    produce(kafka.address, other, [b"a", b"b", b"c"])
+    assert "was made anew in the source" in mirror(kafka.address, cluster.kafka, name, [other], status=1)
+
+
+def test_back_to_kafka_at_least_once(kafka: KafkaNode, cluster: Cluster) -> None:
+    topic, name = new_topic(), f"back_{time.time_ns()}"
+    create(cluster.kafka, topic, 2)
+    fill(cluster.kafka, topic, 100)
+    mirror(cluster.kafka, kafka.address, name, [topic], "--prefix", "copy-", "--delivery", "at-least-once")
+    for partition in range(2):
+        assert contents(kafka.address, f"copy-{topic}", partition) == contents(cluster.kafka, topic, partition)
+    assert "0 records copied" in mirror(cluster.kafka, kafka.address, name, [topic], "--prefix", "copy-", "--delivery", "at-least-once")
+
+
+class Writer:
+    """Writes numbers at a steady pace."""
+
+    def __init__(self, address: str, topic: str, partitions: int) -> None:
+        self._stop = threading.Event()
+        self._client = producer(address, **{"linger.ms": 5})
+        self._topic, self._partitions = topic, partitions
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            for _ in range(10):
+                self._client.produce(self._topic, b"%d" % number + b"x" * (number % 900), partition=number % self._partitions)
+                number += 1
+            self._client.poll(0.01)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        assert self._client.flush(60) == 0
+
+
+class Driver:
+    """A continuous mirror in a process of its own."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.log = directory / "mirror.log"
+        self._command = [*COMMAND, "mirror", *arguments]
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self._process: subprocess.Popen[Any] = subprocess.Popen(self._command, stdout=output, stderr=output)
+
+    def kill(self) -> None:
+        """The driver alone: its JVM and its tasks go on until they notice."""
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+
+def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode, tmp_path: Path) -> None:
+    broker = Standalone(tmp_path / "pulsar")
+    broker.start()
+    sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
+    sidecar.start()
+    topic, name = new_topic(), f"kill_{time.time_ns()}"
+    create(kafka.address, topic, 2)
+    writer = Writer(kafka.address, topic, 2)
+    arguments = (
+        "--source", kafka.address, "--target", sidecar.address, "--name", name, "--topic", topic, "--continuous",
+        "--round-seconds", "3", "--master", "local[2]",
+    )  # fmt: skip
+    driver = Driver(tmp_path, *arguments)
+
+    def copied() -> int:
+        return bounds(sidecar.address, topic, 0)[1] + bounds(sidecar.address, topic, 1)[1]
+
+    def wait_for_more(seconds: float = 90) -> None:
+        deadline, before = time.monotonic() + seconds, copied()
+        while copied() < before + 500:
+            assert driver.is_running, driver.log.read_text()[-3_000:]
+            assert time.monotonic() < deadline, driver.log.read_text()[-3_000:]
+            time.sleep(0.2)
+
+    try:
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                wait_for_more()
+                break
+            except Exception:  # the topic is not there yet
+                assert time.monotonic() < deadline, driver.log.read_text()[-3_000:]
+                time.sleep(0.5)
+        for _ in range(2):
+            driver.kill()
+            driver.start()
+            wait_for_more()
+        sidecar.kill()
+        sidecar.start()
+        wait_for_more()
+        broker.kill()
+        broker.start()
+        wait_for_more()
+        kafka.kill()
+        kafka.start()
+        wait_for_more()
+        writer.stop()
+        driver.kill()
+        mirror(kafka.address, sidecar.address, name, [topic])
+        for partition in range(2):
+            assert contents(sidecar.address, topic, partition) == contents(kafka.address, topic, partition)
+        # And the record of offsets is true, all of it.
+        ends = {index: bounds(kafka.address, topic, index)[1] for index in range(2)}
+        for step in range(0, 100, 7):
+            group = f"{name}-{step}"
+            commit(kafka.address, group, topic, {index: end * step // 100 for index, end in ends.items()})
+        said = pipeline("migrate-groups", kafka.address, sidecar.address, "--name", name, "--group", f"{name}-.*")
+        assert said.count("the same as in the source") == 2 * len(range(0, 100, 7))
+    finally:
+        writer._stop.set()
+        if driver.is_running:
+            driver.kill()
+        sidecar.kill()
+        broker.stop()
+    log = sidecar.log.read_text()
+    assert "ALARM" not in log
+    assert "Traceback" not in log

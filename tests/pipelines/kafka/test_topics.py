@@ -1,0 +1,26 @@
+"""Which topics are meant by names and patterns."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.errors import ConfigError
+from handler.pipelines.kafka.topics import ClusterState, TopicState, matching_topics
+
+TOPICS = ("orders", "orders-old", "pay", "internal", "mirror-dc-offsets", "__transaction_state")
+STATE = ClusterState("c", {name: TopicState(name, 1, "", name == "internal") for name in TOPICS})
+
+
+def test_topics_are_chosen_by_name_and_pattern() -> None:
+    assert matching_topics(["orders"], [], STATE) == ["orders"]
+    assert matching_topics(["orders.*", "pay"], [], STATE) == ["orders", "orders-old", "pay"]
+    assert matching_topics([".*"], [], STATE) == ["orders", "orders-old", "pay"]
+    assert matching_topics([".*"], [".*-old"], STATE) == ["orders", "pay"]
+
+
+@pytest.mark.parametrize(("pattern", "text"), [("absent", "no topic"), ("or[", "neither a topic's name"), ("internal", "no topic")])
+def test_what_nobody_can_mean_is_refused(pattern: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        matching_topics([pattern], [], STATE)
+    with pytest.raises(ConfigError, match="leaves no topic"):
+        matching_topics(["pay"], ["p.*"], STATE)

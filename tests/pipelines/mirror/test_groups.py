@@ -1,0 +1,54 @@
+"""Which groups are moved, and where each of their offsets goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.errors import ConfigError
+from handler.pipelines.kafka.groups import Committed, GroupState
+from handler.pipelines.mirror.groups import Step, chosen_groups, translated
+from handler.pipelines.mirror.offset_runs import Copied, Place, Run, Translation
+
+COPIED = Translation([Copied(20, 120, (Run(0, 100, 20),), target_topic="t")])
+
+
+def step(offset: int) -> Step:
+    return Step(group="g", topic="s", partition=1, committed=Committed(offset, "m"))
+
+
+def test_an_offset_is_where_its_record_is() -> None:
+    found = translated(step(7), COPIED, {}, overwrite=False)
+    assert (found.target_topic, found.place, found.problem) == ("t", Place(107, 7), "")
+    assert found.is_to_be_set
+
+
+def test_what_is_set_already_is_not_set_again() -> None:
+    found = translated(step(7), COPIED, {("t", 1): Committed(107, "")}, overwrite=False)
+    assert not found.problem
+    assert not found.is_to_be_set
+
+
+def test_a_group_that_works_in_the_target_is_not_moved_back() -> None:
+    there = {("t", 1): Committed(150, "")}
+    assert "--overwrite" in translated(step(7), COPIED, there, overwrite=False).problem
+    assert translated(step(7), COPIED, there, overwrite=True).is_to_be_set
+
+
+def test_what_nobody_can_tell_is_said() -> None:
+    assert "does not copy" in translated(step(7), None, {}, overwrite=False).problem
+    assert "let it catch up" in translated(step(21), COPIED, {}, overwrite=False).problem
+
+
+def test_groups_are_chosen_by_name_and_pattern() -> None:
+    groups = {name: GroupState(name, "Empty") for name in ("a", "ab", "mirror-dc")}
+    assert chosen_groups(["a"], groups) == ["a"]
+    assert chosen_groups([".*"], groups) == ["a", "ab"]
+    for wrong, text in (("x", "no group"), ("a[", "regular expression")):
+        with pytest.raises(ConfigError, match=text):
+            chosen_groups([wrong], groups)
+
+
+def test_a_group_has_members_where_its_state_says_so() -> None:
+    assert [GroupState("g", state).has_members for state in ("Empty", "Dead", "Stable", "PreparingRebalance", "")] == [
+        False, False, True, True, False,
+    ]  # fmt: skip

@@ -1,0 +1,128 @@
+"""Offset runs: what was copied where, and what a committed offset becomes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.pipelines.mirror.offset_runs import (
+    Copied,
+    NotReached,
+    Place,
+    Run,
+    Translation,
+    decode,
+    decode_key,
+    encode,
+    encode_key,
+    joined,
+)
+
+
+def test_runs_that_go_on_in_both_logs_are_one() -> None:
+    assert joined([Run(0, 10, 5), Run(5, 15, 5), Run(10, 21, 1), Run(12, 22, 1)]) == (Run(0, 10, 10), Run(10, 21, 1), Run(12, 22, 1))
+
+
+def test_an_offset_in_a_run_is_its_own_record() -> None:
+    translation = Translation([Copied(10, 110, (Run(0, 100, 10),))])
+    assert translation.place_of(7) == Place(107, 7)
+
+
+def test_an_offset_between_runs_is_the_first_record_behind() -> None:
+    translation = Translation([Copied(20, 121, (Run(0, 100, 10), Run(15, 116, 5)))])
+    assert translation.place_of(12) == Place(116, 15)
+
+
+def test_an_offset_before_all_runs_is_the_first_record() -> None:
+    translation = Translation([Copied(60, 10, (Run(50, 0, 10),))])
+    assert translation.place_of(3) == Place(0, 50)
+    assert translation.first_source == 50
+
+
+def test_the_end_is_behind_the_last_record() -> None:
+    translation = Translation([Copied(12, 110, (Run(0, 100, 10),))])  # 10 and 11 are markers
+    assert translation.place_of(10) == translation.place_of(12) == Place(110, None)
+
+
+def test_an_offset_that_is_not_copied_has_no_place() -> None:
+    translation = Translation([Copied(10, 110, (Run(0, 100, 10),))])
+    with pytest.raises(NotReached, match="up to source offset 10"):
+        translation.place_of(11)
+    with pytest.raises(NotReached):
+        Translation([]).place_of(0)
+
+
+def test_a_partition_without_records_has_an_end() -> None:
+    assert Translation([Copied(40, 0, ())]).place_of(40) == Place(0, None)
+
+
+def test_of_what_was_copied_again_the_last_copy_counts() -> None:
+    translation = Translation(
+        [Copied(10, 10, (Run(0, 0, 4), Run(6, 4, 4))), Copied(12, 20, (Run(3, 11, 9),)), Copied(7, 25, (Run(0, 20, 7),))]
+    )
+    assert [translation.place_of(offset).target for offset in (2, 3, 7, 11)] == [2, 11, 15, 19]
+    assert translation.place_of(12) == Place(20, None)
+
+
+def test_what_others_wrote_is_refused() -> None:
+    for value in (b"{}", b"[]", b'{"format":1,"next":1,"end":1,"runs":[[1]]}'):
+        with pytest.raises(ValueError, match="no offset runs"):
+            decode(value)
+    with pytest.raises(ValueError, match="a newer mirror"):
+        decode(b'{"format":2}')
+
+
+NUMBERS = st.integers(0, 2**62)
+RUNS = st.lists(st.builds(Run, NUMBERS, NUMBERS, NUMBERS), max_size=4).map(tuple)
+
+
+@given(
+    st.builds(
+        Copied,
+        NUMBERS,
+        NUMBERS,
+        RUNS,
+        st.text(max_size=5),
+        st.text(max_size=5),
+        st.text(max_size=5),
+        st.none() | st.tuples(NUMBERS, NUMBERS),
+    ),
+    st.text(),
+    NUMBERS,
+)
+def test_what_is_written_is_read(copied: Copied, topic: str, partition: int) -> None:
+    assert decode(encode(copied)) == copied
+    assert decode_key(encode_key(topic, partition)) == (topic, partition)
+
+
+@st.composite
+def copies(draw: st.DrawFn) -> tuple[dict[int, int], list[Copied]]:
+    """What was copied, record by record, and the same as transactions."""
+    source = target = draw(st.integers(0, 5))
+    pairs: dict[int, int] = {}
+    records = []
+    for _ in range(draw(st.integers(1, 5))):
+        runs = []
+        for _ in range(draw(st.integers(0, 4))):
+            source += draw(st.integers(0, 2))
+            target += draw(st.integers(0, 1))
+            count = draw(st.integers(0, 4))
+            runs.append(Run(source, target, count))
+            pairs.update((source + one, target + one) for one in range(count))
+            source, target = source + count, target + count
+        end = max(pairs.values(), default=target - 1) + 1
+        source += draw(st.integers(0, 2))
+        records.append(Copied(source, end, joined(runs)))
+        target = end + 1  # the marker
+    return pairs, records
+
+
+@given(copies())
+def test_each_offset_is_found_as_the_pairs_have_it(made: tuple[dict[int, int], list[Copied]]) -> None:
+    pairs, records = made
+    translation = Translation(records)
+    for offset in range(records[-1].next_source + 1):
+        behind = next((one for one in sorted(pairs) if one >= offset), None)
+        expected = Place(records[-1].target_end, None) if behind is None else Place(pairs[behind], behind)
+        assert translation.place_of(offset) == expected
