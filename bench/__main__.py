@@ -3,10 +3,11 @@
 Absolute figures belong to the machine; the ratios are what counts. It writes `.cache/bench.json` and, with
 plots, `.cache/bench.html`.
 
-    BENCH_PARTS          the parts to run: throughput crowds transactions latency groups sizes spark
+    BENCH_PARTS          the parts to run: throughput crowds transactions latency groups sizes spark pipelines
     BENCH_MIB            how much a case of throughput writes (96)
     BENCH_CASES          a part of the names of the cases of throughput to run
     BENCH_GROUPS         how many consumer groups there are (1000)
+    BENCH_PIPELINE_RECORDS  how many records of 1 KiB mirror and archive copy (500000)
     BENCH_SPARK_RECORDS  how many records of 1 KiB Spark reads (1000000)
 """
 
@@ -26,12 +27,14 @@ from bench.crowd import crowd_costs
 from bench.groups import PROTOCOLS, groups
 from bench.latency import end_to_end, single_records
 from bench.page import page
+from bench.pipelines import pipeline_costs
 from bench.process import ProcessCost
 from bench.quick import commit, history
 from bench.report import (
     crowd_table,
     group_table,
     latency_table,
+    pipeline_table,
     ratio_table,
     ratios,
     size_table,
@@ -135,9 +138,16 @@ def _spark(servers: _Servers) -> dict[str, object]:
     return {"spark": [asdict(row) for row in rows]}
 
 
+def _pipelines(servers: _Servers) -> dict[str, object]:
+    rows = pipeline_costs(servers.addresses["kafka"], servers.addresses["sidecar"], servers.directory)
+    print(pipeline_table(rows) + "\n", flush=True)
+    return {"pipelines": [asdict(row) for row in rows]}
+
+
 PARTS: Final[dict[str, Callable[[_Servers], dict[str, object]]]] = {
     "throughput": _throughput, "crowds": _crowds, "transactions": _transactions, "latency": _latency, "groups": _groups, "sizes": _sizes,
     "spark": _spark,
+    "pipelines": _pipelines,
 }  # fmt: skip
 
 

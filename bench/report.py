@@ -10,6 +10,7 @@ from bench.formats import FormatCost
 from bench.groups import GroupCost
 from bench.latency import Latency
 from bench.opening import OpeningCost
+from bench.pipelines import PipelineCost
 from bench.reading import ReadingCost
 from bench.sizes import SizeCost
 from bench.spark import SparkCost
@@ -165,3 +166,13 @@ def spark_table(rows: Sequence[SparkCost]) -> str:
             for row in rows
         ],
     )  # fmt: skip
+
+
+def pipeline_table(rows: Sequence[PipelineCost]) -> str:
+    """Each pipeline stands behind what it is compared with."""
+    cells = [(row.what, f"{row.seconds:.1f}", f"{row.records_per_s:.0f}", f"{row.mb_s:.1f}") for row in rows]
+    plain = (row.records_per_s for row in rows[::2])
+    ratios = [f"{row.records_per_s / before:.2f}" for row, before in zip(rows[1::2], plain, strict=True)]
+    shares = [text for ratio in ratios for text in ("", ratio)]
+    head = ("what", "seconds", "records/s", "MB/s", "of plain")
+    return _table(head, [(*row, share) for row, share in zip(cells, shares, strict=True)])

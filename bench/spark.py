@@ -32,7 +32,7 @@ class SparkCost:
 
 def spark_costs(addresses: dict[str, str], pids: dict[str, int], directory: Path) -> list[SparkCost]:
     """Each system in turn, twice; the second reading counts: Spark has compiled its plan, and the systems have their caches."""
-    topics = {system: _filled(address) for system, address in addresses.items()}
+    topics = {system: filled(address, RECORDS) for system, address in addresses.items()}
     spark = spark_session(directory / "warehouse", CORES)
     found: dict[str, SparkCost] = {}
     for _ in range(2):
@@ -51,11 +51,11 @@ def spark_costs(addresses: dict[str, str], pids: dict[str, int], directory: Path
     return list(found.values())
 
 
-def _filled(address: str) -> str:
+def filled(address: str, records: int) -> str:
     topic = f"spark-{uuid.uuid4().hex[:6]}"
     create(address, topic, PARTITIONS)
     client = Producer({"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 20, "batch.size": 200_000, **QUIET})
-    for number in range(RECORDS):
+    for number in range(records):
         while True:
             try:
                 client.produce(topic, VALUE, partition=number % PARTITIONS)
@@ -64,5 +64,5 @@ def _filled(address: str) -> str:
                 client.poll(0.1)
         client.poll(0)
     if client.flush(300):
-        raise SystemExit(f"{address} has not taken {RECORDS} records")
+        raise SystemExit(f"{address} has not taken {records} records")
     return topic

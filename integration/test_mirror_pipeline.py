@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
 from integration.conftest import Cluster, new_topic
-from integration.kafka_clients import QUIET, Acks, Record, bounds, consumer, create, produce, producer, read
+from integration.kafka_clients import QUIET, bounds, consumer, create, produce, producer, read
 from integration.launcher.kafka import KafkaNode
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-
-COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
-COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
+from integration.launcher.spark import SparkCluster
+from integration.pipelines import COMMAND, COMMITTED, contents, fill, pipeline
 
 
 @pytest.fixture(scope="module")
@@ -34,62 +32,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     node.stop()
 
 
-def pipeline(name: str, source: str, target: str, *options: str, status: int = 0) -> str:
-    command = [*COMMAND, name, "--source", source, "--target", target, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+def between(kafka: KafkaNode, cluster: Cluster) -> tuple[str, ...]:
+    return "--source", kafka.address, "--target", cluster.kafka
 
 
 def mirror(source: str, target: str, name: str, topics: list[str], *options: str, status: int = 0) -> str:
     wanted = [one for topic in topics for one in ("--topic", topic)]
-    return pipeline("mirror", source, target, "--name", name, *wanted, "--master", "local[2]", *options, status=status)
-
-
-def contents(address: str, topic: str, partition: int = 0) -> list[Record]:
-    """All committed records, without their offsets."""
-    end = bounds(address, topic, partition)[1]
-    client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
-    client.assign([TopicPartition(topic, partition, 0)])
-    found: list[Record] = []
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        for message in client.consume(500, 1):
-            if message.error() is not None:  # the end
-                assert message.offset() <= end
-                client.close()
-                return found
-            headers = tuple(message.headers() or ())
-            found.append(Record(-1, message.value(), message.key(), headers, message.timestamp()[1]))
-    raise AssertionError(f"{topic}-{partition} has no end at {address}")
-
-
-def fill(address: str, topic: str, count: int) -> None:
-    """Records of every kind: codecs, no keys, no values, headers, times of long ago, transactions that end either way."""
-    now = round(time.time() * 1_000)
-    for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
-        acks = Acks()
-        client = producer(address, **{"compression.type": codec, "linger.ms": 20 * number})
-        for index in range(count):
-            client.produce(
-                topic, None if index % 17 == 0 else b"%d-%d-" % (number, index) + b"v" * (index % 300),
-                None if index % 5 == 0 else b"k%d" % index, partition=index % 2, timestamp=now - 1_000 * index,
-                headers=[("h", b"%d" % index), ("n", None)] if index % 3 == 0 else [], callback=acks,
-            )  # fmt: skip
-            client.poll(0)
-        assert client.flush(60) == 0
-        assert not acks.failed
-    transactional = producer(address, **{"transactional.id": f"fill-{topic}"})
-    transactional.init_transactions(30)
-    for number in range(10):
-        transactional.begin_transaction()
-        for index in range(20):
-            transactional.produce(topic, b"txn-%d-%d" % (number, index), partition=index % 2)
-        transactional.flush(30)
-        if number % 2:
-            transactional.abort_transaction(30)
-        else:
-            transactional.commit_transaction(30)
+    return pipeline(
+        "mirror", "--source", source, "--target", target, "--name", name, *wanted, "--master", "local[2]", *options, status=status
+    )
 
 
 def commit(address: str, group: str, topic: str, offsets: dict[int, int]) -> None:
@@ -144,11 +95,11 @@ def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, t
     ends = [bounds(kafka.address, topic, index)[1] for index in range(2)]
     commit(kafka.address, f"{name}-half", topic, {0: 417, 1: ends[1] - 30})
     commit(kafka.address, f"{name}-all", topic, {index: ends[index] for index in range(2)})
-    said = pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-.*", "--dry-run")
+    said = pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-.*", "--dry-run")
     assert said.count("the same as in the source") == 2
     assert said.count("the group has read all") == 2
     assert committed(cluster.kafka, f"{name}-half", topic) == [-1001, -1001]
-    pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-.*")
+    pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-.*")
     places = committed(cluster.kafka, f"{name}-half", topic)
     source_first = read(kafka.address, topic, 1, 0, 417, **COMMITTED)[0]
     target_first = read(cluster.kafka, topic, 1, 0, places[0], **COMMITTED)[0]
@@ -158,9 +109,9 @@ def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, t
     assert not read(cluster.kafka, topic, 1, 0, committed(cluster.kafka, f"{name}-all", topic)[0], seconds=2, **COMMITTED)
 
     commit(kafka.address, f"{name}-half", topic, {0: 500})
-    said = pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-half", status=1)
+    said = pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-half", status=1)
     assert "say --overwrite to replace it" in said
-    pipeline("migrate-groups", kafka.address, cluster.kafka, "--name", name, "--group", f"{name}-half", "--overwrite")
+    pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-half", "--overwrite")
     assert committed(cluster.kafka, f"{name}-half", topic)[0] > places[0]
 
 
@@ -239,7 +190,7 @@ class Driver:
             self._process: subprocess.Popen[Any] = subprocess.Popen(self._command, stdout=output, stderr=output)
 
     def kill(self) -> None:
-        """The driver alone: its JVM and its tasks go on until they notice."""
+        """The driver alone: its JVM and its tasks on the workers go on until they notice."""
         self._process.kill()
         self._process.wait()
 
@@ -253,12 +204,13 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
     broker.start()
     sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
     sidecar.start()
+    workers = SparkCluster(tmp_path / "spark")
     topic, name = new_topic(), f"kill_{time.time_ns()}"
     create(kafka.address, topic, 2)
     writer = Writer(kafka.address, topic, 2)
     arguments = (
         "--source", kafka.address, "--target", sidecar.address, "--name", name, "--topic", topic, "--continuous",
-        "--round-seconds", "3", "--master", "local[2]",
+        "--round-seconds", "3", "--master", workers.url, "--conf", "spark.executor.memory=512m",
     )  # fmt: skip
     driver = Driver(tmp_path, *arguments)
 
@@ -285,6 +237,8 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
             driver.kill()
             driver.start()
             wait_for_more()
+        workers.kill_worker(0)
+        wait_for_more()
         sidecar.kill()
         sidecar.start()
         wait_for_more()
@@ -304,12 +258,13 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
         for step in range(0, 100, 7):
             group = f"{name}-{step}"
             commit(kafka.address, group, topic, {index: end * step // 100 for index, end in ends.items()})
-        said = pipeline("migrate-groups", kafka.address, sidecar.address, "--name", name, "--group", f"{name}-.*")
+        said = pipeline("migrate-groups", "--source", kafka.address, "--target", sidecar.address, "--name", name, "--group", f"{name}-.*")
         assert said.count("the same as in the source") == 2 * len(range(0, 100, 7))
     finally:
         writer._stop.set()
         if driver.is_running:
             driver.kill()
+        workers.stop()
         sidecar.kill()
         broker.stop()
     log = sidecar.log.read_text()

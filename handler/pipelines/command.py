@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
 from handler.errors import ConfigError, SidecarError
+from handler.pipelines.archive import command as archive
+from handler.pipelines.archive import replay_command as replay
 from handler.pipelines.mirror import command as mirror
 from handler.pipelines.mirror import groups_command as migrate_groups
 from handler.pipelines.options import Settings
 
-PIPELINES: Final[Mapping[str, Any]] = {"mirror": mirror, "migrate-groups": migrate_groups}
+PIPELINES: Final[Mapping[str, Any]] = {
+    "mirror": mirror,
+    "migrate-groups": migrate_groups,
+    "archive": archive,
+    "replay": replay,
+}
 
 
 def add_pipelines(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +31,12 @@ def add_pipelines(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         module.add(names.add_parser(name, help=module.TEXT, description=module.TEXT))
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def run(options: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was done is told
     try:
         return int(PIPELINES[options.pipeline].run(Settings(options)))
     except ModuleNotFoundError as error:

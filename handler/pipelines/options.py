@@ -20,10 +20,14 @@ _COMMON: Final = (
 )
 
 
-def add_common(command: argparse.ArgumentParser) -> None:
+def add_common(command: argparse.ArgumentParser, source: bool = True, target: bool = True) -> None:
+    """`source` and `target`: whether the pipeline has one."""
     text = "a TOML file: settings with the names of these options, tables [source] and [target]"
     command.add_argument("--config", type=Path, metavar="FILE", help=text)
+    left_out = {"--source": not source, "--target": not target}
     for name, metavar, text in _COMMON:
+        if left_out.get(name):
+            continue
         command.add_argument(name, metavar=metavar, help=text)
     command.add_argument("--dry-run", action="store_true", default=None, help="print what would be done, and change nothing")
 
@@ -70,7 +74,7 @@ class Settings:
 
     def number(self, name: str, default: float) -> float:
         found = self._options.get(name, self._file.get(name, default))
-        if isinstance(found, bool) or not isinstance(found, int | float) or found <= 0:
+        if isinstance(found, bool) or not isinstance(found, int | float) or (found <= 0 and found != default):
             raise ConfigError(f"{name} = {found}: write a number above 0")
         return float(found)
 

@@ -7,25 +7,39 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pyspark
 from pyspark.sql import SparkSession
 
 import handler
 from handler.errors import ConfigError
 
+# Of the version of Spark that is installed.
+KAFKA_SOURCE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 # Set where spark-submit has started this program: then its options count.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
-def spark_session(name: str, master: str, conf: tuple[str, ...] = (), refuses_speculation: bool = False) -> SparkSession:
-    """ConfigError where Spark would run a task twice at the same time and the pipeline can't have that."""
+def spark_session(
+    name: str, master: str, conf: tuple[str, ...] = (), refuses_speculation: bool = False, packages: tuple[str, ...] = ()
+) -> SparkSession:
+    """`packages` are brought from Maven's repository, unless a setting names jars.
+
+    ConfigError where Spark would run a task twice at the same time and the pipeline can't have that.
+    """
     place = str(Path(handler.__file__).parents[1])
     builder = SparkSession.builder.appName(f"kafka-sidecar {name}")
     if _SUBMITTED not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH", ""))))
         builder = builder.master(master).config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+        builder = builder.config("spark.executorEnv.PYTHONPATH", place)  # workers on this machine; others have it installed
         if master.startswith("local"):
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        if packages and not any(setting.startswith("spark.jars") for setting in conf):
+            builder = builder.config("spark.jars.packages", ",".join(packages))
+    # Dates and hours of an archive are those of UTC, wherever it is written.
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
     for setting in conf:
         key, separator, value = setting.partition("=")
         if not separator:

@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 _CORRELATION: Final = struct.Struct(">i")
 _FIXED: Final = struct.Struct(">hhih")
-# The newest version of each that is asked for. Those of transactions are of version 1 (KIP-890): an epoch stays with its producer.
+# The newest version of each API that is asked for, by its key. Transactions are asked for as of before KIP-890's second half:
+# with EndTxn up to 4 an epoch stays with its producer.
 NEWEST: Final[Mapping[int, int]] = {
     0: 9,
     1: 11,
@@ -44,9 +45,12 @@ NEWEST: Final[Mapping[int, int]] = {
     32: 4,
     37: 2,
 }
+# And the oldest, where a cluster may have older ones: what these versions brought is needed.
+OLDEST: Final[Mapping[int, int]] = {0: 3, 1: 4, 2: 1, 3: 1, 9: 2, 10: 1, 16: 0, 32: 1}
 GROUP: Final = 0
 TRANSACTION: Final = 1
 REQUEST_SECONDS: Final = 40.0
+NOT_READY_SECONDS: Final = 0.02
 # Errors after which the same request, asked again a little later and perhaps elsewhere, may well succeed.
 RETRIABLE: Final = frozenset((
     ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE,
@@ -56,7 +60,17 @@ RETRIABLE: Final = frozenset((
     ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.NOT_CONTROLLER,
     ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # one that was made a moment ago
+    ErrorCode.CORRUPT_MESSAGE, ErrorCode.THROTTLING_QUOTA_EXCEEDED,
 ))  # fmt: skip
+
+
+# Errors that a new producer, or a new look at the log, mends.
+BEGIN_AGAIN: Final = frozenset((
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.OFFSET_OUT_OF_RANGE,
+))  # fmt: skip
+# The coordinator is the right one, and not ready: to ask it once more changes nothing.
+NOT_READY: Final = frozenset((ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
 
 class Refused(SidecarError):
@@ -69,6 +83,10 @@ class Refused(SidecarError):
     @property
     def is_retriable(self) -> bool:
         return self.code in RETRIABLE
+
+    @property
+    def is_mended_by_beginning_again(self) -> bool:
+        return self.code in RETRIABLE or self.code in BEGIN_AGAIN
 
 
 # What another try may mend. aiokafka raises OSError and TimeoutError of its connections as they are.
@@ -108,7 +126,7 @@ class _Request(Generic[R]):
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> _Request[R]:
         oldest, newest = versions.get(self.API_KEY, (0, -1))
         self._version = min(newest, NEWEST[self.API_KEY])
-        if self._version < oldest:
+        if self._version < max(oldest, OLDEST.get(self.API_KEY, 0)):
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"the cluster does not take {type(self._request).__name__}")
         return self
 
@@ -205,8 +223,20 @@ async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClie
             pass
 
 
+async def until_ready(what: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Ask the same node again while it says that it is not ready. After anything else its state is not known."""
+    until = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            return await what()
+        except Refused as error:
+            if error.code not in NOT_READY or asyncio.get_running_loop().time() > until:
+                raise
+        await asyncio.sleep(NOT_READY_SECONDS)
+
+
 async def until_it_succeeds(what: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Ask again while it may help, for so long."""
+    """Ask again, for so long, while another try may succeed: for questions alone."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     pause = 0.05

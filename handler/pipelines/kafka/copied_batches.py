@@ -28,6 +28,7 @@ from handler.wire.records import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
     BatchHeader,
+    BatchMalformed,
 )
 
 _MAGIC_AT: Final = 16
@@ -68,7 +69,7 @@ class FetchedRecords(NamedTuple):
 
 
 def copied_batches(data: bytes, first: int, aborted: Iterable[Aborted]) -> FetchedRecords:
-    """`data` may begin before `first` and end in the middle of a batch, as Fetch gives it."""
+    """`data` may begin before `first` and end in the middle of a batch, as Fetch gives it. BatchMalformed where it was damaged."""
     filtered = _AbortedFilter(aborted)
     made: list[CopiedBatch] = []
     merging = _Merging(first)
@@ -80,6 +81,8 @@ def copied_batches(data: bytes, first: int, aborted: Iterable[Aborted]) -> Fetch
             next_offset = max(next_offset, merging.next_offset)
             continue
         header = BatchHeader._make(HEADER.unpack_from(batch))
+        if crc32c(batch[CHECKED_FROM:]) != header.crc:  # before it gets a new one
+            raise BatchMalformed(f"the record batch at offset {header.base_offset} has a wrong checksum")
         end = header.base_offset + header.last_offset_delta + 1
         next_offset = max(next_offset, end)
         if filtered.leaves_out(header, batch) or end <= first or not header.record_count:
@@ -185,6 +188,8 @@ class _Merging:
             self._codec = codec
         opened = MemoryRecords(bytes(batch)).next_batch()
         assert opened is not None
+        if not opened.validate_crc():
+            raise BatchMalformed("an old message has a wrong checksum")
         for record in opened:
             self.next_offset = record.offset + 1
             if record.offset >= self._first:

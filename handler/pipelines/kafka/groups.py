@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from handler.pipelines.kafka.client import GROUP, KafkaClient, Refused, check
 from handler.pipelines.kafka.topics import Partition
+from handler.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from handler.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from handler.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -17,7 +18,6 @@ from handler.wire.messages.offset_commit import (
 )
 from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
-# Groups without members. Kafka before 2.6 does not say.
 WITHOUT_MEMBERS: Final = frozenset(("Empty", "Dead"))
 _SHARE: Final = "share"  # KIP-932: its offsets are not those of a consumer group
 
@@ -29,7 +29,7 @@ class GroupState:
 
     @property
     def has_members(self) -> bool:
-        return bool(self.state) and self.state not in WITHOUT_MEMBERS
+        return self.state not in WITHOUT_MEMBERS
 
 
 class Committed(NamedTuple):
@@ -44,8 +44,17 @@ async def list_groups(kafka: KafkaClient) -> dict[str, GroupState]:
         check(answer.error_code, "the list of groups")
         for one in answer.groups:
             if one.group_type.lower() != _SHARE:
-                found[one.group_id] = GroupState(one.group_id, one.group_state)
+                state = one.group_state or await _described(kafka, node, one.group_id)
+                found[one.group_id] = GroupState(one.group_id, state)
     return found
+
+
+async def _described(kafka: KafkaClient, node: int, group: str) -> str:
+    """Kafka before 2.6 and Kafka-on-Pulsar list groups without their states."""
+    answer = await kafka.ask(node, DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse)
+    (one,) = answer.groups
+    check(one.error_code, f"the state of group {group}")
+    return one.group_state
 
 
 async def committed(kafka: KafkaClient, group: str) -> dict[Partition, Committed]:

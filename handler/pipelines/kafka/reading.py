@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.pipelines.kafka.client import KafkaClient, check
+from handler.pipelines.kafka.client import KafkaClient, Refused, check
 from handler.pipelines.kafka.copied_batches import Aborted, FetchedRecords, copied_batches
 from handler.pipelines.kafka.topics import READ_COMMITTED
+from handler.wire.error_code import ErrorCode
 from handler.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 
 # Large enough that a round trip is not the cost.
 FETCH_BYTES: Final = 8 * 1_024 * 1_024
 WAIT_MS: Final = 500
+EMPTY_SECONDS: Final = 30.0
+EMPTY_PAUSE_SECONDS: Final = 0.05
 
 
-class Fetched(NamedTuple):
-    records: FetchedRecords
-    last_stable_offset: int
-    log_start_offset: int
-
-
-async def fetch(kafka: KafkaClient, leader: int, topic: str, partition: int, offset: int, max_bytes: int = FETCH_BYTES) -> Fetched:
+async def fetch(kafka: KafkaClient, leader: int, topic: str, partition: int, offset: int, max_bytes: int = FETCH_BYTES) -> FetchedRecords:
     """What the log holds from `offset` on, without aborted transactions; nothing where nothing comes within half a second."""
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
@@ -34,11 +32,10 @@ async def fetch(kafka: KafkaClient, leader: int, topic: str, partition: int, off
     check(answer.error_code, f"reading topic {topic}")
     found = _partition(answer.responses)
     if found is None:  # a broker that throttles says nothing of it
-        return Fetched(FetchedRecords([], offset), -1, -1)
+        return FetchedRecords([], offset)
     check(found.error_code, f"reading partition {partition} of topic {topic} at offset {offset}")
     aborted = [Aborted(one.producer_id, one.first_offset) for one in found.aborted_transactions or ()]
-    records = copied_batches(b"".join(found.records or ()), offset, aborted)
-    return Fetched(records, found.last_stable_offset, found.log_start_offset)
+    return copied_batches(b"".join(found.records or ()), offset, aborted)
 
 
 def _partition(topics: Any) -> PartitionData | None:
@@ -57,14 +54,22 @@ class SourceRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-async def records(kafka: KafkaClient, topic: str, partition: int, begin: int, end: int) -> AsyncIterator[SourceRecord]:
-    """From `begin` to before `end`, or until nothing more is given."""
+async def records(
+    kafka: KafkaClient, topic: str, partition: int, begin: int, end: int, max_bytes: int = FETCH_BYTES
+) -> AsyncIterator[SourceRecord]:
+    """From `begin` to before `end`. Refused where the log gives nothing for a while."""
     leader = await kafka.leader(topic, partition)
-    at = begin
+    at, empty = begin, 0
     while at < end:
-        fetched = (await fetch(kafka, leader, topic, partition, at)).records
-        if fetched.next_offset == at:
-            return
+        fetched = await fetch(kafka, leader, topic, partition, at, max_bytes)
+        if fetched.next_offset == at:  # a broker that throttles, or is busy
+            empty += 1
+            if empty * WAIT_MS > EMPTY_SECONDS * 1_000:
+                text = f"offsets {at} to {end - 1} of partition {partition} of topic {topic} are not given"
+                raise Refused(ErrorCode.REQUEST_TIMED_OUT, text)
+            await asyncio.sleep(EMPTY_PAUSE_SECONDS)
+            continue
+        empty = 0
         for batch in fetched.batches:
             opened = MemoryRecords(bytes(batch.data)).next_batch()
             assert opened is not None

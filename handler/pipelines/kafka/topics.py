@@ -49,27 +49,34 @@ def _state(topic: MetadataResponseTopic) -> TopicState:
 
 
 def matching_topics(patterns: Iterable[str], exclude: Iterable[str], state: ClusterState) -> list[str]:
-    """By name, or regular expression for whole names. ConfigError for one that no topic has; internal ones are never meant."""
+    """By name, or else regular expression for whole names. ConfigError for one that no topic has; internal ones are never meant."""
     found: set[str] = set()
     for pattern in patterns:
-        of_pattern = set(_matching(pattern, state.topics.values()))
+        of_pattern = set(_matching(pattern, state.topics))
         if not of_pattern:
             raise ConfigError(f"--topic {pattern}: no topic of the source has this name, or matches it as a regular expression")
         found |= of_pattern
     for pattern in exclude:
-        found -= set(_matching(pattern, state.topics.values()))
+        found -= set(_matching(pattern, state.topics))
     if not found:
         raise ConfigError("--exclude leaves no topic")
     return sorted(found)
 
 
-def _matching(pattern: str, topics: Iterable[TopicState]) -> list[str]:
+def _matching(pattern: str, topics: Mapping[str, TopicState]) -> list[str]:
+    if pattern in topics:
+        if _is_hidden(topics[pattern]):
+            raise ConfigError(f"--topic {pattern}: an internal topic, or a mirror's record, is not for this")
+        return [pattern]
     try:
         wanted = re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"{pattern} is neither a topic's name nor a regular expression: {error}") from error
-    candidates = [one.name for one in topics if not one.is_internal and not _OURS.fullmatch(one.name)]
-    return [name for name in candidates if name == pattern or wanted.fullmatch(name)]
+    return [name for name, one in topics.items() if not _is_hidden(one) and wanted.fullmatch(name)]
+
+
+def _is_hidden(topic: TopicState) -> bool:
+    return topic.is_internal or _OURS.fullmatch(topic.name) is not None
 
 
 async def cluster_state(kafka: KafkaClient) -> ClusterState:
@@ -100,7 +107,8 @@ async def create_topic(kafka: KafkaClient, topic: str, partitions: int, configs:
     answer = await kafka.ask_controller(CreateTopicsRequest(topics=[wanted]), CreateTopicsResponse)
     (result,) = answer.topics
     if result.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        check(result.error_code, f"topic {topic} can't be made in the target", result.error_message)
+        hint = f"topic {topic} can't be made in the target (--skip-config KEY leaves a config out)"
+        check(result.error_code, hint, result.error_message)
     await _led(kafka, topic, partitions)
 
 
@@ -124,13 +132,24 @@ async def _led(kafka: KafkaClient, topic: str, partitions: int) -> None:
 async def offsets(
     kafka: KafkaClient, partitions: Iterable[Partition], timestamp: int, isolation_level: int = READ_UNCOMMITTED
 ) -> dict[Partition, int]:
-    """Each partition's offset: its first, its end, or that of a time."""
+    """Each partition's offset: its first, its end, or that of a time. Refused where one has none."""
+    found, failures = await offsets_and_failures(kafka, partitions, timestamp, isolation_level)
+    for failure in failures.values():
+        raise failure
+    return found
+
+
+async def offsets_and_failures(
+    kafka: KafkaClient, partitions: Iterable[Partition], timestamp: int, isolation_level: int = READ_UNCOMMITTED
+) -> tuple[dict[Partition, int], dict[Partition, Refused]]:
+    """The same, of those that can tell; and why the others can't."""
     wanted = set(partitions)
-    if not wanted:
-        return {}
-    metadata = await kafka.metadata(sorted({topic for topic, _ in wanted}))
     found: dict[Partition, int] = {}
-    for leader, led in _by_leader(metadata, wanted).items():
+    if not wanted:
+        return found, {}
+    metadata = await kafka.metadata(sorted({topic for topic, _ in wanted}))
+    by_leader, failures = _by_leader(metadata, wanted)
+    for leader, led in by_leader.items():
         await kafka.know(leader)
         topics = [
             ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in indexes])
@@ -139,23 +158,23 @@ async def offsets(
         request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
         for topic in (await kafka.ask(leader, request, ListOffsetsResponse)).topics:
             for one in topic.partitions:
-                check(one.error_code, f"offsets of partition {one.partition_index} of topic {topic.name}")
-                found[topic.name, one.partition_index] = one.offset
-    return found
+                at = (topic.name, one.partition_index)
+                if one.error_code is ErrorCode.NONE:
+                    found[at] = one.offset
+                else:
+                    failures[at] = Refused(one.error_code, f"offsets of partition {at[1]} of topic {at[0]}")
+    return found, failures
 
 
-def _by_leader(metadata: MetadataResponse, wanted: set[Partition]) -> dict[int, dict[str, list[int]]]:
+def _by_leader(metadata: MetadataResponse, wanted: set[Partition]) -> tuple[dict[int, dict[str, list[int]]], dict[Partition, Refused]]:
     found: dict[int, dict[str, list[int]]] = {}
-    missing = set(wanted)
+    failures = {at: Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {at[1]} of topic {at[0]}") for at in wanted}
     for topic in metadata.topics:
-        check(topic.error_code, f"topic {topic.name}")
         for one in topic.partitions:
             at = (topic.name or "", one.partition_index)
-            if at in wanted:
-                if one.leader_id < 0:
-                    raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {at[1]} of topic {at[0]}")
+            if at in wanted and one.leader_id < 0:
+                failures[at] = Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {at[1]} of topic {at[0]}")
+            elif at in wanted:
                 found.setdefault(one.leader_id, {}).setdefault(at[0], []).append(at[1])
-                missing.discard(at)
-    for topic_name, partition in missing:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} of topic {topic_name}")
-    return found
+                del failures[at]
+    return found, failures

@@ -3,7 +3,8 @@
 names         what a mirror's name makes: its group, its topic of runs, its producers
 plan          which topics and partitions are copied, which are made, what is refused
 offset_runs   which source offsets are which target offsets, and what that makes of a committed offset
-target        a transaction in the target: batches, runs and progress, all or nothing
+delivery      in transactions, exactly once, or by acknowledgements, at least once
+target        batches, runs and progress of one partition, valid together
 copying       what a Spark task does: source partitions, each for a slice of time
 run           the driver: rounds of slices, and what is told of them
 groups        committed offsets of the source's groups, set in the target

@@ -86,28 +86,30 @@ def run(settings: Settings) -> int:
         mirror = Mirror(spark, options, _say)
         try:
             mirror.run()
+        except KeyboardInterrupt:
+            _say("stopped: it goes on from here when it is started again")
         finally:
             spark.stop()
     result = result_of(mirror, time.monotonic() - began)
     write_result(settings.text("result"), result)
-    rows: list[list[object]] = [["TOPIC", "PARTITION", "COPIED TO", "SOURCE END", "BEHIND", "RECORDS", "TARGET END"]]
+    rows: list[list[object]] = [["TOPIC", "PARTITION", "NEXT", "SOURCE END", "BEHIND", "RECORDS", "TARGET END"]]
     for (topic, index), one in sorted(mirror.partitions.items()):
         target_end = None if one.progress is None else one.progress.target_end
-        rows.append([topic, index, one.next_source, one.end, one.behind, one.records, target_end])
+        rows.append([topic, index, one.next_source, one.high_watermark, one.behind, one.records, target_end])
     for line in table(rows, frozenset(str(one) for one in rows[0][1:])):
         _say(line)
     for (topic, index), one in sorted(mirror.partitions.items()):
-        if one.lost is not None:
-            _say(f"{topic}-{index}: source offsets {one.lost[0]} to {one.lost[1] - 1} were removed before they could be copied")
-        if one.repeats is not None:
-            _say(f"{topic}-{index}: target offsets {one.repeats[0]} to {one.repeats[1] - 1} may be there twice")
-        if one.high_watermark > one.end:
-            _say(f"{topic}-{index}: {one.high_watermark - one.end} offsets of the source are behind a transaction that has not ended")
-        if one.problem:
-            _say(f"{topic}-{index}: {one.problem}")
+        for begin, end in one.lost:
+            _say(f"{topic}-{index}: source offsets {begin} to {end - 1} were removed before they could be copied")
+        for begin, end in one.repeats:
+            _say(f"{topic}-{index}: target offsets {begin} to {end - 1} may be there twice")
+        if one.unstable:
+            _say(f"{topic}-{index}: {one.unstable} offsets of the source are behind a transaction that has not ended")
+        if one.fault:
+            _say(f"{topic}-{index}: {one.fault}")
     if options.dry_run:
         _say("Nothing was changed: this was a dry run.")
-        return 1 if any(one.problem for one in mirror.partitions.values()) else 0
+        return 1 if any(one.fault for one in mirror.partitions.values()) else 0
     _say(f"{result['records']} records copied in {result['seconds']:.1f} s" + ("" if result["complete"] else "; not complete"))
     return 0 if result["complete"] else 1
 

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from handler.errors import SidecarError
+from handler.errors import ProtocolError, SidecarError
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected
 from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.reading import Fetched, fetch
+from handler.pipelines.kafka.copied_batches import CopiedBatch, FetchedRecords
+from handler.pipelines.kafka.reading import fetch
 from handler.pipelines.kafka.topics import EARLIEST, LATEST, offsets
-from handler.pipelines.mirror.target import Progress, Route, Target, TargetWithoutTransactions
+from handler.pipelines.mirror.delivery import ForeignProgress, Progress, Route
+from handler.pipelines.mirror.target import Target
 from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ TRANSACTION_BYTES: Final = 16 * 1_024 * 1_024
 TRANSACTION_SECONDS: Final = 2.0
 # The record of a transaction's runs is well below what any topic takes.
 TRANSACTION_RUNS: Final = 2_000
-# No wait of a slice is longer, whatever hangs.
+# No slice takes longer than its time and this, whatever hangs.
 GRACE_SECONDS: Final = 150.0
 RETRY_SECONDS: Final = 1.0
 CLIENT_ID: Final = "kafka-sidecar-mirror"
@@ -69,7 +71,7 @@ class CanNotCopy(SidecarError):
 
 
 def copy_all(slices: Iterable[Slice]) -> Iterator[Outcome]:
-    """For Spark's mapPartitions."""
+    """For Spark's flatMap."""
     return iter(asyncio.run(_copy_all(list(slices))))
 
 
@@ -91,17 +93,18 @@ async def copy(slice_: Slice) -> Outcome:
     while True:
         try:
             async with asyncio.timeout(slice_.seconds + GRACE_SECONDS):
-                await copying.go_on(until)
+                async with connected(slice_.source, CLIENT_ID) as source, connected(slice_.target, CLIENT_ID) as target:
+                    await copying.go_on(source, target)
             return copying.outcome
-        except (CanNotCopy, ValueError) as error:
+        except (CanNotCopy, ForeignProgress) as error:
             return replace(copying.outcome, problem=str(error))
         except Refused as error:
-            if error.code in FENCED:
-                return replace(copying.outcome, trouble=str(error), is_fenced=True)  # to begin again would fence the other
-            if not error.is_retriable:
+            if error.code in FENCED:  # to begin again would fence the other
+                return replace(copying.outcome, trouble=str(error), is_fenced=True)
+            if not error.is_mended_by_beginning_again:
                 return replace(copying.outcome, problem=str(error))
             trouble = str(error)
-        except TRANSIENT as error:
+        except (ProtocolError, *TRANSIENT) as error:
             trouble = str(error) or type(error).__name__
         except Exception as error:
             log.exception("copying partition %d of topic %s", slice_.route.partition, slice_.route.topic)
@@ -116,35 +119,34 @@ class _Copying:
         self._slice = slice_
         self.outcome = Outcome(topic=slice_.route.topic, partition=slice_.route.partition, progress=slice_.known)
 
-    async def go_on(self, until: float) -> None:
+    async def go_on(self, source: KafkaClient, kafka: KafkaClient) -> None:
         """From the progress on, with a producer of its own."""
-        slice_ = self._slice
-        async with connected(slice_.source, CLIENT_ID) as source, connected(slice_.target, CLIENT_ID) as kafka:
-            target = await (Target if slice_.exactly_once else TargetWithoutTransactions).open(kafka, slice_.route)
-            try:
-                begin = await self._begin(source, kafka, target)
-                await self._copy(source, target, begin, until)
-            except BaseException:
-                await _give_up(target)
-                raise
+        target = await Target.open(kafka, self._slice.route, self._slice.exactly_once)
+        try:
+            begin = await self._begin(source, kafka, target)
+            # To connect may take longer than a slice has: what was connected for is done.
+            until = asyncio.get_running_loop().time() + self._slice.seconds
+            await self._copy(source, _Batches(target, self), begin, until)
+        except BaseException:
+            await target.give_up()
+            raise
 
     async def _begin(self, source: KafkaClient, kafka: KafkaClient, target: Target) -> int:
         """The source offset to go on from. CanNotCopy where that is not what was copied from, or to."""
         slice_, route = self._slice, self._slice.route
-        committed = await target.progress()
-        progress = max((one for one in (committed, slice_.known) if one is not None), key=lambda one: one.next_source, default=None)
+        known = [one for one in (await target.progress(), slice_.known) if one is not None]
+        progress = max(known, key=lambda one: one.next_source, default=None)
         source_at, target_at = (route.topic, route.partition), (route.target_topic, route.partition)
         first = (await offsets(source, [source_at], EARLIEST))[source_at]
         target_end = (await offsets(kafka, [target_at], LATEST))[target_at]
         if progress is None:
             if target_end and not slice_.into_existing:
-                raise CanNotCopy(
-                    f"partition {route.partition} of topic {route.target_topic} has {target_end} offsets in the target that this"
-                    " mirror has not written: take another --name or --prefix, or say --into-existing to add to it"
-                )
-            self._at(Progress(first, target_end))
-            await self._note(target, first, target_end)
+                raise CanNotCopy(foreign_records(route, target_end))
+            # Also if nothing is there to be copied: groups at the end of an empty log have a place.
+            await target.begin(with_copies=False)
+            self.stored(await target.commit(first, target_end), 0, 0)
             return first
+        self.outcome = replace(self.outcome, progress=progress)
         if target_end < progress.target_end:
             raise CanNotCopy(
                 f"partition {route.partition} of topic {route.target_topic} ends at {target_end} and was written up to"
@@ -152,76 +154,95 @@ class _Copying:
             )
         if not slice_.exactly_once and target_end > progress.target_end:
             self.outcome = replace(self.outcome, repeats=(progress.target_end, target_end))
-        self._at(progress)
-        if first > progress.next_source:
-            if not slice_.accept_loss:
-                raise CanNotCopy(
-                    f"the source has removed offsets {progress.next_source} to {first - 1} of partition {route.partition} of topic"
-                    f" {route.topic} before they were copied: go on without them with --accept-loss"
-                )
-            self.outcome = replace(self.outcome, lost=(progress.next_source, first))
-            return first
-        return progress.next_source
+        if first <= progress.next_source:
+            return progress.next_source
+        if not slice_.accept_loss:
+            raise CanNotCopy(
+                f"the source has removed offsets {progress.next_source} to {first - 1} of partition {route.partition} of topic"
+                f" {route.topic} before they were copied: go on without them with --accept-loss"
+            )
+        self.outcome = replace(self.outcome, lost=(progress.next_source, first))
+        return first
 
-    async def _note(self, target: Target, next_source: int, target_end: int) -> None:
-        """Where the copy begins, also if nothing is there to be copied: groups at the end of an empty log have a place."""
-        await target.begin()
-        await target.commit(next_source, target_end)
-
-    async def _copy(self, source: KafkaClient, target: Target, begin: int, until: float) -> None:
-        slice_, route = self._slice, self._slice.route
-        loop = asyncio.get_running_loop()
+    async def _copy(self, source: KafkaClient, batches: _Batches, begin: int, until: float) -> None:
+        route, loop = self._slice.route, asyncio.get_running_loop()
         leader = await source.leader(route.topic, route.partition)
-        at = stored = begin
 
-        def fetching(offset: int) -> asyncio.Task[Fetched]:
+        def fetching(offset: int) -> asyncio.Task[FetchedRecords]:
             return asyncio.create_task(fetch(source, leader, route.topic, route.partition, offset))
 
+        at = begin
         coming = fetching(at)
         try:
-            while stored < slice_.end and loop.time() < until:
+            while at < self._slice.end and (loop.time() < until or not batches.has_stored):
                 fetched = await coming
-                if fetched.records.next_offset == at:
-                    coming = fetching(at)
-                    continue
-                # Only now: an open transaction holds back readers of the target, and the source may have nothing for a while.
-                await target.begin()
-                ends_at, size, runs, records = loop.time() + TRANSACTION_SECONDS, 0, 0, 0
-                while True:
-                    at = fetched.records.next_offset
-                    coming = fetching(at)
-                    for batch in fetched.records.batches:
-                        await target.produce(batch)
-                        size, records, runs = size + len(batch.data), records + batch.record_count, runs + len(batch.spans)
-                    is_full = size >= TRANSACTION_BYTES or runs >= TRANSACTION_RUNS or loop.time() >= ends_at
-                    if is_full or at >= slice_.end:
-                        break
-                    fetched = await coming
-                    if fetched.records.next_offset == at:
-                        break
-                repeats = self.outcome.repeats if stored == begin else None
-                copied = await target.commit(at, self._progress.target_end, repeats)
-                stored = at
-                self._at(Progress(at, copied.target_end))
-                self.outcome = replace(self.outcome, records=self.outcome.records + records, bytes=self.outcome.bytes + size)
+                is_empty = fetched.next_offset == at
+                at = fetched.next_offset
+                coming = fetching(at)  # while these are written
+                for batch in fetched.batches:
+                    await batches.add(batch)
+                await batches.passed(at, ends_now=is_empty or at >= self._slice.end)
+                if is_empty and loop.time() >= until:
+                    break
+            await batches.passed(at, ends_now=True)
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
     @property
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
         assert self.outcome.progress is not None
         return self.outcome.progress
 
-    def _at(self, progress: Progress) -> None:
-        self.outcome = replace(self.outcome, progress=progress)
+    def stored(self, progress: Progress, records: int, size: int) -> None:
+        outcome = self.outcome
+        self.outcome = replace(outcome, progress=progress, records=outcome.records + records, bytes=outcome.bytes + size)
 
 
-async def _give_up(target: Target) -> None:
-    """What is open need not hold back readers until it times out."""
-    try:
-        await target.close()
-        async with asyncio.timeout(5):
-            await target.abort()
-    except (Refused, *TRANSIENT):
-        pass
+class _Batches:
+    """Batches on their way, in transactions that begin with the first record and end in time."""
+
+    def __init__(self, target: Target, copying: _Copying) -> None:
+        self._target = target
+        self._copying = copying
+        self.has_stored = False
+        self._repeats = copying.outcome.repeats
+        self._is_open = False
+        self._ends_at = 0.0
+        self._bytes = self._records = self._runs = 0
+
+    async def add(self, batch: CopiedBatch) -> None:
+        if not self._is_open:  # only now: an open transaction holds back readers
+            await self._target.begin()
+            self._is_open = True
+            self._ends_at = asyncio.get_running_loop().time() + TRANSACTION_SECONDS
+        await self._target.produce(batch)
+        self._bytes, self._records, self._runs = (
+            self._bytes + len(batch.data), self._records + batch.record_count, self._runs + len(batch.spans),
+        )  # fmt: skip
+        is_late = asyncio.get_running_loop().time() >= self._ends_at
+        if is_late or self._bytes >= TRANSACTION_BYTES or self._runs >= TRANSACTION_RUNS:
+            last = batch.spans[-1]
+            await self._commit(last.source + last.length)
+
+    async def passed(self, offset: int, ends_now: bool) -> None:
+        """All before this source offset is on its way, or needs no copy. It is stored at the latest when there is nothing to wait for."""
+        if ends_now and (self._is_open or offset > self._copying.progress.next_source):
+            if not self._is_open:
+                await self._target.begin(with_copies=False)
+            await self._commit(offset)
+
+    async def _commit(self, next_source: int) -> None:
+        progress = await self._target.commit(next_source, self._copying.progress.target_end, self._repeats)
+        self._copying.stored(progress, self._records, self._bytes)
+        self.has_stored = True
+        self._repeats = None
+        self._is_open = False
+        self._bytes = self._records = self._runs = 0
+
+
+def foreign_records(route: Route, target_end: int) -> str:
+    return (
+        f"partition {route.partition} of topic {route.target_topic} has {target_end} offsets in the target that this mirror has not"
+        " written: take another --name or --prefix, or say --into-existing to add to it"
+    )

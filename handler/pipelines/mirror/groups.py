@@ -13,14 +13,17 @@ from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, conn
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.groups import Committed, GroupState, commit, committed, list_groups
 from handler.pipelines.kafka.reading import SourceRecord, records
-from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, offsets
+from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, ClusterState, Partition, cluster_state, offsets
 from handler.pipelines.mirror.copying import CLIENT_ID
+from handler.pipelines.mirror.delivery import Route
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Translation, decode, decode_key
+from handler.pipelines.mirror.run import not_the_same
 
 ASK_SECONDS: Final = 60.0
 READS_AT_A_TIME: Final = 8
-_OF_MIRRORS: Final = "mirror-"
+# A broker gives at least one batch, however large.
+ONE_RECORD_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,7 @@ class GroupsOptions:
     target: Cluster
     groups: tuple[str, ...]
     overwrite: bool = False
+    unproved: bool = False
     dry_run: bool = False
 
 
@@ -46,7 +50,8 @@ class Step:
     there: int | None = None  # what the target has for the group already
     first: SourceRecord | None = None  # the record that the group reads first in the target; its offset there
     problem: str = ""
-    is_proved: bool = False
+    note: str = ""  # what keeps nobody from setting it
+    is_proved: bool = False  # by the record on both sides
 
     @property
     def is_to_be_set(self) -> bool:
@@ -68,52 +73,87 @@ async def migrate(options: GroupsOptions) -> list[Step]:
 
 
 async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaClient) -> list[Step]:
-    if options.name.runs_topic not in (await cluster_state(target)).topics:
+    source_state, target_state = await cluster_state(source), await cluster_state(target)
+    if options.name.runs_topic not in target_state.topics:
         raise CanNotMigrate(f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run")
     translations = await _translations(target, options.name.runs_topic)
+    changed = _changed(translations, source_state, target_state)
     source_groups, target_groups = await list_groups(source), await list_groups(target)
     steps: list[Step] = []
-    for group in chosen_groups(options.groups, source_groups):
+    for group in chosen_groups(options.groups, source_groups, options.name.group):
         there = await _committed(target, group)
         for (topic, index), one in sorted((await _committed(source, group)).items()):
             step = Step(group=group, topic=topic, partition=index, committed=one)
-            steps.append(translated(step, translations.get((topic, index)), there, options.overwrite))
+            step = translated(step, translations.get((topic, index)), there, options.overwrite)
+            steps.append(replace(step, problem=step.problem or changed.get((topic, index), "")))
         refusal = _refusal(source_groups[group], target_groups.get(group))
         if refusal:
             steps = [replace(step, problem=step.problem or refusal) if step.group == group else step for step in steps]
     gate = asyncio.Semaphore(READS_AT_A_TIME)
-    starts = await _starts(target, steps)
+    log = await _log(target, steps)
 
     async def proved(step: Step) -> Step:
-        if step.place is None:
+        if step.place is None or step.problem:
             return step
         async with gate:
-            return await _proved(step, source, target, starts)
+            return await _proved(step, source, target, log, options.unproved)
 
-    return list(await asyncio.gather(*map(proved, steps)))
+    return wholly(await asyncio.gather(*map(proved, steps)))
 
 
-def chosen_groups(patterns: Iterable[str], groups: Mapping[str, GroupState]) -> list[str]:
-    """Of the source, by name or regular expression; those of mirrors stay where they are."""
+def _changed(translations: Mapping[Partition, Translation], source: ClusterState, target: ClusterState) -> dict[Partition, str]:
+    """Partitions whose runs are of other topics than those of now."""
+    found = {}
+    for (topic, index), one in translations.items():
+        if one.latest is None:
+            continue
+        ids = [
+            state.topics[name].topic_id if name in state.topics else ""
+            for state, name in ((source, topic), (target, one.latest.target_topic))
+        ]
+        before = Route(
+            mirror=MirrorName(""), topic=topic, target_topic="", partition=index, source_cluster=one.latest.source_cluster,
+            source_id=one.latest.source_id, target_id=one.latest.target_id,
+        )  # fmt: skip
+        now = replace(before, source_cluster=source.cluster_id, source_id=ids[0], target_id=ids[1])
+        fault = not_the_same(before, now)
+        if fault:
+            found[topic, index] = fault
+    return found
+
+
+def wholly(steps: Iterable[Step]) -> list[Step]:
+    """A group is moved wholly or not at all: half of it would begin where `auto.offset.reset` says."""
+    found = list(steps)
+    stuck = {step.group for step in found if step.problem}
+    return [
+        replace(step, problem="another partition of the group can't be moved") if step.group in stuck and not step.problem else step
+        for step in found
+    ]
+
+
+def chosen_groups(patterns: Iterable[str], groups: Mapping[str, GroupState], mirrors_own: str) -> list[str]:
+    """Of the source, by name, or else regular expression for whole names. The group of the mirror stays where it is."""
     found: set[str] = set()
     for pattern in patterns:
         try:
             wanted = re.compile(pattern)
         except re.error as error:
             raise ConfigError(f"--group {pattern} is neither a group's name nor a regular expression: {error}") from error
-        of_pattern = {name for name in groups if not name.startswith(_OF_MIRRORS) and (name == pattern or wanted.fullmatch(name))}
-        if not of_pattern:
+        of_pattern = {pattern} if pattern in groups else {name for name in groups if wanted.fullmatch(name)}
+        if not of_pattern - {mirrors_own}:
             raise ConfigError(f"--group {pattern}: no group of the source has this name, or matches it as a regular expression")
-        found |= of_pattern
+        found |= of_pattern - {mirrors_own}
     return sorted(found)
 
 
 def translated(step: Step, translation: Translation | None, there: Mapping[Partition, Committed], overwrite: bool) -> Step:
     """Where the group goes on in the target. Pure."""
-    if translation is None or not translation.has_any:
-        return replace(step, problem="the mirror does not copy this partition")
-    before = there.get((translation.target_topic, step.partition))
-    step = replace(step, target_topic=translation.target_topic, there=None if before is None else before.offset)
+    if translation is None or translation.latest is None:
+        return replace(step, note="the mirror does not copy this partition")
+    target_topic = translation.latest.target_topic
+    before = there.get((target_topic, step.partition))
+    step = replace(step, target_topic=target_topic, there=None if before is None else before.offset)
     try:
         step = replace(step, place=translation.place_of(step.committed.offset))
     except NotReached as error:
@@ -146,34 +186,47 @@ async def _translations(target: KafkaClient, topic: str) -> dict[Partition, Tran
     return {partition: Translation(copied) for partition, copied in found.items()}
 
 
-async def _starts(target: KafkaClient, steps: Iterable[Step]) -> dict[Partition, int]:
-    return await offsets(target, {(step.target_topic, step.partition) for step in steps if step.place is not None}, EARLIEST)
+async def _log(target: KafkaClient, steps: Iterable[Step]) -> dict[Partition, tuple[int, int]]:
+    """Where each partition of the target begins and ends."""
+    wanted = {(step.target_topic, step.partition) for step in steps if step.place is not None}
+    begins, ends = await offsets(target, wanted, EARLIEST), await offsets(target, wanted, LATEST)
+    return {at: (begins[at], ends[at]) for at in wanted}
 
 
-async def _proved(step: Step, source: KafkaClient, target: KafkaClient, starts: Mapping[Partition, int]) -> Step:
+async def _proved(step: Step, source: KafkaClient, target: KafkaClient, log: Mapping[Partition, tuple[int, int]], unproved: bool) -> Step:
     """Both sides' first record behind the offset, compared."""
-    assert step.place is not None
-    start = starts[step.target_topic, step.partition]
-    if step.place.target < start:
-        return replace(step, problem=f"the target has removed what the group has not read: its log starts at {start}")
-    if step.place.first_source is None:
-        return replace(step, is_proved=True)  # the end of what was copied: whatever comes is new
-    theirs = await _first(source, step.topic, step.partition, step.place.first_source)
-    ours = await _first(target, step.target_topic, step.partition, step.place.target)
-    if ours is None:
-        return replace(step, problem=f"the target has no record at offset {step.place.target}, or behind it")
-    if theirs is None or theirs.offset != step.place.first_source:
-        return replace(step, first=ours, problem="the source has removed the record: what the group reads first can't be compared")
-    if ours.offset != step.place.target or ours[1:] != theirs[1:]:
-        return replace(step, first=ours, problem=f"target offset {ours.offset} is not the record of source offset {theirs.offset}")
-    return replace(step, first=ours, is_proved=True)
+    place = step.place
+    assert place is not None
+    begin, end = log[step.target_topic, step.partition]
+    if place.target > end:
+        return replace(step, problem=f"the target ends at {end}, before offset {place.target}: it was made anew, or has lost records")
+    if place.target < begin:
+        return _not_proved(step, f"the target has removed records that the group has not read: its log starts at {begin}", unproved)
+    if place.first_source is None:
+        return replace(step, note="at the end of what was copied")
+    theirs = await _first(source, step.topic, step.partition, place.first_source)
+    ours = await _first(target, step.target_topic, step.partition, place.target)
+    step = replace(step, first=ours)
+    if ours is None or ours.offset != place.target:
+        return _not_proved(step, f"the target has removed the record at offset {place.target}", unproved)
+    if theirs is None or theirs.offset != place.first_source:
+        return _not_proved(step, f"the source has removed the record at offset {place.first_source}: it can't be compared", unproved)
+    if ours[1:] != theirs[1:]:
+        return replace(step, problem=f"target offset {ours.offset} is not the record of source offset {theirs.offset}")
+    return replace(step, is_proved=True)
+
+
+def _not_proved(step: Step, why: str, unproved: bool) -> Step:
+    if unproved:
+        return replace(step, note=f"{why}; set all the same")
+    return replace(step, problem=f"{why}. To set it all the same say --unproved")
 
 
 async def _first(kafka: KafkaClient, topic: str, partition: int, offset: int) -> SourceRecord | None:
     at = (topic, partition)
     start = (await offsets(kafka, [at], EARLIEST))[at]
     end = (await offsets(kafka, [at], LATEST, READ_COMMITTED))[at]
-    async for record in records(kafka, topic, partition, max(start, offset), end):
+    async for record in records(kafka, topic, partition, max(start, offset), end, ONE_RECORD_BYTES):
         return record
     return None
 
@@ -205,7 +258,7 @@ def result_of(options: GroupsOptions, steps: Iterable[Step]) -> dict[str, Any]:
         {
             "group": step.group, "topic": step.topic, "partition": step.partition, "source_offset": step.committed.offset,
             "target_topic": step.target_topic, "target_offset": None if step.place is None else step.place.target,
-            "had": step.there, "set": step.is_to_be_set and not options.dry_run, "proved": step.is_proved,
+            "had": step.there, "set": step.is_to_be_set and not options.dry_run, "proved": step.is_proved, "note": step.note,
             "first_record": None if step.first is None else {"offset": step.first.offset, "timestamp": step.first.timestamp},
             "problem": step.problem,
         }

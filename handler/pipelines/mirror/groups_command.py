@@ -24,6 +24,8 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--group", action="append", metavar="NAME", help=text)
     text = "replace what a group has committed in the target already"
     command.add_argument("--overwrite", action="store_true", default=None, help=text)
+    text = "also set offsets whose record was removed on one side, so that it can't be compared"
+    command.add_argument("--unproved", action="store_true", default=None, help=text)
 
 
 def run(settings: Settings) -> int:
@@ -35,7 +37,8 @@ def run(settings: Settings) -> int:
         raise ConfigError("--group: name the groups to move, or a regular expression for their names ('.*' for all)")
     options = GroupsOptions(
         name=MirrorName.of(settings.text("name")), source=settings.cluster("source"), target=settings.cluster("target"),
-        groups=settings.texts("group"), overwrite=settings.flag("overwrite"), dry_run=settings.flag("dry_run"),
+        groups=settings.texts("group"), overwrite=settings.flag("overwrite"), unproved=settings.flag("unproved"),
+        dry_run=settings.flag("dry_run"),
     )  # fmt: skip
     steps = asyncio.run(migrate(options))
     write_result(settings.text("result"), result_of(options, steps))
@@ -57,10 +60,8 @@ def run(settings: Settings) -> int:
 
 
 def _shown(step: Step) -> str:
-    if step.problem:
-        return step.problem
-    if step.first is None:
-        return "none yet: the group has read all"
+    if step.problem or step.note or step.first is None:
+        return step.problem or step.note or "-"
     when = (
         datetime.fromtimestamp(step.first.timestamp / 1_000, UTC).isoformat(timespec="milliseconds")
         if step.first.timestamp >= 0

@@ -29,6 +29,7 @@ class Copied:
     target_end: int  # the target offset behind the last record
     runs: tuple[Run, ...]
     target_topic: str = ""
+    source_cluster: str = ""
     # Of which topics, by the ids that their clusters gave them; empty where a cluster has none (before Kafka 2.8).
     source_id: str = ""
     target_id: str = ""
@@ -59,7 +60,9 @@ def decode_key(key: bytes) -> tuple[str, int]:
 
 def encode(copied: Copied) -> bytes:
     fields: dict[str, object] = {"format": FORMAT, "next": copied.next_source, "end": copied.target_end, "runs": copied.runs}
-    fields |= {"topic": copied.target_topic, "source": copied.source_id, "target": copied.target_id}
+    fields |= {
+        "topic": copied.target_topic, "cluster": copied.source_cluster, "source": copied.source_id, "target": copied.target_id,
+    }  # fmt: skip
     if copied.repeats is not None:
         fields["repeats"] = copied.repeats
     return json.dumps(fields, separators=(",", ":")).encode()
@@ -75,7 +78,8 @@ def decode(value: bytes) -> Copied:
         return Copied(
             next_source=int(fields["next"]), target_end=int(fields["end"]),
             runs=tuple(Run(*(int(number) for number in run)) for run in fields["runs"]),
-            target_topic=str(fields["topic"]), source_id=str(fields["source"]), target_id=str(fields["target"]),
+            target_topic=str(fields["topic"]), source_cluster=str(fields["cluster"]),
+            source_id=str(fields["source"]), target_id=str(fields["target"]),
             repeats=None if begin_end is None else (int(begin_end[0]), int(begin_end[1])),
         )  # fmt: skip
     except (KeyError, TypeError, IndexError) as error:
@@ -112,27 +116,20 @@ class Translation:
         runs: list[Run] = []
         self.next_source = 0
         self.target_end = 0
-        self.target_topic = ""
-        self.has_any = False
+        self.latest: Copied | None = None
         for record in records:
-            if self.has_any and record.next_source < self.next_source:
+            if record.next_source < self.next_source:
                 continue  # without transactions: of a driver that was thought dead
             for run in record.runs:
                 _make_room(runs, run.source)
                 runs.append(run)
-            self.next_source, self.target_end, self.has_any = record.next_source, record.target_end, True
-            self.target_topic = record.target_topic
+            self.latest, self.next_source, self.target_end = record, record.next_source, record.target_end
         self._runs: Sequence[Run] = joined(runs)
         self._starts = [run.source for run in self._runs]
 
-    @property
-    def first_source(self) -> int | None:
-        """The first source offset that was copied."""
-        return self._starts[0] if self._starts else None
-
     def place_of(self, offset: int) -> Place:
         """Where a group goes on in the target that has committed `offset` in the source. NotReached where nobody can tell yet."""
-        if not self.has_any or offset > self.next_source:
+        if self.latest is None or offset > self.next_source:
             raise NotReached(self.next_source)
         number = bisect_right(self._starts, offset) - 1
         if number >= 0:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.errors import SidecarError
+from handler.errors import ConfigError, SidecarError
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from handler.pipelines.kafka.reading import records
 from handler.pipelines.kafka.topics import (
@@ -24,20 +24,21 @@ from handler.pipelines.kafka.topics import (
     dynamic_configs,
     matching_topics,
     offsets,
+    offsets_and_failures,
 )
-from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Outcome, Slice, copy_all
+from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Outcome, Slice, copy_all, foreign_records
+from handler.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS, Progress, Route
 from handler.pipelines.mirror.offset_runs import Copied, decode, decode_key
 from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
-from handler.pipelines.mirror.target import TRANSACTION_TIMEOUT_MS, Progress, Route
 from handler.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Topics, partitions and configs are looked at again so often; new ones are copied from then on.
+# Between rounds that had nothing to do.
 REST_SECONDS: Final = 1.0
-PLAN_SECONDS: Final = 120.0
-# As often in a row a partition may be taken away from this run before it says so.
+LOOK_SECONDS: Final = 120.0
+# So often in a row a partition may be taken away from this run before it says so.
 FENCED_ROUNDS: Final = 5
 
 
@@ -53,15 +54,21 @@ class PartitionState:
     first: int = 0
     end: int = 0  # what committed readers of the source see
     high_watermark: int = 0
+    goal: int = 0  # with this it has caught up: all that was there, be its transactions ended or not
     progress: Progress | None = None
     records: int = 0
     bytes: int = 0
-    lost: tuple[int, int] | None = None
-    repeats: tuple[int, int] | None = None
+    lost: tuple[tuple[int, int], ...] = ()
+    repeats: tuple[tuple[int, int], ...] = ()
     trouble: str = ""
-    problem: str = ""
+    problem: str = ""  # why it was given up
+    refusal: str = ""  # why it is never gone on with: it is not what was copied before
     fenced: int = 0
     moved_at: float = 0.0
+
+    @property
+    def fault(self) -> str:
+        return self.refusal or self.problem
 
     @property
     def next_source(self) -> int:
@@ -69,26 +76,55 @@ class PartitionState:
 
     @property
     def behind(self) -> int:
-        return max(0, self.end - self.next_source)
+        return max(0, self.goal - self.next_source)
 
     @property
     def is_done(self) -> bool:
         return self.progress is not None and self.behind == 0
 
-    def take(self, outcome: Outcome, now: float, patience: float) -> None:
+    @property
+    def has_work(self) -> bool:
+        """Whether a task can do something for it."""
+        return not self.fault and (self.progress is None or self.end > self.next_source)
+
+    @property
+    def unstable(self) -> int:
+        """How many offsets are behind a transaction that has not ended."""
+        return max(0, self.high_watermark - self.end)
+
+    def take(self, outcome: Outcome, now: float) -> None:
         if outcome.progress is not None and outcome.progress != self.progress:
             self.progress, self.moved_at = outcome.progress, now
         self.records += outcome.records
         self.bytes += outcome.bytes
-        self.lost, self.repeats = outcome.lost or self.lost, outcome.repeats or self.repeats
+        if outcome.lost is not None and outcome.lost not in self.lost:
+            self.lost = (*self.lost, outcome.lost)
+        if outcome.repeats is not None and outcome.repeats not in self.repeats:
+            self.repeats = (*self.repeats, outcome.repeats)
         self.trouble, self.problem = outcome.trouble, outcome.problem
         self.fenced = self.fenced + 1 if outcome.is_fenced else 0
+
+    def lose_patience(self, now: float, patience: float) -> None:
+        """Say what keeps it, where nothing was copied for a while."""
+        if self.is_done or self.fault:
+            return
+        stood = now - self.moved_at
         if self.fenced >= FENCED_ROUNDS:
-            self.problem = f"another run of mirror {self.route.mirror.name} works at this partition: stop one of them"
-        elif self.trouble and now - self.moved_at > patience:
-            self.problem = f"nothing was copied for {round(now - self.moved_at)} s: {self.trouble}"
-        elif not self.is_done and not self.trouble and now - self.moved_at > patience:
+            self.problem = (
+                f"its producer is fenced again and again: another run of mirror {self.route.mirror.name} works at this partition (stop"
+                " one of them), or its transactions take longer than a minute"
+            )
+        elif stood <= patience:
+            return
+        elif self.trouble:
+            self.problem = f"nothing was copied for {round(stood)} s: {self.trouble}"
+        elif self.end > self.next_source:
             self.problem = f"the source gives nothing from offset {self.next_source} on, and ends at {self.end}"
+        else:
+            self.problem = (
+                f"{self.unstable} offsets of the source are behind a transaction that has not ended:"
+                " kafka-transactions find-hanging finds it"
+            )
 
 
 @dataclass(slots=True)
@@ -98,26 +134,38 @@ class Mirror:
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     partitions: dict[Partition, PartitionState] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # topics that can't be made, and why
     _recorded: dict[Partition, Copied] | None = None
+    _said: set[tuple[Partition, str]] = field(default_factory=set)
 
     def run(self) -> None:
-        """Until all partitions have caught up or can't go on; without an end where it is continuous."""
+        """Until all that was there at the beginning is copied, or can't be; without an end where it is continuous."""
         began = last_told = self.clock()
         while True:
             asyncio.run(self.look())
-            behind = {at: one.behind for at, one in self.partitions.items() if not one.is_done and not one.problem}
-            if not behind:
-                if not self.options.continuous or all(one.problem for one in self.partitions.values()):
+            work = {at: max(1, one.end - one.next_source) for at, one in self.partitions.items() if one.has_work}
+            if not self.options.continuous:
+                work = {at: size for at, size in work.items() if not self.partitions[at].is_done}
+                if all(one.is_done or one.fault for one in self.partitions.values()):
                     return
-                time.sleep(REST_SECONDS)
-                continue
-            for outcome in self._round(behind):
-                self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock(), self.options.patience_seconds)
-            if self.clock() - last_told >= REST_SECONDS:
+            for outcome in self._round(work) if work else ():
+                self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock())
+            self._judge()
+            if self.clock() - last_told >= REST_SECONDS and work:
                 last_told = self.clock()
                 self._tell(last_told - began)
-            if all(one.trouble for one in self.partitions.values() if not one.is_done and not one.problem):
+            if not work or all(self.partitions[at].trouble for at in work):
                 time.sleep(REST_SECONDS)
+
+    def _judge(self) -> None:
+        """A run that ends gives up what stands still; a continuous one says so, and tries again."""
+        for at, one in self.partitions.items():
+            one.lose_patience(self.clock(), self.options.patience_seconds)
+            if one.fault and (at, one.fault) not in self._said:
+                self._said.add((at, one.fault))
+                self.say(f"{at[0]}-{at[1]}: {one.fault}")
+            if one.problem and self.options.continuous:
+                one.problem, one.trouble, one.fenced, one.moved_at = "", one.problem, 0, self.clock()
 
     def _round(self, behind: dict[Partition, int]) -> list[Outcome]:
         assert self.spark is not None
@@ -148,74 +196,135 @@ class Mirror:
     async def look(self) -> None:
         """The topics and ends of the source; what the target lacks is made."""
         try:
-            async with asyncio.timeout(PLAN_SECONDS), AsyncExitStack() as stack:
+            async with AsyncExitStack() as stack:
                 source = await stack.enter_async_context(connected(self.options.source, CLIENT_ID))
                 target = await stack.enter_async_context(connected(self.options.target, CLIENT_ID))
-                await until_it_succeeds(lambda: self._refresh(source, target), PLAN_SECONDS / 2)
-        except (Refused, *TRANSIENT) as error:
+                if self._recorded is None:
+                    self._recorded = await self._read_runs(target)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await until_it_succeeds(lambda: self._refresh(source, target), LOOK_SECONDS / 2)
+        except (ConfigError, Refused, *TRANSIENT) as error:
             if not self.partitions:
+                if isinstance(error, ConfigError):
+                    raise
                 raise MirrorFailed(f"the mirror can't begin: {str(error) or type(error).__name__}") from error
             self.say(f"the clusters can't be looked at: {str(error) or type(error).__name__}")  # slices say how long that lasts
             await asyncio.sleep(REST_SECONDS)
 
+    async def _read_runs(self, target: KafkaClient) -> dict[Partition, Copied]:
+        runs_topic = self.options.name.runs_topic
+        if runs_topic in (await cluster_state(target)).topics:
+            return await read_runs(target, runs_topic)
+        if not self.options.dry_run:
+            await create_topic(target, runs_topic, 1, RUNS_CONFIGS)
+        return {}
+
     async def _refresh(self, source: KafkaClient, target: KafkaClient) -> None:
         options = self.options
         source_state, target_state = await cluster_state(source), await cluster_state(target)
+        same = bool(source_state.cluster_id) and source_state.cluster_id == target_state.cluster_id
         topics = matching_topics(options.topics, options.exclude, source_state)
+        if same:  # copies are not to be copied
+            topics = [topic for topic in topics if not options.prefix or not topic.startswith(options.prefix)]
         lacking = changes(options, topics, source_state, target_state)
         if options.dry_run:
             self._say_changes(lacking)
         else:
             await self._make(lacking, source, target)
-            if options.name.runs_topic not in target_state.topics:
-                await create_topic(target, options.name.runs_topic, 1, RUNS_CONFIGS)
             target_state = await cluster_state(target)
-        if self._recorded is None:
-            self._recorded = await self._read_runs(target) if options.name.runs_topic in target_state.topics else {}
         wanted = [(topic, index) for topic in topics for index in range(source_state.topics[topic].partitions)]
-        firsts, ends = await offsets(source, wanted, EARLIEST), await offsets(source, wanted, LATEST, READ_COMMITTED)
-        high_watermarks = await offsets(source, wanted, LATEST)
+        firsts, _ = await offsets_and_failures(source, wanted, EARLIEST)
+        ends, _ = await offsets_and_failures(source, wanted, LATEST, READ_COMMITTED)
+        high_watermarks, failures = await offsets_and_failures(source, wanted, LATEST)
         for at in wanted:
             state = self._state(at, source_state, target_state)
-            state.first, state.end, state.high_watermark = firsts[at], ends[at], high_watermarks[at]
-            if state.is_done:
-                state.moved_at = self.clock()  # patience begins when there is something to copy
-            if not state.problem and state.progress is not None and state.end < state.progress.next_source <= high_watermarks[at]:
-                state.end = state.progress.next_source  # a transaction has begun meanwhile
-            elif not state.problem and state.progress is not None and state.high_watermark < state.progress.next_source:
-                state.problem = (
-                    f"the source ends at {state.high_watermark} and was copied up to {state.progress.next_source}: it has lost records,"
-                    " or the topic was made anew. Begin with another --name"
-                )
+            if at in firsts and at in ends and at in high_watermarks:
+                self._see(state, firsts[at], ends[at], high_watermarks[at])
+            elif at in failures:
+                state.trouble = str(failures[at])
+        if options.dry_run:
+            await self._see_foreign_records(target, target_state)
+
+    def _see(self, state: PartitionState, first: int, end: int, high_watermark: int) -> None:
+        was_done = state.is_done
+        is_new = state.high_watermark == 0 and state.goal == 0
+        state.first, state.end, state.high_watermark = first, end, high_watermark
+        if self.options.continuous or is_new:
+            state.goal = high_watermark
+        if was_done:
+            state.moved_at = self.clock()  # patience begins when there is something to copy
+        if state.progress is not None and high_watermark < state.progress.next_source:
+            state.refusal = (
+                f"the source ends at {high_watermark} and was copied up to {state.progress.next_source}: it has lost records,"
+                " or the topic was made anew. Begin with another --name"
+            )
+
+    async def _see_foreign_records(self, target: KafkaClient, target_state: ClusterState) -> None:
+        """What a task would refuse: a dry run says it before."""
+        new = {at: one for at, one in self.partitions.items() if one.progress is None and not self.options.into_existing}
+        there = {
+            at: (one.route.target_topic, at[1])
+            for at, one in new.items()
+            if one.route.target_topic in target_state.topics and at[1] < target_state.topics[one.route.target_topic].partitions
+        }
+        ends, _ = await offsets_and_failures(target, there.values(), LATEST)
+        for at, target_at in there.items():
+            if ends.get(target_at):
+                new[at].refusal = foreign_records(new[at].route, ends[target_at])
 
     def _state(self, at: Partition, source: ClusterState, target: ClusterState) -> PartitionState:
         topic, index = at
-        found = self.partitions.get(at)
         name = self.options.prefix + topic
         there = target.topics.get(name)
         route = Route(
-            mirror=self.options.name, topic=topic, target_topic=name, partition=index, source_id=source.topics[topic].topic_id,
-            target_id=there.topic_id if there is not None else "",
+            mirror=self.options.name, topic=topic, target_topic=name, partition=index, source_cluster=source.cluster_id,
+            source_id=source.topics[topic].topic_id, target_id=there.topic_id if there is not None else "",
         )  # fmt: skip
+        found = self.partitions.get(at)
         if found is None:
             found = self.partitions[at] = PartitionState(route, moved_at=self.clock())
             assert self._recorded is not None
             recorded = self._recorded.get(at)
             if recorded is not None:
                 found.progress = Progress(recorded.next_source, recorded.target_end)
-                found.problem = _other_topic(recorded, route)
-        elif (found.route.source_id, found.route.target_id) != (route.source_id, route.target_id):
-            found.problem = f"topic {topic} was made anew while it was copied. Begin with another --name"
+                found.refusal = not_the_same(
+                    Route(
+                        mirror=route.mirror, topic=topic, target_topic=recorded.target_topic, partition=index,
+                        source_cluster=recorded.source_cluster, source_id=recorded.source_id, target_id=recorded.target_id,
+                    ),
+                    route,
+                )  # fmt: skip
+        else:
+            found.refusal = found.refusal or not_the_same(found.route, route)
+            if not found.refusal:
+                found.route = route  # a node may not have known the topic's id
+        found.refusal = found.refusal or self.refused.get(topic, "")
         return found
 
     async def _make(self, lacking: Changes, source: KafkaClient, target: KafkaClient) -> None:
-        configs = await dynamic_configs(source, [one.source for one in lacking.topics]) if lacking.topics else {}
+        """What can't be made concerns its topic alone."""
+        configs = await self._configs(source, [one.source for one in lacking.topics]) if lacking.topics else {}
         for one in lacking.topics:
-            await create_topic(target, one.name, one.partitions, copied_configs(self.options, configs[one.source]))
-            self.say(f"topic {one.name} was made with {one.partitions} partitions")
+            try:
+                await create_topic(target, one.name, one.partitions, copied_configs(self.options, configs.get(one.source, {})))
+                self.say(f"topic {one.name} was made with {one.partitions} partitions")
+                self.refused.pop(one.source, None)
+            except Refused as error:
+                if error.is_retriable:
+                    raise
+                self.refused[one.source] = str(error)
         for name, count in lacking.partitions:
             await create_partitions(target, name, count)
             self.say(f"topic {name} has {count} partitions now")
+
+    async def _configs(self, source: KafkaClient, topics: list[str]) -> dict[str, dict[str, str]]:
+        try:
+            return await dynamic_configs(source, topics)
+        except Refused as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            self.say("the source does not tell which configs were set on its topics: new ones get none")
+            return {}
 
     def _say_changes(self, lacking: Changes) -> None:
         for one in lacking.topics:
@@ -223,20 +332,20 @@ class Mirror:
         for name, count in lacking.partitions:
             self.say(f"topic {name} would get {count} partitions")
 
-    async def _read_runs(self, target: KafkaClient) -> dict[Partition, Copied]:
-        """The latest of each partition. A run that was killed may hold back what others have written, until its transaction times out."""
-        topic = self.options.name.runs_topic
-        at = (topic, 0)
-        end = (await offsets(target, [at], LATEST))[at]
-        await until_it_succeeds(lambda: _stable(target, at, end), 1.5 * TRANSACTION_TIMEOUT_MS / 1_000)
-        found: dict[Partition, Copied] = {}
-        begin = (await offsets(target, [at], EARLIEST))[at]
-        async for record in records(target, topic, 0, begin, end):
-            copied = decode(record.value or b"")
-            key = decode_key(record.key or b"")
-            if key not in found or copied.next_source >= found[key].next_source:
-                found[key] = copied
-        return found
+
+async def read_runs(target: KafkaClient, topic: str) -> dict[Partition, Copied]:
+    """The latest of each partition. A run that was killed may hold back what others have written, until its transaction times out."""
+    at = (topic, 0)
+    end = (await offsets(target, [at], LATEST))[at]
+    await until_it_succeeds(lambda: _stable(target, at, end), 1.5 * TRANSACTION_TIMEOUT_MS / 1_000)
+    found: dict[Partition, Copied] = {}
+    begin = (await offsets(target, [at], EARLIEST))[at]
+    async for record in records(target, topic, 0, begin, end):
+        copied = decode(record.value or b"")
+        key = decode_key(record.key or b"")
+        if key not in found or copied.next_source >= found[key].next_source:
+            found[key] = copied
+    return found
 
 
 async def _stable(kafka: KafkaClient, at: Partition, end: int) -> None:
@@ -244,11 +353,15 @@ async def _stable(kafka: KafkaClient, at: Partition, end: int) -> None:
         raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"a transaction in topic {at[0]} was not ended; it times out within a minute")
 
 
-def _other_topic(recorded: Copied, route: Route) -> str:
-    """Why a partition can't be gone on with; empty where it can."""
-    for which, before, now in (("source", recorded.source_id, route.source_id), ("target", recorded.target_id, route.target_id)):
-        if before and now and before != now:
-            return f"topic {route.topic} was made anew in the {which} since it was copied. Begin with another --name"
+def not_the_same(before: Route, now: Route) -> str:
+    """Why a partition can't be gone on with; empty where it can. An id that is not known says nothing."""
+    if before.target_topic and before.target_topic != now.target_topic:
+        return f"this mirror copies topic {now.topic} to {before.target_topic}: take the --prefix it had, or begin with another --name"
+    if before.source_cluster and now.source_cluster and before.source_cluster != now.source_cluster:
+        return f"this mirror has copied topic {now.topic} from another cluster: begin with another --name"
+    for which, old, new in (("source", before.source_id, now.source_id), ("target", before.target_id, now.target_id)):
+        if old and new and old != new:
+            return f"topic {now.topic} was made anew in the {which} since it was copied: begin with another --name"
     return ""
 
 
@@ -258,14 +371,14 @@ def result_of(mirror: Mirror, seconds: float) -> dict[str, Any]:
     return {
         "pipeline": "mirror", "name": mirror.options.name.name,
         "delivery": "exactly-once" if mirror.options.exactly_once else "at-least-once",
-        "complete": all(one.is_done and not one.problem for one in states.values()), "seconds": round(seconds, 3),
+        "complete": bool(states) and all(one.is_done and not one.fault for one in states.values()), "seconds": round(seconds, 3),
         "records": sum(one.records for one in states.values()), "bytes": sum(one.bytes for one in states.values()),
         "partitions": [
             {
                 "topic": topic, "target_topic": one.route.target_topic, "partition": index, "next_source": one.next_source,
                 "target_end": None if one.progress is None else one.progress.target_end, "behind": one.behind,
-                "unstable": max(0, one.high_watermark - one.end), "records": one.records, "bytes": one.bytes, "lost": one.lost,
-                "repeats": one.repeats, "problem": one.problem,
+                "unstable": one.unstable, "records": one.records, "bytes": one.bytes, "lost": one.lost,
+                "repeats": one.repeats, "problem": one.fault,
             }
             for (topic, index), one in sorted(states.items())
         ],

@@ -7,18 +7,18 @@ import pytest
 from handler.errors import ConfigError
 from handler.pipelines.kafka.topics import ClusterState, TopicState, matching_topics
 
-TOPICS = ("orders", "orders-old", "pay", "internal", "mirror-dc-offsets", "__transaction_state")
+TOPICS = ("orders.v1", "orders-v1", "orders", "orders-old", "pay", "internal", "mirror-dc-offsets", "__transaction_state")
 STATE = ClusterState("c", {name: TopicState(name, 1, "", name == "internal") for name in TOPICS})
 
 
 def test_topics_are_chosen_by_name_and_pattern() -> None:
     assert matching_topics(["orders"], [], STATE) == ["orders"]
-    assert matching_topics(["orders.*", "pay"], [], STATE) == ["orders", "orders-old", "pay"]
-    assert matching_topics([".*"], [], STATE) == ["orders", "orders-old", "pay"]
-    assert matching_topics([".*"], [".*-old"], STATE) == ["orders", "pay"]
+    assert matching_topics(["orders.v1"], [], STATE) == ["orders.v1"]  # a name, and no pattern for orders-v1
+    assert matching_topics(["orders-.*", "pay"], [], STATE) == ["orders-old", "orders-v1", "pay"]
+    assert matching_topics([".*"], ["orders.*"], STATE) == ["pay"]
 
 
-@pytest.mark.parametrize(("pattern", "text"), [("absent", "no topic"), ("or[", "neither a topic's name"), ("internal", "no topic")])
+@pytest.mark.parametrize(("pattern", "text"), [("absent", "no topic"), ("or[", "neither a topic's name"), ("internal", "is not for this")])
 def test_what_nobody_can_mean_is_refused(pattern: str, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         matching_topics([pattern], [], STATE)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.errors import ConfigError
 from handler.pipelines.kafka.groups import Committed, GroupState
-from handler.pipelines.mirror.groups import Step, chosen_groups, translated
+from handler.pipelines.mirror.groups import Step, chosen_groups, translated, wholly
 from handler.pipelines.mirror.offset_runs import Copied, Place, Run, Translation
 
 COPIED = Translation([Copied(20, 120, (Run(0, 100, 20),), target_topic="t")])
@@ -35,20 +37,30 @@ def test_a_group_that_works_in_the_target_is_not_moved_back() -> None:
 
 
 def test_what_nobody_can_tell_is_said() -> None:
-    assert "does not copy" in translated(step(7), None, {}, overwrite=False).problem
+    assert "does not copy" in translated(step(7), None, {}, overwrite=False).note
     assert "let it catch up" in translated(step(21), COPIED, {}, overwrite=False).problem
 
 
 def test_groups_are_chosen_by_name_and_pattern() -> None:
     groups = {name: GroupState(name, "Empty") for name in ("a", "ab", "mirror-dc")}
-    assert chosen_groups(["a"], groups) == ["a"]
-    assert chosen_groups([".*"], groups) == ["a", "ab"]
-    for wrong, text in (("x", "no group"), ("a[", "regular expression")):
+    assert chosen_groups(["a"], groups, "mirror-dc") == ["a"]
+    assert chosen_groups([".*"], groups, "mirror-dc") == ["a", "ab"]
+    for wrong, text in (("x", "no group"), ("a[", "regular expression"), ("mirror-dc", "no group")):
         with pytest.raises(ConfigError, match=text):
-            chosen_groups([wrong], groups)
+            chosen_groups([wrong], groups, "mirror-dc")
 
 
 def test_a_group_has_members_where_its_state_says_so() -> None:
     assert [GroupState("g", state).has_members for state in ("Empty", "Dead", "Stable", "PreparingRebalance", "")] == [
-        False, False, True, True, False,
+        False, False, True, True, True,
     ]  # fmt: skip
+
+
+def test_a_group_is_moved_wholly_or_not_at_all() -> None:
+    fine, stuck = translated(step(7), COPIED, {}, overwrite=False), translated(step(21), COPIED, {}, overwrite=False)
+    other = replace(fine, group="h")
+    elsewhere = translated(step(7), None, {}, overwrite=False)
+    found = wholly([fine, stuck, other])
+    assert [one.is_to_be_set for one in found] == [False, False, True]
+    assert "another partition of the group" in found[0].problem
+    assert [one.is_to_be_set for one in wholly([fine, elsewhere])] == [True, False]  # a topic that is not mirrored keeps nobody

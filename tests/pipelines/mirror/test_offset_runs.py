@@ -37,7 +37,6 @@ def test_an_offset_between_runs_is_the_first_record_behind() -> None:
 def test_an_offset_before_all_runs_is_the_first_record() -> None:
     translation = Translation([Copied(60, 10, (Run(50, 0, 10),))])
     assert translation.place_of(3) == Place(0, 50)
-    assert translation.first_source == 50
 
 
 def test_the_end_is_behind_the_last_record() -> None:
@@ -74,6 +73,7 @@ def test_what_others_wrote_is_refused() -> None:
 
 
 NUMBERS = st.integers(0, 2**62)
+TEXT = st.text(max_size=5)
 RUNS = st.lists(st.builds(Run, NUMBERS, NUMBERS, NUMBERS), max_size=4).map(tuple)
 
 
@@ -83,9 +83,10 @@ RUNS = st.lists(st.builds(Run, NUMBERS, NUMBERS, NUMBERS), max_size=4).map(tuple
         NUMBERS,
         NUMBERS,
         RUNS,
-        st.text(max_size=5),
-        st.text(max_size=5),
-        st.text(max_size=5),
+        TEXT,
+        TEXT,
+        TEXT,
+        TEXT,
         st.none() | st.tuples(NUMBERS, NUMBERS),
     ),
     st.text(),

@@ -12,10 +12,10 @@ from handler.errors import ConfigError
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.topics import ClusterState, TopicState
 from handler.pipelines.mirror.copying import Outcome
+from handler.pipelines.mirror.delivery import ForeignProgress, Progress, Route, read_progress, write_progress
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
-from handler.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
-from handler.pipelines.mirror.target import Progress, Route, read_progress, write_progress
+from handler.pipelines.mirror.run import FENCED_ROUNDS, PartitionState, not_the_same
 
 
 def options(*topics: str) -> MirrorOptions:
@@ -65,7 +65,7 @@ def test_each_partition_is_dealt_to_one_task(behind: dict[tuple[str, int], int],
     assert max(loads) - min(loads) <= max([*behind.values(), 1])
 
 
-ROUTE = Route(mirror=MirrorName.of("dc"), topic="a", target_topic="a", partition=0, source_id="", target_id="")
+ROUTE = Route(mirror=MirrorName.of("dc"), topic="a", target_topic="a", partition=0)
 
 
 def told(**fields: object) -> Outcome:
@@ -73,33 +73,59 @@ def told(**fields: object) -> Outcome:
 
 
 def test_a_partition_that_stands_still_is_given_up_after_a_while() -> None:
-    state = PartitionState(ROUTE, end=10)
-    state.take(told(trouble="no broker"), 100.0, 300.0)
-    assert not state.problem
-    state.take(told(progress=Progress(5, 5)), 200.0, 300.0)
+    state = PartitionState(ROUTE, end=10, goal=10)
+    state.take(told(progress=Progress(5, 5)), 200.0)
     problems = []
     for now in (499.0, 501.0):
-        state.take(told(progress=Progress(5, 5), trouble="no broker"), now, 300.0)
+        state.take(told(progress=Progress(5, 5), trouble="no broker"), now)
+        state.lose_patience(now, 300.0)
         problems.append(state.problem)
     assert problems == ["", "nothing was copied for 301 s: no broker"]
 
 
 def test_a_source_that_gives_nothing_is_named() -> None:
-    state = PartitionState(ROUTE, end=10, progress=Progress(5, 5))
-    state.take(told(progress=Progress(5, 5)), 301.0, 300.0)
+    state = PartitionState(ROUTE, end=10, goal=10, progress=Progress(5, 5))
+    state.lose_patience(301.0, 300.0)
     assert state.problem == "the source gives nothing from offset 5 on, and ends at 10"
 
 
-def test_two_runs_of_one_mirror_notice_each_other() -> None:
-    state = PartitionState(ROUTE, end=10)
+def test_records_behind_an_open_transaction_are_not_copied_and_not_forgotten() -> None:
+    state = PartitionState(ROUTE, end=5, high_watermark=10, goal=10, progress=Progress(5, 5))
+    assert not state.has_work
+    assert not state.is_done
+    state.lose_patience(301.0, 300.0)
+    assert "5 offsets of the source are behind a transaction" in state.problem
+
+
+def test_a_producer_that_is_fenced_again_and_again_says_so() -> None:
+    state = PartitionState(ROUTE, end=10, goal=10)
     for _ in range(FENCED_ROUNDS):
+        state.lose_patience(1.0, 300.0)
         assert not state.problem
-        state.take(told(trouble="fenced", is_fenced=True), 1.0, 300.0)
+        state.take(told(trouble="fenced", is_fenced=True), 1.0)
+    state.lose_patience(1.0, 300.0)
     assert "another run of mirror dc" in state.problem
+
+
+def test_every_loss_and_repeat_is_kept() -> None:
+    state = PartitionState(ROUTE)
+    for one in ((1, 2), (1, 2), (5, 9)):
+        state.take(told(lost=one, repeats=one), 1.0)
+    assert state.lost == state.repeats == ((1, 2), (5, 9))
+
+
+def test_another_topic_is_not_gone_on_with() -> None:
+    before = replace(ROUTE, source_cluster="c", source_id="s", target_id="t")
+    assert not not_the_same(before, before)
+    assert not not_the_same(before, replace(before, source_cluster="", source_id="", target_id=""))  # nothing is known
+    assert "another cluster" in not_the_same(before, replace(before, source_cluster="d"))
+    assert "made anew in the source" in not_the_same(before, replace(before, source_id="x"))
+    assert "made anew in the target" in not_the_same(before, replace(before, target_id="x"))
+    assert "take the --prefix it had" in not_the_same(before, replace(before, target_topic="p-a"))
 
 
 def test_progress_is_read_as_it_was_written() -> None:
     assert read_progress(7, write_progress(12)) == Progress(12, 7)
     assert read_progress(-1, None) is None
-    with pytest.raises(ValueError, match="no mirror has committed"):
+    with pytest.raises(ForeignProgress, match="no mirror has committed"):
         read_progress(7, "mine")

@@ -1,0 +1,142 @@
+"""The directories of an archive, on whatever Hadoop's file systems reach: they are renamed into place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from handler.errors import SidecarError
+from handler.pipelines.archive.layout import (
+    INTENT,
+    OFFSETS,
+    STAGING,
+    BatchRange,
+    Ranges,
+    SizedRange,
+    batch_ranges,
+    decode_ranges,
+    encode_ranges,
+    united,
+)
+
+
+class ArchiveBroken(SidecarError):
+    """One sentence for whoever runs the pipeline."""
+
+
+class ArchiveFiles:
+    def __init__(self, spark: SparkSession, place: str) -> None:
+        self.place = place.rstrip("/")
+        self._spark = spark
+        jvm: Any = spark._jvm
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._streams = jvm.org.apache.commons.io.IOUtils
+        self._utf8 = jvm.java.nio.charset.StandardCharsets.UTF_8
+        self._fs: Any = self._path(self.place).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+    # --- what is there
+
+    def batches(self) -> list[BatchRange]:
+        return batch_ranges(self._names(self.place))
+
+    @property
+    def next_number(self) -> int:
+        batches = self.batches()
+        return batches[-1].last + 1 if batches else 0
+
+    def archived(self) -> Ranges:
+        """The offsets that are in the archive. ArchiveBroken where batches are missing, or come twice."""
+        batches = self.batches()
+        for before, after in pairwise(batches):
+            if after.first != before.last + 1:
+                raise ArchiveBroken(f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there twice")
+        return united(self.ranges(one) for one in batches)
+
+    def ranges(self, batch: BatchRange) -> Ranges:
+        return decode_ranges(self._read(f"{self.place}/{batch.directory}/{OFFSETS}"))
+
+    def sizes(self) -> list[SizedRange]:
+        summary = self._fs.getContentSummary
+        return [SizedRange(one, int(summary(self._at(one.directory)).getLength())) for one in self.batches()]
+
+    # --- what is written
+
+    def add(self, number: int, frame: DataFrame, ranges: Ranges) -> None:
+        """A batch: there wholly or not at all."""
+        batch = BatchRange(number, number)
+        staged = f"{STAGING}/{batch.directory}"
+        self._delete(staged)
+        self._write(frame, staged)
+        self._put(f"{staged}/{OFFSETS}", encode_ranges(ranges))
+        self._rename(staged, batch.directory)
+
+    def replace(self, batches: Sequence[BatchRange]) -> BatchRange:
+        """Put neighbours together. What a kill leaves half done `recover` ends."""
+        whole = BatchRange(batches[0].first, batches[-1].last)
+        staged = f"{STAGING}/{whole.directory}"
+        self._delete(staged)
+        frames = self._spark.read.option("basePath", self.place)
+        frame = frames.parquet(*(f"{self.place}/{one.directory}" for one in batches if self._has_rows(one)))
+        self._write(frame.drop("batch"), staged, compact=True)
+        self._put(f"{staged}/{OFFSETS}", encode_ranges(united(self.ranges(one) for one in batches)))
+        self._put(f"{staged}/{INTENT}", "\n".join(one.directory for one in batches))
+        self.recover()
+        return whole
+
+    def recover(self) -> None:
+        """End what was begun: from its intent on, a compaction is done, and the old directories are those to go."""
+        for name in self._names(f"{self.place}/{STAGING}"):
+            staged = f"{STAGING}/{name}"
+            if not self._exists(f"{staged}/{INTENT}"):
+                self._delete(staged)
+                continue
+            for old in self._read(f"{self.place}/{staged}/{INTENT}").split():
+                self._delete(old)
+            self._rename(staged, name)
+            self._delete(f"{name}/{INTENT}")
+
+    def _write(self, frame: DataFrame, staged: str, compact: bool = False) -> None:
+        if compact:
+            frame = frame.repartition("topic", "date", "hour")
+        ordered = frame.sortWithinPartitions("topic", "date", "hour", "partition", "offset")
+        ordered.write.partitionBy("topic", "date", "hour").parquet(f"{self.place}/{staged}")
+
+    def _has_rows(self, batch: BatchRange) -> bool:
+        return any(name.startswith("topic=") for name in self._names(f"{self.place}/{batch.directory}"))
+
+    # --- the file system
+
+    def _at(self, name: str) -> Any:
+        return self._path(f"{self.place}/{name}")
+
+    def _names(self, directory: str) -> Iterable[str]:
+        path = self._path(directory)
+        return [str(one.getPath().getName()) for one in self._fs.listStatus(path)] if self._fs.exists(path) else []
+
+    def _exists(self, name: str) -> bool:
+        return bool(self._fs.exists(self._at(name)))
+
+    def _delete(self, name: str) -> None:
+        self._fs.delete(self._at(name), True)
+
+    def _rename(self, name: str, to: str) -> None:
+        # A rename onto a directory would move into it.
+        if self._exists(to) or not self._fs.rename(self._at(name), self._at(to)):
+            raise ArchiveBroken(f"{self.place}/{to} is there already: does another run write to this archive?")
+
+    def _read(self, file: str) -> str:
+        stream = self._fs.open(self._path(file))
+        try:
+            return str(self._streams.toString(stream, self._utf8))
+        finally:
+            stream.close()
+
+    def _put(self, name: str, text: str) -> None:
+        stream = self._fs.create(self._at(name), True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()

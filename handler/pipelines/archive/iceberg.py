@@ -1,0 +1,63 @@
+"""An archive in an Apache Iceberg table. How far it is stands in the summary of the snapshot that brought the records."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from handler.pipelines.archive.layout import Ranges, decode_ranges, encode_ranges, united
+
+# In the summary of each snapshot that appends; and of the table, because snapshots expire.
+OFFSETS: Final = "kafka-sidecar.offsets"
+_SCHEMA: Final = (
+    "topic string, partition int, offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary,"
+    " headers array<struct<key: string, value: binary>>, date date, hour int"
+)
+
+
+class IcebergTable:
+    def __init__(self, spark: SparkSession, table: str) -> None:
+        self._spark = spark
+        self._table = table
+
+    def recover(self) -> None:
+        """Nothing is ever half done."""
+
+    @property
+    def next_number(self) -> int:
+        """How many batches there were."""
+        return 0 if not self._exists() else self._appended().count()
+
+    def archived(self) -> Ranges:
+        if not self._exists():
+            return {}
+        texts = [row.offsets for row in self._appended().orderBy("committed_at").collect()][-1:]
+        properties = self._spark.sql(f"SHOW TBLPROPERTIES {self._table} ('{OFFSETS}')").collect()
+        texts += [row.value for row in properties if row.value.startswith("{")]
+        found: Ranges = {}
+        for text in texts:
+            for at, (begin, end) in decode_ranges(text).items():
+                found[at] = (begin, max(end, found[at][1] if at in found else end))
+        return found
+
+    def add(self, number: int, frame: DataFrame, ranges: Ranges) -> None:
+        if not self._exists():
+            self._spark.sql(f"CREATE TABLE {self._table} ({_SCHEMA}) USING iceberg PARTITIONED BY (topic, date, hour)")
+        text = encode_ranges(united((self.archived(), ranges)))
+        ordered = frame.sortWithinPartitions("topic", "date", "hour", "partition", "offset")
+        ordered.writeTo(self._table).option(f"snapshot-property.{OFFSETS}", text).append()
+        quoted = text.replace("'", "\\'")
+        self._spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{quoted}')")
+
+    def compact(self, target_bytes: int) -> None:
+        catalog = self._table.partition(".")[0]
+        options = f"map('target-file-size-bytes', '{target_bytes}', 'min-input-files', '2')"
+        self._spark.sql(f"CALL {catalog}.system.rewrite_data_files(table => '{self._table}', options => {options})")
+
+    def _exists(self) -> bool:
+        return bool(self._spark.catalog.tableExists(self._table))
+
+    def _appended(self) -> Any:
+        snapshots = self._spark.table(f"{self._table}.snapshots")
+        return snapshots.selectExpr("committed_at", f"summary['{OFFSETS}'] AS offsets").where("offsets IS NOT NULL")

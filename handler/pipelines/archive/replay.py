@@ -1,0 +1,294 @@
+"""Records of an archive written into topics: in their order, with their times and headers, each once.
+
+A task has partitions of the archive one after another, sorted by offset, and writes them as a mirror writes what it has fetched: in
+transactions named by the partition, with the progress and the record of offsets in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from handler.errors import SidecarError
+from handler.pipelines.archive.files import ArchiveFiles
+from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.cluster import Cluster
+from handler.pipelines.kafka.copied_batches import CopiedBatch, Span
+from handler.pipelines.kafka.topics import LATEST, Partition, cluster_state, create_partitions, create_topic, offsets
+from handler.pipelines.mirror.copying import FENCED, TRANSACTION_BYTES, TRANSACTION_RUNS, Outcome
+from handler.pipelines.mirror.delivery import Progress, Route
+from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.plan import RUNS_CONFIGS
+from handler.pipelines.mirror.run import read_runs
+from handler.pipelines.mirror.target import Target
+from handler.wire.records import LZ4, NO_PRODUCER_ID, NO_SEQUENCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+log = logging.getLogger(__name__)
+
+CLIENT_ID: Final = "kafka-sidecar-replay"
+# Large enough for compression, and below what any topic takes.
+BATCH_BYTES: Final = 262_144
+LOOK_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    name: MirrorName
+    target: Cluster
+    path: str = ""
+    table: str = ""
+    topics: tuple[str, ...] = ()
+    prefix: str = ""
+    into_existing: bool = False
+    dry_run: bool = False
+    rounds: int = 10
+
+
+class ReplayFailed(SidecarError):
+    """One sentence for whoever runs the replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every task needs."""
+
+    name: MirrorName
+    target: Cluster
+    prefix: str
+    into_existing: bool
+    known: dict[Partition, Progress]
+
+    def __call__(self, rows: Iterable[Row]) -> Iterator[Outcome]:
+        return iter(asyncio.run(self._write(rows)))
+
+    async def _write(self, rows: Iterable[Row]) -> list[Outcome]:
+        found = []
+        for (topic, partition), of_partition in groupby(rows, key=lambda row: (row.topic, row.partition)):
+            route = Route(
+                mirror=self.name, topic=topic, target_topic=self.prefix + topic, partition=partition, source_id="", target_id="",
+            )  # fmt: skip
+            found.append(await self._write_partition(route, of_partition))
+        return found
+
+    async def _write_partition(self, route: Route, rows: Iterator[Row]) -> Outcome:
+        """Whatever goes wrong is an outcome: another round begins behind what was committed."""
+        writing = _Writing(self, route)
+        try:
+            await writing.write(rows)
+            return writing.outcome
+        except (ReplayFailed, ValueError) as error:
+            return replace(writing.outcome, problem=str(error))
+        except Refused as error:
+            if error.code in FENCED or error.is_retriable:
+                return replace(writing.outcome, trouble=str(error), is_fenced=error.code in FENCED)
+            return replace(writing.outcome, problem=str(error))
+        except TRANSIENT as error:
+            return replace(writing.outcome, trouble=str(error) or type(error).__name__)
+        except Exception as error:
+            log.exception("replaying partition %d of topic %s", route.partition, route.topic)
+            return replace(writing.outcome, problem=f"{type(error).__name__}: {error}")
+
+
+class _Writing:
+    def __init__(self, task: Task, route: Route) -> None:
+        self._task = task
+        self._route = route
+        self.outcome = Outcome(topic=route.topic, partition=route.partition, progress=task.known.get((route.topic, route.partition)))
+
+    async def write(self, rows: Iterator[Row]) -> None:
+        async with connected(self._task.target, CLIENT_ID) as kafka:
+            target = await Target.open(kafka, self._route)
+            try:
+                progress = await self._begin(kafka, target)
+                await self._write(target, progress, rows)
+            except BaseException:
+                await target.give_up()
+                raise
+
+    async def _begin(self, kafka: KafkaClient, target: Target) -> Progress:
+        at = (self._route.target_topic, self._route.partition)
+        target_end = (await offsets(kafka, [at], LATEST))[at]
+        found = [one for one in (await target.progress(), self.outcome.progress) if one is not None]
+        progress = max(found, key=lambda one: one.next_source, default=None)
+        if progress is None:
+            if target_end and not self._task.into_existing:
+                raise ReplayFailed(
+                    f"partition {at[1]} of topic {at[0]} has {target_end} offsets that this replay has not written: take a --prefix, or say"
+                    " --into-existing to add to it"
+                )
+            return Progress(0, target_end)
+        if target_end < progress.target_end:
+            raise ReplayFailed(f"partition {at[1]} of topic {at[0]} ends at {target_end} and was written up to {progress.target_end}: "
+                               "the topic was made anew. Begin with another --name")  # fmt: skip
+        return progress
+
+    async def _write(self, target: Target, progress: Progress, rows: Iterator[Row]) -> None:
+        remaining = (row for row in rows if row.offset >= progress.next_source)
+        size = runs = records = 0
+        is_open = False
+        next_source = progress.next_source
+        for batch in batches(remaining):
+            if not is_open:
+                await target.begin()
+                is_open = True
+            await target.produce(batch)
+            size, runs, records = size + len(batch.data), runs + len(batch.spans), records + batch.record_count
+            next_source = batch.spans[-1].source + batch.spans[-1].length
+            if size >= TRANSACTION_BYTES or runs >= TRANSACTION_RUNS:
+                progress = await self._commit(target, next_source, progress, records, size)
+                size = runs = records = 0
+                is_open = False
+        if is_open:
+            await self._commit(target, next_source, progress, records, size)
+
+    async def _commit(self, target: Target, next_source: int, progress: Progress, records: int, size: int) -> Progress:
+        found = await target.commit(next_source, progress.target_end)
+        outcome = self.outcome
+        self.outcome = replace(outcome, progress=found, records=outcome.records + records, bytes=outcome.bytes + size)
+        return found
+
+
+def batches(rows: Iterable[Row]) -> Iterator[CopiedBatch]:
+    """Record batches of these rows, in their order."""
+    pending: list[Row] = []
+    size = 0
+    for row in rows:
+        pending.append(row)
+        size += len(row.key or b"") + len(row.value or b"") + 64
+        if size >= BATCH_BYTES:
+            yield _batch(pending)
+            pending, size = [], 0
+    if pending:
+        yield _batch(pending)
+
+
+def _batch(rows: list[Row]) -> CopiedBatch:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=LZ4, is_transactional=0, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=NO_SEQUENCE,
+        batch_size=1 << 30,
+    )  # fmt: skip
+    spans: list[Span] = []
+    for number, row in enumerate(rows):
+        headers = [(one.key, None if one.value is None else bytes(one.value)) for one in row.headers or ()]
+        builder.append(number, row.millis, _bytes(row.key), _bytes(row.value), headers)
+        if spans and row.offset == spans[-1].source + spans[-1].length:
+            spans[-1] = spans[-1]._replace(length=spans[-1].length + 1)
+        else:
+            spans.append(Span(row.offset, 1))
+    return CopiedBatch(bytearray(builder.build()), tuple(spans), len(rows))
+
+
+def _bytes(value: bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+@dataclass(slots=True)
+class Replay:
+    spark: SparkSession
+    options: ReplayOptions
+    say: Callable[[str], None]
+    wanted: dict[Partition, int] = field(default_factory=dict)  # the offset behind the last one in the archive
+    progress: dict[Partition, Progress] = field(default_factory=dict)
+    records: int = 0
+    problems: dict[Partition, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Until all of the archive is in the target, or what is left can't be written."""
+        frame = self._frame()
+        ends = frame.groupBy("topic", "partition").agg({"offset": "max"}).collect()
+        self.wanted = {(row[0], row[1]): row[2] + 1 for row in ends}
+        if not self.wanted:
+            raise ReplayFailed("the archive has no records of these topics")
+        asyncio.run(self._prepare())
+        if self.options.dry_run:
+            return
+        for _ in range(self.options.rounds):
+            if not self._left():
+                return
+            self._round(frame)
+            self.say(f"{len(self.wanted) - len(self._left())} of {len(self.wanted)} partitions are written; {self.records} records")
+        for at in self._left():
+            self.problems.setdefault(at, "was not written in all rounds")
+
+    def _left(self) -> list[Partition]:
+        return [at for at, end in self.wanted.items() if at not in self.problems and not self._is_done(at, end)]
+
+    def _is_done(self, at: Partition, end: int) -> bool:
+        return at in self.progress and self.progress[at].next_source >= end
+
+    def _round(self, frame: DataFrame) -> None:
+        options = self.options
+        task = Task(options.name, options.target, options.prefix, options.into_existing, dict(self.progress))
+        rows = frame.selectExpr("topic", "partition", "offset", "unix_millis(timestamp) AS millis", "key", "value", "headers")
+        parts = min(len(self.wanted), max(1, self.spark.sparkContext.defaultParallelism))
+        ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions("topic", "partition", "offset")
+        for outcome in ordered.rdd.mapPartitions(task).collect():
+            at = (outcome.topic, outcome.partition)
+            self.records += outcome.records
+            if outcome.progress is not None:
+                self.progress[at] = outcome.progress
+            if outcome.problem:
+                self.problems[at] = outcome.problem
+            if outcome.trouble:
+                self.say(f"{at[0]}-{at[1]}: trying again: {outcome.trouble}")
+
+    def _frame(self) -> DataFrame:
+        if self.options.table:
+            frame = self.spark.table(self.options.table)
+        else:
+            ArchiveFiles(self.spark, self.options.path).recover()
+            frame = self.spark.read.parquet(self.options.path)
+        return frame.where(frame.topic.isin(*self.options.topics)) if self.options.topics else frame
+
+    async def _prepare(self) -> None:
+        try:
+            async with connected(self.options.target, CLIENT_ID) as kafka:
+                await until_it_succeeds(lambda: self._make(kafka), LOOK_SECONDS)
+        except (Refused, *TRANSIENT) as error:
+            raise ReplayFailed(f"the target can't be asked: {str(error) or type(error).__name__}") from error
+
+    async def _make(self, kafka: KafkaClient) -> None:
+        counts: dict[str, int] = {}
+        for topic, index in self.wanted:
+            counts[topic] = max(index + 1, counts.get(topic, 0))
+        state = await cluster_state(kafka)
+        runs_topic = self.options.name.runs_topic
+        for topic, count in sorted(counts.items()):
+            name = self.options.prefix + topic
+            there = state.topics.get(name)
+            if there is not None and there.partitions >= count:
+                continue
+            if self.options.dry_run:
+                self.say(f"topic {name} would have {count} partitions")
+            elif there is None:
+                await create_topic(kafka, name, count, {})
+            else:
+                await create_partitions(kafka, name, count)
+        if runs_topic in state.topics:
+            self.progress = {at: Progress(one.next_source, one.target_end) for at, one in (await read_runs(kafka, runs_topic)).items()}
+        elif not self.options.dry_run:
+            await create_topic(kafka, runs_topic, 1, RUNS_CONFIGS)
+
+
+def result_of(replay: Replay, seconds: float) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "pipeline": "replay", "name": replay.options.name.name, "complete": not replay.problems and not replay._left(),
+        "seconds": round(seconds, 3), "records": replay.records,
+        "partitions": [
+            {
+                "topic": topic, "partition": index, "end": end, "problem": replay.problems.get((topic, index), ""),
+                "next": replay.progress[topic, index].next_source if (topic, index) in replay.progress else 0,
+            }
+            for (topic, index), end in sorted(replay.wanted.items())
+        ],
+    }  # fmt: skip

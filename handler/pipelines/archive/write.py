@@ -1,0 +1,161 @@
+"""Topics into an archive, batch by batch: the driver says which offsets, Spark's executors read and write them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from handler.errors import SidecarError
+from handler.pipelines.archive.files import ArchiveFiles
+from handler.pipelines.archive.iceberg import IcebergTable
+from handler.pipelines.archive.layout import Ranges, next_ranges, to_compact
+from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.cluster import Cluster
+from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
+
+CLIENT_ID: Final = "kafka-sidecar-archive"
+LOOK_SECONDS: Final = 60.0
+REST_SECONDS: Final = 2.0
+COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "date", "hour")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOptions:
+    source: Cluster
+    topics: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    path: str = ""  # of files
+    table: str = ""  # of Iceberg
+    batch_records: int = 5_000_000
+    compact_bytes: int = 0
+    continuous: bool = False
+    accept_loss: bool = False
+    dry_run: bool = False
+
+
+class ArchiveFailed(SidecarError):
+    """One sentence for whoever runs the archive."""
+
+
+@dataclass(slots=True)
+class Archive:
+    spark: SparkSession
+    options: ArchiveOptions
+    say: Callable[[str], None]
+    records: int = 0
+    batches: int = 0
+    lost: Ranges | None = None
+
+    def run(self) -> None:
+        """Until everything that there was is archived; without an end where it is continuous."""
+        place = self._place()
+        place.recover()
+        while True:
+            taken = self._next(place.archived())
+            if not taken:
+                if self.options.dry_run or not self.options.continuous:
+                    break
+                time.sleep(REST_SECONDS)
+                continue
+            count = sum(end - begin for begin, end in taken.values())
+            if self.options.dry_run:
+                self.say(f"the next batch would have up to {count} records of {len(taken)} partitions")
+                break
+            began = time.monotonic()
+            number = place.next_number
+            place.add(number, self._rows(taken), taken)
+            self.records, self.batches = self.records + count, self.batches + 1
+            seconds = time.monotonic() - began
+            self.say(
+                f"batch {number}: {count} offsets of {len(taken)} partitions in {seconds:.1f} s, {count / max(seconds, 0.001):.0f} a second"
+            )
+        if self.options.compact_bytes and not self.options.dry_run:
+            self._compact(place)
+
+    def _place(self) -> ArchiveFiles | IcebergTable:
+        if self.options.table:
+            return IcebergTable(self.spark, self.options.table)
+        return ArchiveFiles(self.spark, self.options.path)
+
+    def _compact(self, place: ArchiveFiles | IcebergTable) -> None:
+        if isinstance(place, IcebergTable):
+            place.compact(self.options.compact_bytes)
+            return
+        for group in to_compact(place.sizes(), self.options.compact_bytes):
+            whole = place.replace(group)
+            self.say(f"{len(group)} batches are {whole.directory} now")
+
+    def _next(self, archived: Ranges) -> Ranges:
+        firsts, ends = asyncio.run(self._look())
+        taken, lost = next_ranges({at: end for at, (_, end) in archived.items()}, firsts, ends, self.options.batch_records)
+        if lost and not self.options.accept_loss:
+            (topic, index), (begin, end) = next(iter(sorted(lost.items())))
+            raise ArchiveFailed(
+                f"the source has removed offsets {begin} to {end - 1} of partition {index} of topic {topic} before they were archived:"
+                " go on without them with --accept-loss"
+            )
+        self.lost = {**(self.lost or {}), **lost} or None
+        behind = {at: end for at, (_, end) in archived.items() if at in ends and ends[at] < end}
+        for (topic, index), end in behind.items():
+            raise ArchiveFailed(
+                f"partition {index} of topic {topic} ends at {ends[topic, index]} and was archived up to {end}: it has lost records, or the"
+                " topic was made anew. Begin another archive"
+            )
+        return taken
+
+    async def _look(self) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        try:
+            async with connected(self.options.source, CLIENT_ID) as kafka:
+                return await until_it_succeeds(lambda: self._ask(kafka), LOOK_SECONDS)
+        except (Refused, *TRANSIENT) as error:
+            raise ArchiveFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
+
+    async def _ask(self, kafka: KafkaClient) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        state = await cluster_state(kafka)
+        topics = matching_topics(self.options.topics, self.options.exclude, state)
+        wanted = [(topic, index) for topic in topics for index in range(state.topics[topic].partitions)]
+        return await offsets(kafka, wanted, EARLIEST), await offsets(kafka, wanted, LATEST, READ_COMMITTED)
+
+    def _rows(self, ranges: Ranges) -> DataFrame:
+        begins, ends = (_as_json({at: one[side] for at, one in ranges.items()}) for side in (0, 1))
+        wanted: dict[str, list[int]] = {}
+        for topic, index in sorted(ranges):
+            wanted.setdefault(topic, []).append(index)
+        reader = self.spark.read.format("kafka").option("assign", json.dumps(wanted)).option("includeHeaders", "true")
+        for name, value in self.options.source.spark_options().items():
+            reader = reader.option(name, value)
+        # Never less than what was asked for in silence.
+        reader = reader.option("failOnDataLoss", "true").option("kafka.isolation.level", "read_committed")
+        return rows_of(reader.option("startingOffsets", begins).option("endingOffsets", ends).load())
+
+
+def rows_of(frame: DataFrame) -> DataFrame:
+    """The schema of an archive."""
+    kind = F.when(F.col("timestampType") == 0, "CreateTime").when(F.col("timestampType") == 1, "LogAppendTime")
+    return frame.select(
+        "topic", "partition", "offset", "timestamp", kind.alias("timestamp_type"), "key", "value", "headers",
+        F.to_date("timestamp").alias("date"), F.hour("timestamp").alias("hour"),
+    )  # fmt: skip
+
+
+def _as_json(offsets: dict[Partition, int]) -> str:
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, index), offset in offsets.items():
+        topics.setdefault(topic, {})[str(index)] = offset
+    return json.dumps(topics)
+
+
+def result_of(archive: Archive, seconds: float) -> dict[str, Any]:
+    """For programs."""
+    lost = [[topic, index, begin, end] for (topic, index), (begin, end) in sorted((archive.lost or {}).items())]
+    return {
+        "pipeline": "archive", "place": archive.options.table or archive.options.path, "seconds": round(seconds, 3),
+        "offsets": archive.records, "batches": archive.batches, "lost": lost,
+    }  # fmt: skip

@@ -1,0 +1,71 @@
+"""What tests of the pipelines have in common: the command, topics with records of every kind, and what is in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any, Final
+
+from confluent_kafka import TopicPartition
+
+from integration.kafka_clients import Acks, Record, bounds, consumer, producer
+
+COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
+COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
+FILL_TRANSACTIONS: Final = 10
+FILL_RECORDS: Final = 20  # of each transaction
+
+
+def pipeline(name: str, *options: str, status: int = 0, seconds: float = 180) -> str:
+    """Run to its end; what it has said."""
+    done = subprocess.run([*COMMAND, name, *options], capture_output=True, text=True, timeout=seconds, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = False) -> list[Record]:
+    """All committed records; without their offsets, unless they are asked for."""
+    end = bounds(address, topic, partition)[1]
+    client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
+    client.assign([TopicPartition(topic, partition, 0)])
+    found: list[Record] = []
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for message in client.consume(500, 1):
+            if message.error() is not None:  # the end
+                assert message.offset() <= end
+                client.close()
+                return found
+            headers = tuple(message.headers() or ())
+            offset = message.offset() if with_offsets else -1
+            found.append(Record(offset, message.value(), message.key(), headers, message.timestamp()[1]))
+    raise AssertionError(f"{topic}-{partition} has no end at {address}")
+
+
+def fill(address: str, topic: str, count: int) -> None:
+    """Records of every kind: codecs, no keys, no values, headers, times of before, transactions that end either way."""
+    now = round(time.time() * 1_000)
+    for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
+        acks = Acks()
+        client = producer(address, **{"compression.type": codec, "linger.ms": 20 * number})
+        for index in range(count):
+            client.produce(
+                topic, None if index % 17 == 0 else b"%d-%d-" % (number, index) + b"v" * (index % 300),
+                None if index % 5 == 0 else b"k%d" % index, partition=index % 2, timestamp=now - 1_000 * index,
+                headers=[("h", b"%d" % index), ("n", None)] if index % 3 == 0 else [], callback=acks,
+            )  # fmt: skip
+            client.poll(0)
+        assert client.flush(60) == 0
+        assert not acks.failed
+    transactional = producer(address, **{"transactional.id": f"fill-{topic}"})
+    transactional.init_transactions(30)
+    for number in range(FILL_TRANSACTIONS):
+        transactional.begin_transaction()
+        for index in range(FILL_RECORDS):
+            transactional.produce(topic, b"txn-%d-%d" % (number, index), partition=index % 2)
+        transactional.flush(30)
+        if number % 2:
+            transactional.abort_transaction(30)
+        else:
+            transactional.commit_transaction(30)

@@ -1,0 +1,98 @@
+"""`pipeline archive` and `pipeline replay`: each offset once, in files and in Iceberg, and back into topics as it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.conftest import Cluster, new_topic
+from integration.kafka_clients import Record, create, produce
+from integration.launcher.jars import class_path
+from integration.launcher.spark import CONNECTOR, ICEBERG
+from integration.pipelines import COMMAND, contents, fill, pipeline
+
+LOCAL: Final = ("--master", "local[2]")
+
+
+def jars(*bundles: str) -> tuple[str, ...]:
+    return "--conf", "spark.jars=" + ",".join(bundles).replace(":", ",")
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Cluster) -> str:
+    name = new_topic()
+    create(cluster.kafka, name, 2)
+    fill(cluster.kafka, name, 300)
+    return name
+
+
+def archived(spark: SparkSession, path: Path, topic: str, partition: int) -> list[Record]:
+    """As anybody reads it, in the order of offsets."""
+    rows = spark.read.parquet(str(path)).where(f"topic = '{topic}' AND partition = {partition}").orderBy("offset")
+    found = []
+    for row in rows.selectExpr("offset", "value", "key", "headers", "unix_millis(timestamp) AS millis").collect():
+        headers = tuple((one.key, None if one.value is None else bytes(one.value)) for one in row.headers or ())
+        value, key = (None if one is None else bytes(one) for one in (row.value, row.key))
+        found.append(Record(row.offset, value, key, headers, row.millis))
+    return found
+
+
+def test_files_have_each_offset_once_though_the_driver_is_killed(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    archive = (
+        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", "150", *LOCAL, *jars(class_path(CONNECTOR)),
+    )  # fmt: skip
+    for _ in range(2):
+        before = len(list(path.glob("batch=*")))
+        with (tmp_path / "log").open("ab") as log:
+            driver = subprocess.Popen([*COMMAND, "archive", *archive], stdout=log, stderr=log)
+        deadline = time.monotonic() + 120
+        while len(list(path.glob("batch=*"))) < before + 2:
+            assert driver.poll() is None, (tmp_path / "log").read_text()[-2_000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        driver.kill()
+        driver.wait()
+    pipeline("archive", *archive)
+    for partition in range(2):
+        assert archived(spark, path, topic, partition) == contents(cluster.kafka, topic, partition, with_offsets=True)
+    assert len(list(path.glob("batch=*"))) > 5
+
+    produce(cluster.kafka, topic, [b"later"], 1)
+    result = tmp_path / "result.json"
+    pipeline("archive", *archive, "--compact-mib", "64", "--result", str(result))
+    assert json.loads(result.read_text())["offsets"] == 1
+    assert len(list(path.glob("batch=*"))) == 1
+    for partition in range(2):
+        assert archived(spark, path, topic, partition) == contents(cluster.kafka, topic, partition, with_offsets=True)
+    assert "0 offsets archived" in pipeline("archive", *archive)
+
+    name = f"back_{time.time_ns()}"
+    replay = ("--name", name, "--target", cluster.kafka, "--path", str(path), "--prefix", "again-", *LOCAL)
+    assert f"topic again-{topic} would have 2 partitions" in pipeline("replay", *replay, "--dry-run")
+    pipeline("replay", *replay)
+    for partition in range(2):
+        assert contents(cluster.kafka, f"again-{topic}", partition) == contents(cluster.kafka, topic, partition)
+    assert "0 records written" in pipeline("replay", *replay)
+    said = pipeline("replay", "--name", "other", *replay[2:], status=1)
+    assert "say --into-existing to add to it" in said
+
+
+def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    catalog = (
+        "--conf", "spark.sql.catalog.local=org.apache.iceberg.spark.SparkCatalog", "--conf", "spark.sql.catalog.local.type=hadoop",
+        "--conf", f"spark.sql.catalog.local.warehouse={tmp_path}",
+    )  # fmt: skip
+    table = ("--table", "local.kafka.archive", *LOCAL, *catalog, *jars(class_path(CONNECTOR), class_path(ICEBERG)))
+    archive = ("--source", cluster.kafka, "--topic", topic, "--batch-records", "600", *table)
+    assert "offsets archived in" in pipeline("archive", *archive, "--compact-mib", "64")
+    assert "0 offsets archived" in pipeline("archive", *archive)
+    pipeline("replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table)
+    for partition in range(2):
+        assert contents(cluster.kafka, f"ice-{topic}", partition) == contents(cluster.kafka, topic, partition)
