@@ -76,14 +76,12 @@ def run(settings: Settings) -> int:
     from handler.pipelines.mirror.run import Mirror, result_of
 
     began = time.monotonic()
-    if options.dry_run:
-        mirror = Mirror(None, options, _say)
-        asyncio.run(mirror.look())
-    else:
+    mirror = Mirror(None, options, _say)
+    asyncio.run(mirror.look())  # what is wrong is said before Spark starts
+    if not options.dry_run:
         from handler.pipelines.session import spark_session
 
-        spark = spark_session("mirror", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
-        mirror = Mirror(spark, options, _say)
+        mirror.spark = spark = spark_session("mirror", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
         try:
             mirror.run()
         except KeyboardInterrupt:
