@@ -17,7 +17,7 @@ FILL_TRANSACTIONS: Final = 10
 FILL_RECORDS: Final = 20  # of each transaction
 
 
-def pipeline(name: str, *options: str, status: int = 0, seconds: float = 180) -> str:
+def pipeline(name: str, *options: str, status: int = 0, seconds: float = 400) -> str:
     """Run to its end; what it has said."""
     done = subprocess.run([*COMMAND, name, *options], capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == status, done.stdout + done.stderr
@@ -30,7 +30,7 @@ def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = 
     client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
     client.assign([TopicPartition(topic, partition, 0)])
     found: list[Record] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         for message in client.consume(500, 1):
             if message.error() is not None:  # the end

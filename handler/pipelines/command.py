@@ -11,6 +11,7 @@ from typing import Any, Final
 from handler.errors import ConfigError, SidecarError
 from handler.pipelines.archive import command as archive
 from handler.pipelines.archive import replay_command as replay
+from handler.pipelines.audit import command as audit
 from handler.pipelines.mirror import command as mirror
 from handler.pipelines.mirror import groups_command as migrate_groups
 from handler.pipelines.options import Settings
@@ -20,6 +21,7 @@ PIPELINES: Final[Mapping[str, Any]] = {
     "migrate-groups": migrate_groups,
     "archive": archive,
     "replay": replay,
+    "audit": audit,
 }
 
 

@@ -60,6 +60,9 @@ class Settings:
         given = self._options.get(name)
         return Cluster.of(name, {**table, "bootstrap": given} if given else table)
 
+    def has(self, name: str) -> bool:
+        return name in self._options or name in self._file
+
     def text(self, name: str, default: str = "") -> str:
         found = self._options.get(name, self._file.get(name, default))
         if not isinstance(found, str):

@@ -16,6 +16,7 @@ from handler.errors import ConfigError
 # Of the version of Spark that is installed.
 KAFKA_SOURCE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
+LOCAL_SHUFFLES: Final = 4 * (os.cpu_count() or 1)
 # Set where spark-submit has started this program: then its options count.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
@@ -36,6 +37,8 @@ def spark_session(
         builder = builder.config("spark.executorEnv.PYTHONPATH", place)  # workers on this machine; others have it installed
         if master.startswith("local"):
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+            # Spark's 200 are for a cluster.
+            builder = builder.config("spark.sql.shuffle.partitions", str(LOCAL_SHUFFLES))
         if packages and not any(setting.startswith("spark.jars") for setting in conf):
             builder = builder.config("spark.jars.packages", ",".join(packages))
     # Dates and hours of an archive are those of UTC, wherever it is written.

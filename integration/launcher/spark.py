@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ ICEBERG: Final = Bundle(name="iceberg-1.10.0", jars=("org.apache.iceberg:iceberg
 
 
 def spark_session(directory: Path, cores: int = 2) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of its Python tasks
     session = (
         SparkSession.builder.master(f"local[{cores}]")
         .config("spark.jars", ",".join(class_path(CONNECTOR).split(":")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ class Archive:
                 break
             began = time.monotonic()
             number = place.next_number
-            place.add(number, self._rows(taken), taken)
+            place.add(number, read_topics(self.spark, self.options.source, taken), taken)
             self.records, self.batches = self.records + count, self.batches + 1
             seconds = time.monotonic() - began
             self.say(
@@ -93,7 +93,10 @@ class Archive:
             self.say(f"{len(group)} batches are {whole.directory} now")
 
     def _next(self, archived: Ranges) -> Ranges:
-        firsts, ends = asyncio.run(self._look())
+        try:
+            firsts, ends = asyncio.run(bounds(self.options.source, self.options.topics, self.options.exclude))
+        except (Refused, *TRANSIENT) as error:
+            raise ArchiveFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
         taken, lost = next_ranges({at: end for at, (_, end) in archived.items()}, firsts, ends, self.options.batch_records)
         if lost and not self.options.accept_loss:
             (topic, index), (begin, end) = next(iter(sorted(lost.items())))
@@ -110,30 +113,31 @@ class Archive:
             )
         return taken
 
-    async def _look(self) -> tuple[dict[Partition, int], dict[Partition, int]]:
-        try:
-            async with connected(self.options.source, CLIENT_ID) as kafka:
-                return await until_it_succeeds(lambda: self._ask(kafka), LOOK_SECONDS)
-        except (Refused, *TRANSIENT) as error:
-            raise ArchiveFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
 
-    async def _ask(self, kafka: KafkaClient) -> tuple[dict[Partition, int], dict[Partition, int]]:
+async def bounds(source: Cluster, topics: Iterable[str], exclude: Iterable[str] = ()) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    """Where each partition begins and ends, as committed readers see it. Raises Refused and what TRANSIENT has."""
+
+    async def ask(kafka: KafkaClient) -> tuple[dict[Partition, int], dict[Partition, int]]:
         state = await cluster_state(kafka)
-        topics = matching_topics(self.options.topics, self.options.exclude, state)
-        wanted = [(topic, index) for topic in topics for index in range(state.topics[topic].partitions)]
+        names = matching_topics(topics, exclude, state)
+        wanted = [(topic, index) for topic in names for index in range(state.topics[topic].partitions)]
         return await offsets(kafka, wanted, EARLIEST), await offsets(kafka, wanted, LATEST, READ_COMMITTED)
 
-    def _rows(self, ranges: Ranges) -> DataFrame:
-        begins, ends = (_as_json({at: one[side] for at, one in ranges.items()}) for side in (0, 1))
-        wanted: dict[str, list[int]] = {}
-        for topic, index in sorted(ranges):
-            wanted.setdefault(topic, []).append(index)
-        reader = self.spark.read.format("kafka").option("assign", json.dumps(wanted)).option("includeHeaders", "true")
-        for name, value in self.options.source.spark_options().items():
-            reader = reader.option(name, value)
-        # Never less than what was asked for in silence.
-        reader = reader.option("failOnDataLoss", "true").option("kafka.isolation.level", "read_committed")
-        return rows_of(reader.option("startingOffsets", begins).option("endingOffsets", ends).load())
+    async with connected(source, CLIENT_ID) as kafka:
+        return await until_it_succeeds(lambda: ask(kafka), LOOK_SECONDS)
+
+
+def read_topics(spark: SparkSession, source: Cluster, ranges: Ranges) -> DataFrame:
+    """These offsets, read by Spark's executors; in the schema of an archive. Never less than what was asked for in silence."""
+    begins, ends = (_as_json({at: one[side] for at, one in ranges.items()}) for side in (0, 1))
+    wanted: dict[str, list[int]] = {}
+    for topic, index in sorted(ranges):
+        wanted.setdefault(topic, []).append(index)
+    reader = spark.read.format("kafka").option("assign", json.dumps(wanted)).option("includeHeaders", "true")
+    for name, value in source.spark_options().items():
+        reader = reader.option(name, value)
+    reader = reader.option("failOnDataLoss", "true").option("kafka.isolation.level", "read_committed")
+    return rows_of(reader.option("startingOffsets", begins).option("endingOffsets", ends).load())
 
 
 def rows_of(frame: DataFrame) -> DataFrame:

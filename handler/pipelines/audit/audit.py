@@ -1,0 +1,163 @@
+"""The driver of an audit: reads, measures, compares, and writes what it has found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from handler.errors import SidecarError
+from handler.pipelines.archive.files import ArchiveFiles
+from handler.pipelines.archive.write import bounds, read_topics
+from handler.pipelines.audit import measure
+from handler.pipelines.audit.causes import Cause, cause_of, read_causes
+from handler.pipelines.audit.report import bars, page, result_rows
+from handler.pipelines.kafka.client import TRANSIENT, Refused
+from handler.pipelines.kafka.cluster import Cluster
+from handler.pipelines.kafka.topics import Partition
+
+# In the report; the Parquet files have all.
+MOST_LISTED: Final = 200
+_PARTITIONS: Final = (
+    "topic", "partition", "first", "last", "records", "gaps", "missing", "repeats", "earlier_than_before", "bytes", "largest",
+    "without_key", "earliest", "latest",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where records are: topics of a cluster, or an archive."""
+
+    cluster: Cluster | None = None
+    path: str = ""
+    table: str = ""
+    prefix: str = ""  # of the topics' names there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    source: Place
+    topics: tuple[str, ...]
+    out: str
+    against: Place | None = None
+    verify_file: str = ""
+
+
+class AuditFailed(SidecarError):
+    """One sentence for whoever runs the audit."""
+
+
+@dataclass(slots=True)
+class Audit:
+    spark: SparkSession
+    options: AuditOptions
+    say: Callable[[str], None]
+    findings: list[str] = field(default_factory=list)
+    records: int = 0
+    different: int | None = None
+
+    def run(self) -> None:
+        causes = self._causes()
+        rows = self._rows(self.options.source, self.options.topics).persist()
+        records = measure.measured(rows).persist()
+        tables: dict[str, list[list[object]]] = {}
+        found = self._keep("partitions", measure.partitions(records))
+        self.records = sum(row["records"] for row in found)
+        self.say(f"{self.records} records of {len(found)} partitions were read")
+        tables["Partitions"] = result_rows(found, _PARTITIONS)
+        gaps = self._keep("gaps", measure.gaps(records))
+        tables["Offsets without a record"] = [["topic", "partition", "from", "to", "cause"], *_explained(gaps[:MOST_LISTED], causes)]
+        plots = self._plots(found, self._keep("hours", measure.hours(records)))
+        tables["Most frequent keys"] = result_rows(self._keep("keys", measure.keys(records)), ("topic", "key", "records", "bytes"))
+        columns = ("topic", "partition", "offset", "timestamp", "bytes")
+        tables["Largest records"] = result_rows(self._keep("largest", measure.largest(records)), columns)
+        self._judge(found)
+        if self.options.against is not None:
+            tables["Differences"] = self._compare(rows, self.options.against)
+        title = f"Audit of {', '.join(sorted({row['topic'] for row in found}))}"
+        (Path(self.options.out) / "report.html").write_text(page(title, self.findings, tables, plots))
+
+    def _judge(self, partitions: list[Any]) -> None:
+        for row in partitions:
+            name = f"{row['topic']}-{row['partition']}"
+            if row["repeats"]:
+                self.findings.append(f"{name}: {row['repeats']} offsets are there more than once")
+            if row["earlier_than_before"]:
+                self.findings.append(f"{name}: {row['earlier_than_before']} records have an earlier time than one before them")
+            if row["missing"]:
+                self.findings.append(
+                    f"{name}: {row['missing']} offsets in {row['gaps']} gaps have no record: markers of transactions, aborted records,"
+                    " what compaction has removed; what else it may be verify --json tells"
+                )
+
+    def _plots(self, partitions: list[Any], hours: list[Any]) -> dict[str, str]:
+        plots = {}
+        for topic in sorted({row["topic"] for row in partitions}):
+            of_topic = [(f"partition {row['partition']}", float(row["bytes"])) for row in partitions if row["topic"] == topic]
+            over_time = [(str(row["hour"]), float(row["records"])) for row in hours if row["topic"] == topic]
+            plots[topic] = bars("records in each hour", over_time) + bars("bytes of each partition", of_topic)
+        return plots
+
+    def _compare(self, rows: DataFrame, against: Place) -> list[list[object]]:
+        topics = tuple(row["topic"] for row in rows.select("topic").distinct().collect())
+        other = self._rows(against, tuple(against.prefix + topic for topic in topics))
+        there = measure.fingerprints(other, F.expr(f"substring(topic, {len(against.prefix) + 1})"))
+        differences = measure.differences(measure.fingerprints(rows), there).persist()
+        found = self._keep("differences", differences.orderBy("topic", "partition", "number"))
+        self.different = len(found)
+        self.say(f"{self.different} records differ" if self.different else "both have the same records in the same order")
+        if self.different:
+            self.findings.append(f"{self.different} records are on one side alone, or are others")
+        return result_rows(found[:MOST_LISTED], ("topic", "partition", "number", "offset", "other_offset"))
+
+    def _keep(self, name: str, frame: DataFrame) -> list[Any]:
+        """As Parquet, and here: what is found is small, whatever the topics are."""
+        place = f"{self.options.out}/{name}"
+        frame.coalesce(1).write.mode("overwrite").parquet(place)
+        return list(self.spark.read.parquet(place).collect())
+
+    def _rows(self, place: Place, topics: tuple[str, ...]) -> DataFrame:
+        if place.cluster is not None:
+            try:
+                firsts, ends = asyncio.run(bounds(place.cluster, topics))
+            except (Refused, *TRANSIENT) as error:
+                raise AuditFailed(f"{place.cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
+            ranges = {at: (firsts[at], end) for at, end in ends.items() if end > firsts[at]}
+            if not ranges:
+                raise AuditFailed("these topics have no records")
+            return read_topics(self.spark, place.cluster, ranges)
+        if place.table:
+            frame = self.spark.table(place.table)
+        else:
+            ArchiveFiles(self.spark, place.path).recover()
+            frame = self.spark.read.parquet(place.path)
+        return frame.where(F.col("topic").isin(*topics)) if topics else frame
+
+    def _causes(self) -> dict[Partition, list[Cause]]:
+        if not self.options.verify_file:
+            return {}
+        try:
+            return read_causes(Path(self.options.verify_file).read_text())
+        except (OSError, ValueError) as error:
+            raise AuditFailed(f"--verify {self.options.verify_file} can't be read: {error}") from error
+
+
+def _explained(gaps: list[Any], causes: Mapping[Partition, list[Cause]]) -> list[list[object]]:
+    found = []
+    for row in gaps:
+        cause = cause_of(row["from"], row["to"], causes.get((row["topic"], row["partition"]), ()))
+        found.append([*row, cause or None])
+    return found
+
+
+def result_of(audit: Audit, seconds: float) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "pipeline": "audit", "seconds": round(seconds, 3), "records": audit.records, "findings": audit.findings,
+        "different": audit.different,
+    }  # fmt: skip

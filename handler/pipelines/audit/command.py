@@ -1,0 +1,71 @@
+"""`kafka-sidecar pipeline audit`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Final
+
+from handler.errors import ConfigError
+from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, write_result
+
+TEXT: Final = "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
+_VALUES: Final = (
+    ("--path", "DIRECTORY", "read an archive of Parquet files instead of --source"),
+    ("--table", "CATALOG.NAMESPACE.NAME", "read an archive in Iceberg instead of --source"),
+    ("--out", "DIRECTORY", "where the report (report.html) and the Parquet files with all findings are written"),
+    ("--against-path", "DIRECTORY", "compare with this archive of Parquet files"),
+    ("--against-table", "CATALOG.NAMESPACE.NAME", "compare with this archive in Iceberg"),
+    ("--prefix", "TEXT", "compare with topics of --target that have this before their names"),
+    ("--verify", "FILE", "what kafka-sidecar verify --json has printed: the causes of gaps"),
+)
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    add_common(command)
+    command.add_argument("--topic", action="append", metavar="NAME", help="a topic; of a cluster also a regular expression; several times")
+    for name, metavar, text in _VALUES:
+        command.add_argument(name, metavar=metavar, help=text)
+    add_spark(command)
+
+
+def run(settings: Settings) -> int:
+    path, table = settings.text("path"), settings.text("table")
+    cluster = settings.cluster("source") if not (path or table) else None
+    topics, out = settings.texts("topic"), settings.text("out")
+    if cluster is not None and not topics:
+        raise ConfigError("--topic: name the topics to read, or a regular expression for their names ('.*' for all)")
+    if not out:
+        raise ConfigError("--out: say in which directory the report is to be")
+    against_path, against_table = settings.text("against_path"), settings.text("against_table")
+    has_target = settings.has("target")
+    if sum((bool(against_path), bool(against_table), has_target)) > 1:
+        raise ConfigError("compare with one place at a time: --target, --against-path or --against-table")
+    if settings.flag("dry_run"):
+        print(f"{', '.join(topics) or 'all topics'} would be read, and {out} written. Nothing was done: this was a dry run.")
+        return 0
+    from handler.pipelines.audit.audit import Audit, AuditOptions, Place, result_of
+    from handler.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
+
+    against = None
+    if against_path or against_table or has_target:
+        target = settings.cluster("target") if has_target else None
+        against = Place(cluster=target, path=against_path, table=against_table, prefix=settings.text("prefix") if has_target else "")
+    options = AuditOptions(
+        source=Place(cluster=cluster, path=path, table=table), topics=topics, out=out, against=against, verify_file=settings.text("verify"),
+    )  # fmt: skip
+    Path(out).mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    packages = (KAFKA_SOURCE, *((ICEBERG,) if table or against_table else ()))
+    spark = spark_session("audit", settings.text("master", LOCAL), settings.texts("conf"), packages=packages)
+    try:
+        audit = Audit(spark, options, lambda text: print(text, flush=True))
+        audit.run()
+    finally:
+        spark.stop()
+    write_result(settings.text("result"), result_of(audit, time.monotonic() - began))
+    for finding in audit.findings:
+        print(finding)
+    print(f"{out}/report.html has the report")
+    return 1 if audit.different else 0
