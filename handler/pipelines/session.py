@@ -43,6 +43,8 @@ def spark_session(
             builder = builder.config("spark.jars.packages", ",".join(packages))
     # Dates and hours of an archive are those of UTC, wherever it is written.
     builder = builder.config("spark.sql.session.timeZone", "UTC")
+    # A topic may be named 007, and stays so.
+    builder = builder.config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     for setting in conf:
         key, separator, value = setting.partition("=")
         if not separator:

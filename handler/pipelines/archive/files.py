@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +27,11 @@ class ArchiveBroken(SidecarError):
     """One sentence for whoever runs the pipeline."""
 
 
+# Of which a directory is renamed wholly or not at all.
+ATOMIC: Final = frozenset(("file", "hdfs", "viewfs", "abfs", "abfss"))
+WRITTEN: Final = "_SUCCESS"  # Spark's own, when all files of a job are there
+
+
 class ArchiveFiles:
     def __init__(self, spark: SparkSession, place: str) -> None:
         self.place = place.rstrip("/")
@@ -36,6 +41,12 @@ class ArchiveFiles:
         self._streams = jvm.org.apache.commons.io.IOUtils
         self._utf8 = jvm.java.nio.charset.StandardCharsets.UTF_8
         self._fs: Any = self._path(self.place).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        scheme = str(self._fs.getUri().getScheme())
+        if scheme not in ATOMIC:
+            raise ArchiveBroken(
+                f"--path {place}: a kill in the middle of a rename would leave half a batch in {scheme}, which has no atomic rename of"
+                " directories. Take an Iceberg table (--table) there"
+            )
 
     # --- what is there
 
@@ -55,6 +66,12 @@ class ArchiveFiles:
                 raise ArchiveBroken(f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there twice")
         return united(self.ranges(one) for one in batches)
 
+    def readable(self) -> None:
+        """ArchiveBroken where a reader would miss batches or have them twice."""
+        if any(self._exists(f"{STAGING}/{name}/{INTENT}") for name in self._names(f"{self.place}/{STAGING}")):
+            raise ArchiveBroken(f"a compaction of {self.place} was not ended: run archive on it once")
+        self.archived()
+
     def ranges(self, batch: BatchRange) -> Ranges:
         return decode_ranges(self._read(f"{self.place}/{batch.directory}/{OFFSETS}"))
 
@@ -71,23 +88,29 @@ class ArchiveFiles:
         self._delete(staged)
         self._write(frame, staged)
         self._put(f"{staged}/{OFFSETS}", encode_ranges(ranges))
+        self._check_written(staged)
         self._rename(staged, batch.directory)
 
-    def replace(self, batches: Sequence[BatchRange]) -> BatchRange:
-        """Put neighbours together. What a kill leaves half done `recover` ends."""
+    def replace(self, batches: Sequence[BatchRange]) -> BatchRange | None:
+        """Put neighbours together. What a kill leaves half done `recover` ends. None where they have no records."""
+        with_rows = [one for one in batches if self._has_rows(one)]
+        if not with_rows:
+            return None
         whole = BatchRange(batches[0].first, batches[-1].last)
         staged = f"{STAGING}/{whole.directory}"
         self._delete(staged)
         frames = self._spark.read.option("basePath", self.place)
-        frame = frames.parquet(*(f"{self.place}/{one.directory}" for one in batches if self._has_rows(one)))
+        frame = frames.parquet(*(f"{self.place}/{one.directory}" for one in with_rows))
         self._write(frame.drop("batch"), staged, compact=True)
         self._put(f"{staged}/{OFFSETS}", encode_ranges(united(self.ranges(one) for one in batches)))
-        self._put(f"{staged}/{INTENT}", "\n".join(one.directory for one in batches))
+        self._check_written(staged)
+        self._put(f"{staged}/{INTENT}.new", "\n".join(one.directory for one in batches))
+        self._rename(f"{staged}/{INTENT}.new", f"{staged}/{INTENT}")  # there wholly or not at all
         self.recover()
         return whole
 
     def recover(self) -> None:
-        """End what was begun: from its intent on, a compaction is done, and the old directories are those to go."""
+        """End what was begun: from its intent on, a compaction is done, and the old directories are those to go. For who writes alone."""
         for name in self._names(f"{self.place}/{STAGING}"):
             staged = f"{STAGING}/{name}"
             if not self._exists(f"{staged}/{INTENT}"):
@@ -97,6 +120,10 @@ class ArchiveFiles:
                 self._delete(old)
             self._rename(staged, name)
             self._delete(f"{name}/{INTENT}")
+
+    def _check_written(self, staged: str) -> None:
+        if not self._exists(f"{staged}/{WRITTEN}"):
+            raise ArchiveBroken(f"{self.place}/{staged} has gone while it was written: does another run write to this archive?")
 
     def _write(self, frame: DataFrame, staged: str, compact: bool = False) -> None:
         if compact:
@@ -121,6 +148,8 @@ class ArchiveFiles:
 
     def _delete(self, name: str) -> None:
         self._fs.delete(self._at(name), True)
+        if self._exists(name):
+            raise ArchiveBroken(f"{self.place}/{name} can't be deleted")
 
     def _rename(self, name: str, to: str) -> None:
         # A rename onto a directory would move into it.

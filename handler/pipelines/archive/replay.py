@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -20,12 +20,13 @@ from handler.pipelines.archive.files import ArchiveFiles
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.copied_batches import CopiedBatch, Span
-from handler.pipelines.kafka.topics import LATEST, Partition, cluster_state, create_partitions, create_topic, offsets
+from handler.pipelines.kafka.topics import LATEST, ClusterState, Partition, cluster_state, create_partitions, create_topic, offsets
 from handler.pipelines.mirror.copying import FENCED, TRANSACTION_BYTES, TRANSACTION_RUNS, Outcome
 from handler.pipelines.mirror.delivery import Progress, Route
 from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.offset_runs import Copied
 from handler.pipelines.mirror.plan import RUNS_CONFIGS
-from handler.pipelines.mirror.run import read_runs
+from handler.pipelines.mirror.run import not_the_same, read_runs
 from handler.pipelines.mirror.target import Target
 from handler.wire.records import LZ4, NO_PRODUCER_ID, NO_SEQUENCE
 
@@ -37,7 +38,10 @@ log = logging.getLogger(__name__)
 CLIENT_ID: Final = "kafka-sidecar-replay"
 # Large enough for compression, and below what any topic takes.
 BATCH_BYTES: Final = 262_144
+RECORD_BYTES: Final = 64  # what a record takes beside its content, at most
 LOOK_SECONDS: Final = 60.0
+# Times of long ago would have a topic with a retention emptied as soon as it is written.
+NEW_TOPIC: Final = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +65,9 @@ class ReplayFailed(SidecarError):
 class Task:
     """What every task needs."""
 
-    name: MirrorName
     target: Cluster
-    prefix: str
     into_existing: bool
+    routes: dict[Partition, Route]
     known: dict[Partition, Progress]
 
     def __call__(self, rows: Iterable[Row]) -> Iterator[Outcome]:
@@ -73,10 +76,7 @@ class Task:
     async def _write(self, rows: Iterable[Row]) -> list[Outcome]:
         found = []
         for (topic, partition), of_partition in groupby(rows, key=lambda row: (row.topic, row.partition)):
-            route = Route(
-                mirror=self.name, topic=topic, target_topic=self.prefix + topic, partition=partition, source_id="", target_id="",
-            )  # fmt: skip
-            found.append(await self._write_partition(route, of_partition))
+            found.append(await self._write_partition(self.routes[topic, partition], of_partition))
         return found
 
     async def _write_partition(self, route: Route, rows: Iterator[Row]) -> Outcome:
@@ -125,7 +125,9 @@ class _Writing:
                     f"partition {at[1]} of topic {at[0]} has {target_end} offsets that this replay has not written: take a --prefix, or say"
                     " --into-existing to add to it"
                 )
-            return Progress(0, target_end)
+            # Before any record: what an aborted transaction leaves would look like somebody else's.
+            await target.begin(with_copies=False)
+            return await target.commit(0, target_end)
         if target_end < progress.target_end:
             raise ReplayFailed(f"partition {at[1]} of topic {at[0]} ends at {target_end} and was written up to {progress.target_end}: "
                                "the topic was made anew. Begin with another --name")  # fmt: skip
@@ -158,12 +160,21 @@ class _Writing:
 
 
 def batches(rows: Iterable[Row]) -> Iterator[CopiedBatch]:
-    """Record batches of these rows, in their order."""
+    """Record batches of these rows, in their order. ReplayFailed where that is not one."""
     pending: list[Row] = []
     size = 0
+    next_offset = -1
     for row in rows:
+        if row.offset < next_offset:
+            raise ReplayFailed(f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice")
+        next_offset = row.offset + 1
+        # The builder takes a first time of -1 for none, and begins with the next.
+        if pending and (row.millis < 0) != (pending[0].millis < 0):
+            yield _batch(pending)
+            pending, size = [], 0
         pending.append(row)
-        size += len(row.key or b"") + len(row.value or b"") + 64
+        size += len(row.key or b"") + len(row.value or b"") + RECORD_BYTES
+        size += sum(len(one.key) + len(one.value or b"") for one in row.headers or ())
         if size >= BATCH_BYTES:
             yield _batch(pending)
             pending, size = [], 0
@@ -200,14 +211,16 @@ class Replay:
     progress: dict[Partition, Progress] = field(default_factory=dict)
     records: int = 0
     problems: dict[Partition, str] = field(default_factory=dict)
+    _routes: dict[Partition, Route] = field(default_factory=dict)
 
     def run(self) -> None:
         """Until all of the archive is in the target, or what is left can't be written."""
         frame = self._frame()
         ends = frame.groupBy("topic", "partition").agg({"offset": "max"}).collect()
         self.wanted = {(row[0], row[1]): row[2] + 1 for row in ends}
-        if not self.wanted:
-            raise ReplayFailed("the archive has no records of these topics")
+        missing = set(self.options.topics) - {topic for topic, _ in self.wanted}
+        if missing or not self.wanted:
+            raise ReplayFailed(f"the archive has no records of {', '.join(sorted(missing)) or 'any topic'}")
         asyncio.run(self._prepare())
         if self.options.dry_run:
             return
@@ -227,7 +240,7 @@ class Replay:
 
     def _round(self, frame: DataFrame) -> None:
         options = self.options
-        task = Task(options.name, options.target, options.prefix, options.into_existing, dict(self.progress))
+        task = Task(options.target, options.into_existing, self._routes, dict(self.progress))
         rows = frame.selectExpr("topic", "partition", "offset", "unix_millis(timestamp) AS millis", "key", "value", "headers")
         parts = min(len(self.wanted), max(1, self.spark.sparkContext.defaultParallelism))
         ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions("topic", "partition", "offset")
@@ -245,7 +258,7 @@ class Replay:
         if self.options.table:
             frame = self.spark.table(self.options.table)
         else:
-            ArchiveFiles(self.spark, self.options.path).recover()
+            ArchiveFiles(self.spark, self.options.path).readable()
             frame = self.spark.read.parquet(self.options.path)
         return frame.where(frame.topic.isin(*self.options.topics)) if self.options.topics else frame
 
@@ -270,13 +283,35 @@ class Replay:
             if self.options.dry_run:
                 self.say(f"topic {name} would have {count} partitions")
             elif there is None:
-                await create_topic(kafka, name, count, {})
+                await create_topic(kafka, name, count, NEW_TOPIC)
             else:
                 await create_partitions(kafka, name, count)
-        if runs_topic in state.topics:
-            self.progress = {at: Progress(one.next_source, one.target_end) for at, one in (await read_runs(kafka, runs_topic)).items()}
-        elif not self.options.dry_run:
+        recorded = await read_runs(kafka, runs_topic) if runs_topic in state.topics else {}
+        if self.options.dry_run:
+            return
+        if runs_topic not in state.topics:
             await create_topic(kafka, runs_topic, 1, RUNS_CONFIGS)
+        self._take_up(recorded, await cluster_state(kafka))
+
+    def _take_up(self, recorded: Mapping[Partition, Copied], state: ClusterState) -> None:
+        """Go on where this replay was, if it is the same archive and the same topics."""
+        options = self.options
+        for topic, index in self.wanted:
+            name = options.prefix + topic
+            there = state.topics.get(name)
+            route = Route(
+                mirror=options.name, topic=topic, target_topic=name, partition=index, source_cluster=options.table or options.path,
+                target_id=there.topic_id if there is not None else "",
+            )  # fmt: skip
+            self._routes[topic, index] = route
+            one = recorded.get((topic, index))
+            if one is None:
+                continue
+            before = replace(route, target_topic=one.target_topic, source_cluster=one.source_cluster, target_id=one.target_id)
+            fault = not_the_same(before, route)
+            if fault:
+                self.problems[topic, index] = fault
+            self.progress[topic, index] = Progress(one.next_source, one.target_end)
 
 
 def result_of(replay: Replay, seconds: float) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def run(settings: Settings) -> int:
     path, iceberg = place_of(settings)
     if not settings.text("name"):
         raise ConfigError("--name: give the replay a name; under it it goes on where it was")
-    name, target = MirrorName.of(settings.text("name")), settings.cluster("target")
+    name, target = MirrorName.of(settings.text("name"), "replay"), settings.cluster("target")
     from handler.pipelines.archive.replay import Replay, ReplayOptions, result_of
     from handler.pipelines.session import ICEBERG, spark_session
 

@@ -56,7 +56,8 @@ class Archive:
     def run(self) -> None:
         """Until everything that there was is archived; without an end where it is continuous."""
         place = self._place()
-        place.recover()
+        if not self.options.dry_run:
+            place.recover()
         while True:
             taken = self._next(place.archived())
             if not taken:
@@ -90,6 +91,8 @@ class Archive:
             return
         for group in to_compact(place.sizes(), self.options.compact_bytes):
             whole = place.replace(group)
+            if whole is None:
+                continue
             self.say(f"{len(group)} batches are {whole.directory} now")
 
     def _next(self, archived: Ranges) -> Ranges:

@@ -58,6 +58,7 @@ class Audit:
     options: AuditOptions
     say: Callable[[str], None]
     findings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what is no fault
     records: int = 0
     different: int | None = None
 
@@ -70,8 +71,8 @@ class Audit:
         self.records = sum(row["records"] for row in found)
         self.say(f"{self.records} records of {len(found)} partitions were read")
         tables["Partitions"] = result_rows(found, _PARTITIONS)
-        gaps = self._keep("gaps", measure.gaps(records))
-        tables["Offsets without a record"] = [["topic", "partition", "from", "to", "cause"], *_explained(gaps[:MOST_LISTED], causes)]
+        gaps = self._keep("gaps", measure.gaps(records), MOST_LISTED)
+        tables["Offsets without a record"] = [["topic", "partition", "from", "to", "cause"], *_explained(gaps, causes)]
         plots = self._plots(found, self._keep("hours", measure.hours(records)))
         tables["Most frequent keys"] = result_rows(self._keep("keys", measure.keys(records)), ("topic", "key", "records", "bytes"))
         columns = ("topic", "partition", "offset", "timestamp", "bytes")
@@ -80,7 +81,7 @@ class Audit:
         if self.options.against is not None:
             tables["Differences"] = self._compare(rows, self.options.against)
         title = f"Audit of {', '.join(sorted({row['topic'] for row in found}))}"
-        (Path(self.options.out) / "report.html").write_text(page(title, self.findings, tables, plots))
+        (Path(self.options.out) / "report.html").write_text(page(title, self.findings, self.notes, tables, plots))
 
     def _judge(self, partitions: list[Any]) -> None:
         for row in partitions:
@@ -88,9 +89,9 @@ class Audit:
             if row["repeats"]:
                 self.findings.append(f"{name}: {row['repeats']} offsets are there more than once")
             if row["earlier_than_before"]:
-                self.findings.append(f"{name}: {row['earlier_than_before']} records have an earlier time than one before them")
+                self.notes.append(f"{name}: {row['earlier_than_before']} records have an earlier time than one before them")
             if row["missing"]:
-                self.findings.append(
+                self.notes.append(
                     f"{name}: {row['missing']} offsets in {row['gaps']} gaps have no record: markers of transactions, aborted records,"
                     " what compaction has removed; what else it may be verify --json tells"
                 )
@@ -106,20 +107,24 @@ class Audit:
     def _compare(self, rows: DataFrame, against: Place) -> list[list[object]]:
         topics = tuple(row["topic"] for row in rows.select("topic").distinct().collect())
         other = self._rows(against, tuple(against.prefix + topic for topic in topics))
-        there = measure.fingerprints(other, F.expr(f"substring(topic, {len(against.prefix) + 1})"))
-        differences = measure.differences(measure.fingerprints(rows), there).persist()
-        found = self._keep("differences", differences.orderBy("topic", "partition", "number"))
-        self.different = len(found)
+        # An archive has the offsets of its topic; a copy has others, and the same order.
+        numbered = against.cluster is not None
+        there = measure.fingerprints(other, numbered, F.expr(f"substring(topic, {len(against.prefix) + 1})"))
+        differences = measure.differences(measure.fingerprints(rows, numbered), there).persist()
+        self.different = differences.count()
         self.say(f"{self.different} records differ" if self.different else "both have the same records in the same order")
         if self.different:
             self.findings.append(f"{self.different} records are on one side alone, or are others")
-        return result_rows(found[:MOST_LISTED], ("topic", "partition", "number", "offset", "other_offset"))
+        found = self._keep("differences", differences, MOST_LISTED)
+        return result_rows(found, ("topic", "partition", "number", "offset", "other_offset"))
 
-    def _keep(self, name: str, frame: DataFrame) -> list[Any]:
-        """As Parquet, and here: what is found is small, whatever the topics are."""
-        place = f"{self.options.out}/{name}"
-        frame.coalesce(1).write.mode("overwrite").parquet(place)
-        return list(self.spark.read.parquet(place).collect())
+    def _keep(self, name: str, frame: DataFrame, most: int | None = None) -> list[Any]:
+        """All of it as Parquet; the first of it here."""
+        frame.write.mode("overwrite").parquet(f"{self.options.out}/{name}")
+        kept = self.spark.read.parquet(f"{self.options.out}/{name}")
+        order = [column for column in ("topic", "partition", "from", "number", "hour", "rank") if column in kept.columns]
+        kept = kept.orderBy(*order)
+        return list((kept if most is None else kept.limit(most)).collect())
 
     def _rows(self, place: Place, topics: tuple[str, ...]) -> DataFrame:
         if place.cluster is not None:
@@ -134,7 +139,7 @@ class Audit:
         if place.table:
             frame = self.spark.table(place.table)
         else:
-            ArchiveFiles(self.spark, place.path).recover()
+            ArchiveFiles(self.spark, place.path).readable()
             frame = self.spark.read.parquet(place.path)
         return frame.where(F.col("topic").isin(*topics)) if topics else frame
 
@@ -158,6 +163,6 @@ def _explained(gaps: list[Any], causes: Mapping[Partition, list[Cause]]) -> list
 def result_of(audit: Audit, seconds: float) -> dict[str, Any]:
     """For programs."""
     return {
-        "pipeline": "audit", "seconds": round(seconds, 3), "records": audit.records, "findings": audit.findings,
+        "pipeline": "audit", "seconds": round(seconds, 3), "records": audit.records, "findings": audit.findings, "notes": audit.notes,
         "different": audit.different,
     }  # fmt: skip

@@ -65,7 +65,7 @@ def run(settings: Settings) -> int:
     finally:
         spark.stop()
     write_result(settings.text("result"), result_of(audit, time.monotonic() - began))
-    for finding in audit.findings:
-        print(finding)
+    for line in (*audit.findings, *audit.notes):
+        print(line)
     print(f"{out}/report.html has the report")
-    return 1 if audit.different else 0
+    return 1 if audit.findings else 0

@@ -81,10 +81,12 @@ def largest(records: DataFrame) -> DataFrame:
     return records.withColumn("rank", rank).where(F.col("rank") <= LARGEST).select(*columns).orderBy("topic", "rank")
 
 
-def fingerprints(rows: DataFrame, topic: Column | None = None) -> DataFrame:
-    """Each record's place in its partition's order, and a hash of what it is. Its offset is not part of it: a copy has others."""
-    order = F.row_number().over(Window.partitionBy(*_PLACE).orderBy("offset"))
-    content = F.xxhash64("key", "value", F.to_json("headers"), F.unix_millis("timestamp"))
+def fingerprints(rows: DataFrame, numbered: bool, topic: Column | None = None) -> DataFrame:
+    """Each record's number and a hash of what it is. `numbered`: by its place in its partition's order; else the number is its offset."""
+    order = F.row_number().over(Window.partitionBy(*_PLACE).orderBy("offset")).cast("long") if numbered else F.col("offset")
+    # A hash passes over what is null.
+    nulls = [F.isnull(name) for name in ("key", "value", "headers")]
+    content = F.xxhash64("key", "value", F.to_json("headers"), F.unix_millis("timestamp"), *nulls)
     named = rows if topic is None else rows.withColumn("topic", topic)
     return named.select(*_PLACE, "offset", order.alias("number"), content.alias("content"))
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from html import escape
 from typing import Any, Final
 
+Table = Sequence[Sequence[object]]
 _WIDE: Final = 720
 _HIGH: Final = 140
 _STYLE: Final = """
@@ -18,17 +19,25 @@ svg { background: #f5f7fa; border-radius: 4px } figcaption { color: #5b6776; fon
 """
 
 
-def page(title: str, findings: Sequence[str], tables: Mapping[str, Sequence[Sequence[object]]], plots: Mapping[str, str]) -> str:
+def page(
+    title: str, findings: Sequence[str], notes: Sequence[str], tables: Mapping[str, Sequence[Sequence[object]]], plots: Mapping[str, str]
+) -> str:
     """`tables` by their headings, the first row names the columns; `plots` are figures."""
     verdict = '<p class="fine">Nothing is wrong.</p>'
     if findings:
-        verdict = '<p class="fault">What is to be looked at:</p><ul>' + "".join(f"<li>{escape(one)}</li>" for one in findings) + "</ul>"
+        verdict = '<p class="fault">What is to be looked at:</p>' + _list(findings)
+    if notes:
+        verdict += "<p>To know:</p>" + _list(notes)
     body = "".join(f"<h2>{escape(name)}</h2>{svg}" for name, svg in plots.items())
     body += "".join(f"<h2>{escape(name)}</h2>{_table(rows)}" for name, rows in tables.items() if len(rows) > 1)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
         f"<h1>{escape(title)}</h1>{verdict}{body}</html>\n"
     )
+
+
+def _list(texts: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(one)}</li>" for one in texts) + "</ul>"
 
 
 def _table(rows: Sequence[Sequence[object]]) -> str:

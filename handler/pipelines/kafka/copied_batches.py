@@ -218,11 +218,18 @@ def _built(records: Sequence[Any], codec: int) -> Iterator[CopiedBatch]:
         begin = at
         while at < len(records):
             record = records[at]
-            timestamp = NO_TIMESTAMP if record.timestamp is None else record.timestamp
-            if builder.append(at - begin, timestamp, record.key, record.value, record.headers) is None:
+            timestamp = _timestamp(record)
+            # The builder takes a first one of -1 for none, and begins with the next.
+            if (timestamp < 0) != (_timestamp(records[begin]) < 0) or builder.append(
+                at - begin, timestamp, record.key, record.value, record.headers
+            ) is None:
                 break
             at += 1
         yield CopiedBatch(bytearray(builder.build()), _spans([record.offset for record in records[begin:at]]), at - begin)
+
+
+def _timestamp(record: Any) -> int:
+    return NO_TIMESTAMP if record.timestamp is None else int(record.timestamp)
 
 
 def _spans(offsets: Sequence[int]) -> tuple[Span, ...]:

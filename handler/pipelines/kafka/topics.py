@@ -27,7 +27,7 @@ _TOPIC: Final = 2  # ConfigResource.Type
 _SET_ON_THE_TOPIC: Final = 1  # DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG
 CREATE_SECONDS: Final = 60.0
 # Internal ones of clusters that don't say so, and what mirrors record.
-_OURS: Final = re.compile(r"__.*|mirror-[A-Za-z0-9_.]+-offsets")
+_OURS: Final = re.compile(r"__.*|(mirror|replay)-[A-Za-z0-9_.]+-offsets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def matching_topics(patterns: Iterable[str], exclude: Iterable[str], state: Clus
 def _matching(pattern: str, topics: Mapping[str, TopicState]) -> list[str]:
     if pattern in topics:
         if _is_hidden(topics[pattern]):
-            raise ConfigError(f"--topic {pattern}: an internal topic, or a mirror's record, is not for this")
+            raise ConfigError(f"--topic {pattern}: an internal topic, or the record of a mirror or a replay, is not for this")
         return [pattern]
     try:
         wanted = re.compile(pattern)

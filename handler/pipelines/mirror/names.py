@@ -12,21 +12,24 @@ _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.]{1,60}")
 
 
 class MirrorName(NamedTuple):
+    """Of a mirror, or of a replay, which keeps its progress in the same way."""
+
     name: str
+    kind: str = "mirror"
 
     @classmethod
-    def of(cls, name: str) -> MirrorName:
+    def of(cls, name: str, kind: str = "mirror") -> MirrorName:
         if not _ALLOWED.fullmatch(name):
-            raise ConfigError(f"--name {name}: a mirror's name has up to 60 letters, digits, dots and underscores")
-        return cls(name)
+            raise ConfigError(f"--name {name}: a {kind}'s name has up to 60 letters, digits, dots and underscores")
+        return cls(name, kind)
 
     @property
     def group(self) -> str:
-        return f"mirror-{self.name}"
+        return f"{self.kind}-{self.name}"
 
     @property
     def runs_topic(self) -> str:
-        return f"mirror-{self.name}-offsets"
+        return f"{self.kind}-{self.name}-offsets"
 
     def transactional_id(self, topic: str, partition: int) -> str:
-        return f"mirror-{self.name}-{topic}-{partition}"
+        return f"{self.kind}-{self.name}-{topic}-{partition}"

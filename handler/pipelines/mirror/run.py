@@ -356,9 +356,9 @@ async def _stable(kafka: KafkaClient, at: Partition, end: int) -> None:
 def not_the_same(before: Route, now: Route) -> str:
     """Why a partition can't be gone on with; empty where it can. An id that is not known says nothing."""
     if before.target_topic and before.target_topic != now.target_topic:
-        return f"this mirror copies topic {now.topic} to {before.target_topic}: take the --prefix it had, or begin with another --name"
+        return f"topic {now.topic} was copied to {before.target_topic} under this name: take that --prefix, or begin with another --name"
     if before.source_cluster and now.source_cluster and before.source_cluster != now.source_cluster:
-        return f"this mirror has copied topic {now.topic} from another cluster: begin with another --name"
+        return f"topic {now.topic} was copied from elsewhere under this name: begin with another --name"
     for which, old, new in (("source", before.source_id, now.source_id), ("target", before.target_id, now.target_id)):
         if old and new and old != new:
             return f"topic {now.topic} was made anew in the {which} since it was copied: begin with another --name"

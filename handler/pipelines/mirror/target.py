@@ -60,6 +60,7 @@ class Target:
         self._slots = asyncio.Semaphore(delivery.in_flight)
         self._sent: list[tuple[asyncio.Task[int], tuple[Span, ...]]] = []
         self._failure: BaseException | None = None
+        self._may_be_late = False  # a request whose end is not known
 
     @classmethod
     async def open(cls, kafka: KafkaClient, route: Route, exactly_once: bool = True) -> Target:
@@ -131,13 +132,19 @@ class Target:
             target_end = base
         self._sent = []
         route = self._route
+        self._may_be_late = True
         copied = Copied(
             next_source, target_end, joined(runs), target_topic=route.target_topic, source_cluster=route.source_cluster,
             source_id=route.source_id, target_id=route.target_id, repeats=repeats,
         )  # fmt: skip
-        await self._write_runs(copied)
         progress = Progress(next_source, target_end)
-        await self._delivery.end(progress, self._group_coordinator)
+        try:
+            await self._write_runs(copied)
+            await self._delivery.end(progress, self._group_coordinator)
+        except Refused:
+            self._may_be_late = False
+            raise
+        self._may_be_late = False
         return progress
 
     async def _write_runs(self, copied: Copied) -> None:
@@ -160,7 +167,7 @@ class Target:
         for task in waiting:
             task.cancel()
         ends = await asyncio.gather(*(task for task, _ in self._sent), return_exceptions=True)
-        if any(isinstance(end, BaseException) and not isinstance(end, Refused) for end in ends):
+        if self._may_be_late or any(isinstance(end, BaseException) and not isinstance(end, Refused) for end in ends):
             return
         try:
             async with asyncio.timeout(ABORT_SECONDS):

@@ -118,10 +118,10 @@ def test_another_topic_is_not_gone_on_with() -> None:
     before = replace(ROUTE, source_cluster="c", source_id="s", target_id="t")
     assert not not_the_same(before, before)
     assert not not_the_same(before, replace(before, source_cluster="", source_id="", target_id=""))  # nothing is known
-    assert "another cluster" in not_the_same(before, replace(before, source_cluster="d"))
+    assert "from elsewhere" in not_the_same(before, replace(before, source_cluster="d"))
     assert "made anew in the source" in not_the_same(before, replace(before, source_id="x"))
     assert "made anew in the target" in not_the_same(before, replace(before, target_id="x"))
-    assert "take the --prefix it had" in not_the_same(before, replace(before, target_topic="p-a"))
+    assert "take that --prefix" in not_the_same(before, replace(before, target_topic="p-a"))
 
 
 def test_progress_is_read_as_it_was_written() -> None:
