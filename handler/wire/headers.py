@@ -45,6 +45,13 @@ def body_at(frame: memoryview, header: RequestHeader, request: type[Message]) ->
     return skip_tagged_fields(frame, header.end) if request.is_flexible(header.api_version) else header.end
 
 
+def request_header(request: type[Message], version: int, correlation_id: int, client_id: str) -> bytes:
+    """The header of a question."""
+    name = client_id.encode()
+    head = _FIXED.pack(request.KEY, version, correlation_id, len(name)) + name
+    return head + b"\0" if request.is_flexible(version) else head
+
+
 def response_header(response: type[Message], version: int, correlation_id: int) -> bytes:
     """The header of an answer. That of ApiVersions is never flexible: its reader may not know the version."""
     head = _CORRELATION.pack(correlation_id)

@@ -1,6 +1,6 @@
 """What is where in an archive of files, and which offsets are in it. Pure.
 
-    batch=0000000012/topic=orders/date=2026-11-20/hour=09/part-….parquet
+    batch=0000000012/topic=orders/date=2026-11-20/hour=9/part-….parquet
     batch=0000000012/_offsets.json                                         from which offset on, and up to which, of each partition
     batch=0000000000-0000000011/…                                          after compaction
     _staging/                                                              what is being written

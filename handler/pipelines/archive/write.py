@@ -23,7 +23,6 @@ from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Par
 CLIENT_ID: Final = "kafka-sidecar-archive"
 LOOK_SECONDS: Final = 60.0
 REST_SECONDS: Final = 2.0
-COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "date", "hour")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

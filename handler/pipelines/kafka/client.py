@@ -15,38 +15,50 @@ from aiokafka.errors import KafkaError, StaleMetadata
 from handler.errors import SidecarError
 from handler.pipelines.kafka.cluster import Cluster
 from handler.wire.error_code import ErrorCode
+from handler.wire.headers import request_header
 from handler.wire.message import Message
+from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from handler.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from handler.wire.messages.create_partitions import CreatePartitionsRequest
+from handler.wire.messages.create_topics import CreateTopicsRequest
+from handler.wire.messages.describe_configs import DescribeConfigsRequest
+from handler.wire.messages.describe_groups import DescribeGroupsRequest
+from handler.wire.messages.end_txn import EndTxnRequest
+from handler.wire.messages.fetch import FetchRequest
 from handler.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from handler.wire.messages.init_producer_id import InitProducerIdRequest
+from handler.wire.messages.list_groups import ListGroupsRequest
+from handler.wire.messages.list_offsets import ListOffsetsRequest
 from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from handler.wire.messages.offset_commit import OffsetCommitRequest
+from handler.wire.messages.offset_fetch import OffsetFetchRequest
+from handler.wire.messages.produce import ProduceRequest
+from handler.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from handler.wire.varint import skip_tagged_fields
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 _CORRELATION: Final = struct.Struct(">i")
-_FIXED: Final = struct.Struct(">hhih")
-# The newest version of each API that is asked for, by its key. Transactions are asked for as of before KIP-890's second half:
+# The newest version of each message that is asked for, by its key. Transactions are asked for as of before KIP-890's second half:
 # with EndTxn up to 4 an epoch stays with its producer.
 NEWEST: Final[Mapping[int, int]] = {
-    0: 9,
-    1: 11,
-    2: 7,
-    3: 12,
-    8: 8,
-    9: 7,
-    10: 3,
-    16: 5,
-    19: 5,
-    22: 4,
-    24: 3,
-    25: 3,
-    26: 3,
-    28: 3,
-    32: 4,
-    37: 2,
-}
+    message.KEY: version
+    for message, version in (
+        (ProduceRequest, 9), (FetchRequest, 11), (ListOffsetsRequest, 7), (MetadataRequest, 12), (OffsetCommitRequest, 8),
+        (OffsetFetchRequest, 7), (FindCoordinatorRequest, 3), (DescribeGroupsRequest, 4), (ListGroupsRequest, 5), (CreateTopicsRequest, 5),
+        (InitProducerIdRequest, 4), (AddPartitionsToTxnRequest, 3), (AddOffsetsToTxnRequest, 3), (EndTxnRequest, 3),
+        (TxnOffsetCommitRequest, 3), (DescribeConfigsRequest, 4), (CreatePartitionsRequest, 2),
+    )
+}  # fmt: skip
 # And the oldest, where a cluster may have older ones: what these versions brought is needed.
-OLDEST: Final[Mapping[int, int]] = {0: 3, 1: 4, 2: 1, 3: 1, 9: 2, 10: 1, 16: 0, 32: 1}
+OLDEST: Final[Mapping[int, int]] = {
+    message.KEY: version
+    for message, version in (
+        (ProduceRequest, 3), (FetchRequest, 4), (ListOffsetsRequest, 1), (MetadataRequest, 1), (OffsetFetchRequest, 2),
+        (FindCoordinatorRequest, 1), (DescribeConfigsRequest, 1),
+    )
+}  # fmt: skip
 GROUP: Final = 0
 TRANSACTION: Final = 1
 REQUEST_SECONDS: Final = 40.0
@@ -99,15 +111,10 @@ def check(code: ErrorCode, what: str, text: str | None = None) -> None:
 
 
 class _RequestHeader(NamedTuple):
-    request: Message
-    version: int
-    correlation_id: int
-    client_id: str
+    written: bytes
 
     def encode(self) -> bytes:
-        name = self.client_id.encode()
-        head = _FIXED.pack(self.request.KEY, self.version, self.correlation_id, len(name)) + name
-        return head + b"\0" if self.request.is_flexible(self.version) else head
+        return self.written
 
 
 class _ResponseHeader(NamedTuple):
@@ -131,7 +138,7 @@ class _Request(Generic[R]):
         return self
 
     def build_request_header(self, correlation_id: int, client_id: str) -> _RequestHeader:
-        return _RequestHeader(self._request, self._version, correlation_id, client_id)
+        return _RequestHeader(request_header(type(self._request), self._version, correlation_id, client_id))
 
     def encode(self) -> bytes:
         out = bytearray()

@@ -136,7 +136,7 @@ class Mirror:
     partitions: dict[Partition, PartitionState] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)  # topics that can't be made, and why
     _recorded: dict[Partition, Copied] | None = None
-    _said: set[tuple[Partition, str]] = field(default_factory=set)
+    _said: dict[Partition, str] = field(default_factory=dict)
 
     def run(self) -> None:
         """Until all that was there at the beginning is copied, or can't be; without an end where it is continuous."""
@@ -161,8 +161,8 @@ class Mirror:
         """A run that ends gives up what stands still; a continuous one says so, and tries again."""
         for at, one in self.partitions.items():
             one.lose_patience(self.clock(), self.options.patience_seconds)
-            if one.fault and (at, one.fault) not in self._said:
-                self._said.add((at, one.fault))
+            if one.fault and self._said.get(at) != one.fault:
+                self._said[at] = one.fault
                 self.say(f"{at[0]}-{at[1]}: {one.fault}")
             if one.problem and self.options.continuous:
                 one.problem, one.trouble, one.fenced, one.moved_at = "", one.problem, 0, self.clock()
