@@ -13,22 +13,21 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
-
 from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.copied_batches import CopiedBatch, Span
+from handler.pipelines.kafka.copied_batches import CopiedBatch, built
+from handler.pipelines.kafka.reading import SourceRecord
 from handler.pipelines.kafka.topics import LATEST, ClusterState, Partition, cluster_state, create_partitions, create_topic, offsets
 from handler.pipelines.mirror.copying import FENCED, TRANSACTION_BYTES, TRANSACTION_RUNS, Outcome
-from handler.pipelines.mirror.delivery import Progress, Route
+from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Copied
 from handler.pipelines.mirror.plan import RUNS_CONFIGS
-from handler.pipelines.mirror.run import not_the_same, read_runs
+from handler.pipelines.mirror.record import latest
 from handler.pipelines.mirror.target import Target
-from handler.wire.records import LZ4, NO_PRODUCER_ID, NO_SEQUENCE
+from handler.wire.records import LZ4
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -161,41 +160,20 @@ class _Writing:
 
 def batches(rows: Iterable[Row]) -> Iterator[CopiedBatch]:
     """Record batches of these rows, in their order. ReplayFailed where that is not one."""
-    pending: list[Row] = []
+    pending: list[SourceRecord] = []
     size = 0
     next_offset = -1
     for row in rows:
         if row.offset < next_offset:
             raise ReplayFailed(f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice")
         next_offset = row.offset + 1
-        # The builder takes a first time of -1 for none, and begins with the next.
-        if pending and (row.millis < 0) != (pending[0].millis < 0):
-            yield _batch(pending)
-            pending, size = [], 0
-        pending.append(row)
-        size += len(row.key or b"") + len(row.value or b"") + RECORD_BYTES
-        size += sum(len(one.key) + len(one.value or b"") for one in row.headers or ())
+        headers = tuple((one.key, _bytes(one.value)) for one in row.headers or ())
+        pending.append(SourceRecord(row.offset, row.millis, _bytes(row.key), _bytes(row.value), headers))
+        size += len(row.key or b"") + len(row.value or b"") + RECORD_BYTES + sum(len(key) + len(value or b"") for key, value in headers)
         if size >= BATCH_BYTES:
-            yield _batch(pending)
+            yield from built(pending, LZ4, BATCH_BYTES)
             pending, size = [], 0
-    if pending:
-        yield _batch(pending)
-
-
-def _batch(rows: list[Row]) -> CopiedBatch:
-    builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=LZ4, is_transactional=0, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=NO_SEQUENCE,
-        batch_size=1 << 30,
-    )  # fmt: skip
-    spans: list[Span] = []
-    for number, row in enumerate(rows):
-        headers = [(one.key, None if one.value is None else bytes(one.value)) for one in row.headers or ()]
-        builder.append(number, row.millis, _bytes(row.key), _bytes(row.value), headers)
-        if spans and row.offset == spans[-1].source + spans[-1].length:
-            spans[-1] = spans[-1]._replace(length=spans[-1].length + 1)
-        else:
-            spans.append(Span(row.offset, 1))
-    return CopiedBatch(bytearray(builder.build()), tuple(spans), len(rows))
+    yield from built(pending, LZ4, BATCH_BYTES)
 
 
 def _bytes(value: bytearray | None) -> bytes | None:
@@ -286,7 +264,7 @@ class Replay:
                 await create_topic(kafka, name, count, NEW_TOPIC)
             else:
                 await create_partitions(kafka, name, count)
-        recorded = await read_runs(kafka, runs_topic) if runs_topic in state.topics else {}
+        recorded = await latest(kafka, runs_topic) if runs_topic in state.topics else {}
         if self.options.dry_run:
             return
         if runs_topic not in state.topics:
@@ -307,8 +285,7 @@ class Replay:
             one = recorded.get((topic, index))
             if one is None:
                 continue
-            before = replace(route, target_topic=one.target_topic, source_cluster=one.source_cluster, target_id=one.target_id)
-            fault = not_the_same(before, route)
+            fault = not_the_same(route.as_recorded(one), route)
             if fault:
                 self.problems[topic, index] = fault
             self.progress[topic, index] = Progress(one.next_source, one.target_end)

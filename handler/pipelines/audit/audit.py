@@ -30,7 +30,7 @@ _PARTITIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RecordSource:
     """Where records are: topics of a cluster, or an archive."""
 
     cluster: Cluster | None = None
@@ -41,10 +41,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    source: Place
+    source: RecordSource
     topics: tuple[str, ...]
     out: str
-    against: Place | None = None
+    against: RecordSource | None = None
     verify_file: str = ""
 
 
@@ -104,7 +104,7 @@ class Audit:
             plots[topic] = bars("records in each hour", over_time) + bars("bytes of each partition", of_topic)
         return plots
 
-    def _compare(self, rows: DataFrame, against: Place) -> list[list[object]]:
+    def _compare(self, rows: DataFrame, against: RecordSource) -> list[list[object]]:
         topics = tuple(row["topic"] for row in rows.select("topic").distinct().collect())
         other = self._rows(against, tuple(against.prefix + topic for topic in topics))
         # An archive has the offsets of its topic; a copy has others, and the same order.
@@ -126,7 +126,7 @@ class Audit:
         kept = kept.orderBy(*order)
         return list((kept if most is None else kept.limit(most)).collect())
 
-    def _rows(self, place: Place, topics: tuple[str, ...]) -> DataFrame:
+    def _rows(self, place: RecordSource, topics: tuple[str, ...]) -> DataFrame:
         if place.cluster is not None:
             try:
                 firsts, ends = asyncio.run(bounds(place.cluster, topics))

@@ -45,15 +45,16 @@ def run(settings: Settings) -> int:
     if settings.flag("dry_run"):
         print(f"{', '.join(topics) or 'all topics'} would be read, and {out} written. Nothing was done: this was a dry run.")
         return 0
-    from handler.pipelines.audit.audit import Audit, AuditOptions, Place, result_of
+    from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource, result_of
     from handler.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
     against = None
     if against_path or against_table or has_target:
         target = settings.cluster("target") if has_target else None
-        against = Place(cluster=target, path=against_path, table=against_table, prefix=settings.text("prefix") if has_target else "")
+        against = RecordSource(cluster=target, path=against_path, table=against_table, prefix=settings.text("prefix") if has_target else "")
     options = AuditOptions(
-        source=Place(cluster=cluster, path=path, table=table), topics=topics, out=out, against=against, verify_file=settings.text("verify"),
+        source=RecordSource(cluster=cluster, path=path, table=table), topics=topics, out=out, against=against,
+        verify_file=settings.text("verify"),
     )  # fmt: skip
     Path(out).mkdir(parents=True, exist_ok=True)
     began = time.monotonic()

@@ -17,6 +17,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 
 from handler.wire.control_records import read_marker
+from handler.wire.messages.fetch import AbortedTransaction
 from handler.wire.records import (
     CHECKED_FROM,
     CODEC_MASK,
@@ -56,19 +57,12 @@ class CopiedBatch(NamedTuple):
     record_count: int
 
 
-class Aborted(NamedTuple):
-    """A transaction that a Fetch answer names as aborted."""
-
-    producer_id: int
-    first_offset: int
-
-
 class FetchedRecords(NamedTuple):
     batches: list[CopiedBatch]
     next_offset: int  # what to fetch next: behind whatever was there, copied or not
 
 
-def copied_batches(data: bytes, first: int, aborted: Iterable[Aborted]) -> FetchedRecords:
+def copied_batches(data: bytes, first: int, aborted: Iterable[AbortedTransaction]) -> FetchedRecords:
     """`data` may begin before `first` and end in the middle of a batch, as Fetch gives it. BatchMalformed where it was damaged."""
     filtered = _AbortedFilter(aborted)
     made: list[CopiedBatch] = []
@@ -123,7 +117,7 @@ def _whole_batches(data: bytes) -> Iterator[memoryview]:
 class _AbortedFilter:
     """Leaves out what Kafka's consumer leaves out (CompletedFetch.nextFetchedRecord)."""
 
-    def __init__(self, aborted: Iterable[Aborted]) -> None:
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._to_come = deque(sorted(aborted, key=lambda one: one.first_offset))
         self._producers: set[int] = set()
 
@@ -204,16 +198,16 @@ class _Merging:
             only, self._only = self._only, None
             return [_passed_on(*only)]
         records, self._records, self._bytes = self._records, [], 0
-        return list(_built(records, self._codec))
+        return list(built(records, self._codec, MERGED_BYTES))
 
 
-def _built(records: Sequence[Any], codec: int) -> Iterator[CopiedBatch]:
+def built(records: Sequence[Any], codec: int, most_bytes: int) -> Iterator[CopiedBatch]:
     """Batches of these records; more than one where they are large."""
     at = 0
     while at < len(records):
         builder = DefaultRecordBatchBuilder(
             magic=2, compression_type=codec, is_transactional=0, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=NO_SEQUENCE,
-            batch_size=MERGED_BYTES,
+            batch_size=most_bytes,
         )  # fmt: skip
         begin = at
         while at < len(records):
@@ -221,7 +215,7 @@ def _built(records: Sequence[Any], codec: int) -> Iterator[CopiedBatch]:
             timestamp = _timestamp(record)
             # The builder takes a first one of -1 for none, and begins with the next.
             if (timestamp < 0) != (_timestamp(records[begin]) < 0) or builder.append(
-                at - begin, timestamp, record.key, record.value, record.headers
+                at - begin, timestamp, record.key, record.value, list(record.headers)
             ) is None:
                 break
             at += 1

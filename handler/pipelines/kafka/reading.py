@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from aiokafka.record.memory_records import MemoryRecords
 
 from handler.pipelines.kafka.client import KafkaClient, Refused, check
-from handler.pipelines.kafka.copied_batches import Aborted, FetchedRecords, copied_batches
+from handler.pipelines.kafka.copied_batches import FetchedRecords, copied_batches
 from handler.pipelines.kafka.topics import READ_COMMITTED
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -34,8 +34,7 @@ async def fetch(kafka: KafkaClient, leader: int, topic: str, partition: int, off
     if found is None:  # a broker that throttles says nothing of it
         return FetchedRecords([], offset)
     check(found.error_code, f"reading partition {partition} of topic {topic} at offset {offset}")
-    aborted = [Aborted(one.producer_id, one.first_offset) for one in found.aborted_transactions or ()]
-    return copied_batches(b"".join(found.records or ()), offset, aborted)
+    return copied_batches(b"".join(found.records or ()), offset, found.aborted_transactions or ())
 
 
 def _partition(topics: Any) -> PartitionData | None:

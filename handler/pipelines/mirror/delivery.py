@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.pipelines.kafka.client import TRANSACTION, KafkaClient, Refused, check, until_it_succeeds, until_ready
 from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.offset_runs import Copied
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from handler.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
@@ -46,6 +47,25 @@ class Route:
     source_cluster: str = ""
     source_id: str = ""
     target_id: str = ""
+
+    def as_recorded(self, copied: Copied) -> Route:
+        """The same as it was when that was copied."""
+        return replace(
+            self, target_topic=copied.target_topic, source_cluster=copied.source_cluster, source_id=copied.source_id,
+            target_id=copied.target_id,
+        )  # fmt: skip
+
+
+def not_the_same(before: Route, now: Route) -> str:
+    """Why a partition can't be gone on with; empty where it can. An id that is not known says nothing."""
+    if before.target_topic and before.target_topic != now.target_topic:
+        return f"topic {now.topic} was copied to {before.target_topic} under this name: take that --prefix, or begin with another --name"
+    if before.source_cluster and now.source_cluster and before.source_cluster != now.source_cluster:
+        return f"topic {now.topic} was copied from elsewhere under this name: begin with another --name"
+    for which, old, new in (("source", before.source_id, now.source_id), ("target", before.target_id, now.target_id)):
+        if old and new and old != new:
+            return f"topic {now.topic} was made anew in the {which} since it was copied: begin with another --name"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

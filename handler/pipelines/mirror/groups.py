@@ -15,10 +15,10 @@ from handler.pipelines.kafka.groups import Committed, GroupState, commit, commit
 from handler.pipelines.kafka.reading import SourceRecord, records
 from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, ClusterState, Partition, cluster_state, offsets
 from handler.pipelines.mirror.copying import CLIENT_ID
-from handler.pipelines.mirror.delivery import Route
+from handler.pipelines.mirror.delivery import Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Translation, decode, decode_key
-from handler.pipelines.mirror.run import not_the_same
+from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Translation
+from handler.pipelines.mirror.record import recorded
 
 ASK_SECONDS: Final = 60.0
 READS_AT_A_TIME: Final = 8
@@ -77,7 +77,7 @@ async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaCli
     if options.name.runs_topic not in target_state.topics:
         raise CanNotMigrate(f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run")
     translations = await _translations(target, options.name.runs_topic)
-    changed = _changed(translations, source_state, target_state)
+    changed = _changed(options.name, translations, source_state, target_state)
     source_groups, target_groups = await list_groups(source), await list_groups(target)
     steps: list[Step] = []
     for group in chosen_groups(options.groups, source_groups, options.name.group):
@@ -101,22 +101,21 @@ async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaCli
     return wholly(await asyncio.gather(*map(proved, steps)))
 
 
-def _changed(translations: Mapping[Partition, Translation], source: ClusterState, target: ClusterState) -> dict[Partition, str]:
+def _changed(
+    mirror: MirrorName, translations: Mapping[Partition, Translation], source: ClusterState, target: ClusterState
+) -> dict[Partition, str]:
     """Partitions whose runs are of other topics than those of now."""
     found = {}
     for (topic, index), one in translations.items():
         if one.latest is None:
             continue
-        ids = [
-            state.topics[name].topic_id if name in state.topics else ""
-            for state, name in ((source, topic), (target, one.latest.target_topic))
-        ]
-        before = Route(
-            mirror=MirrorName(""), topic=topic, target_topic="", partition=index, source_cluster=one.latest.source_cluster,
-            source_id=one.latest.source_id, target_id=one.latest.target_id,
+        name = one.latest.target_topic
+        now = Route(
+            mirror=mirror, topic=topic, target_topic=name, partition=index, source_cluster=source.cluster_id,
+            source_id=source.topics[topic].topic_id if topic in source.topics else "",
+            target_id=target.topics[name].topic_id if name in target.topics else "",
         )  # fmt: skip
-        now = replace(before, source_cluster=source.cluster_id, source_id=ids[0], target_id=ids[1])
-        fault = not_the_same(before, now)
+        fault = not_the_same(now.as_recorded(one.latest), now)
         if fault:
             found[topic, index] = fault
     return found
@@ -178,12 +177,10 @@ async def _committed(kafka: KafkaClient, group: str) -> dict[Partition, Committe
 
 
 async def _translations(target: KafkaClient, topic: str) -> dict[Partition, Translation]:
-    at = (topic, 0)
-    begin, end = (await offsets(target, [at], EARLIEST))[at], (await offsets(target, [at], LATEST, READ_COMMITTED))[at]
     found: dict[Partition, list[Copied]] = {}
-    async for record in records(target, topic, 0, begin, end):
-        found.setdefault(decode_key(record.key or b""), []).append(decode(record.value or b""))
-    return {partition: Translation(copied) for partition, copied in found.items()}
+    async for partition, copied in recorded(target, topic):
+        found.setdefault(partition, []).append(copied)
+    return {partition: Translation(records) for partition, records in found.items()}
 
 
 async def _log(target: KafkaClient, steps: Iterable[Step]) -> dict[Partition, tuple[int, int]]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handler.errors import ConfigError, SidecarError
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
-from handler.pipelines.kafka.reading import records
 from handler.pipelines.kafka.topics import (
     EARLIEST,
     LATEST,
@@ -23,13 +22,13 @@ from handler.pipelines.kafka.topics import (
     create_topic,
     dynamic_configs,
     matching_topics,
-    offsets,
     offsets_and_failures,
 )
 from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Outcome, Slice, copy_all, foreign_records
-from handler.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS, Progress, Route
-from handler.pipelines.mirror.offset_runs import Copied, decode, decode_key
+from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
+from handler.pipelines.mirror.offset_runs import Copied
 from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
+from handler.pipelines.mirror.record import latest
 from handler.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -214,7 +213,7 @@ class Mirror:
     async def _read_runs(self, target: KafkaClient) -> dict[Partition, Copied]:
         runs_topic = self.options.name.runs_topic
         if runs_topic in (await cluster_state(target)).topics:
-            return await read_runs(target, runs_topic)
+            return await latest(target, runs_topic)
         if not self.options.dry_run:
             await create_topic(target, runs_topic, 1, RUNS_CONFIGS)
         return {}
@@ -287,13 +286,7 @@ class Mirror:
             recorded = self._recorded.get(at)
             if recorded is not None:
                 found.progress = Progress(recorded.next_source, recorded.target_end)
-                found.refusal = not_the_same(
-                    Route(
-                        mirror=route.mirror, topic=topic, target_topic=recorded.target_topic, partition=index,
-                        source_cluster=recorded.source_cluster, source_id=recorded.source_id, target_id=recorded.target_id,
-                    ),
-                    route,
-                )  # fmt: skip
+                found.refusal = not_the_same(route.as_recorded(recorded), route)
         else:
             found.refusal = found.refusal or not_the_same(found.route, route)
             if not found.refusal:
@@ -331,38 +324,6 @@ class Mirror:
             self.say(f"topic {one.name} would be made with {one.partitions} partitions")
         for name, count in lacking.partitions:
             self.say(f"topic {name} would get {count} partitions")
-
-
-async def read_runs(target: KafkaClient, topic: str) -> dict[Partition, Copied]:
-    """The latest of each partition. A run that was killed may hold back what others have written, until its transaction times out."""
-    at = (topic, 0)
-    end = (await offsets(target, [at], LATEST))[at]
-    await until_it_succeeds(lambda: _stable(target, at, end), 1.5 * TRANSACTION_TIMEOUT_MS / 1_000)
-    found: dict[Partition, Copied] = {}
-    begin = (await offsets(target, [at], EARLIEST))[at]
-    async for record in records(target, topic, 0, begin, end):
-        copied = decode(record.value or b"")
-        key = decode_key(record.key or b"")
-        if key not in found or copied.next_source >= found[key].next_source:
-            found[key] = copied
-    return found
-
-
-async def _stable(kafka: KafkaClient, at: Partition, end: int) -> None:
-    if (await offsets(kafka, [at], LATEST, READ_COMMITTED))[at] < end:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"a transaction in topic {at[0]} was not ended; it times out within a minute")
-
-
-def not_the_same(before: Route, now: Route) -> str:
-    """Why a partition can't be gone on with; empty where it can. An id that is not known says nothing."""
-    if before.target_topic and before.target_topic != now.target_topic:
-        return f"topic {now.topic} was copied to {before.target_topic} under this name: take that --prefix, or begin with another --name"
-    if before.source_cluster and now.source_cluster and before.source_cluster != now.source_cluster:
-        return f"topic {now.topic} was copied from elsewhere under this name: begin with another --name"
-    for which, old, new in (("source", before.source_id, now.source_id), ("target", before.target_id, now.target_id)):
-        if old and new and old != new:
-            return f"topic {now.topic} was made anew in the {which} since it was copied: begin with another --name"
-    return ""
 
 
 def result_of(mirror: Mirror, seconds: float) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from handler.pipelines.kafka.copied_batches import (
     DELETE_HORIZON,
     MERGED_BYTES,
     SMALL_BYTES,
-    Aborted,
     CopiedBatch,
     Span,
     copied_batches,
     with_producer,
 )
 from handler.wire.control_records import EndTransactionMarker, write_marker
+from handler.wire.messages.fetch import AbortedTransaction
 from handler.wire.records import LOG_APPEND_TIME, TRANSACTIONAL, BatchMalformed, read_header, read_produced
 from tests.support.batches import with_header
 
@@ -162,7 +162,7 @@ def test_aborted_transactions_are_left_out() -> None:
         + marker(10, 1, True)
         + marker(11, 2, True)
     )
-    found = copied_batches(data, 0, [Aborted(1, 0)])
+    found = copied_batches(data, 0, [AbortedTransaction(producer_id=1, first_offset=0)])
     assert records_of(found.batches) == of(3, 4, 5, 7, 8, 9)
     assert found.next_offset == 12
     assert all(not read_header(one.data).attributes & TRANSACTIONAL for one in found.batches)

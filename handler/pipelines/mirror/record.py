@@ -1,0 +1,50 @@
+"""A mirror's own topic, read back: what each of its transactions has copied, and how far it was at last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from handler.errors import SidecarError
+from handler.pipelines.kafka.client import KafkaClient, Refused, until_it_succeeds
+from handler.pipelines.kafka.reading import records
+from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, offsets
+from handler.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS
+from handler.pipelines.mirror.offset_runs import Copied, decode, decode_key
+from handler.wire.error_code import ErrorCode
+
+# A run that was killed may hold back what others have written, until its transaction times out.
+STABLE_SECONDS: Final = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000
+
+
+class RecordUnreadable(SidecarError):
+    """Somebody else has written to the mirror's topic."""
+
+
+async def recorded(kafka: KafkaClient, topic: str) -> AsyncIterator[tuple[Partition, Copied]]:
+    """All of it that committed readers see, in order."""
+    at = (topic, 0)
+    begin, end = (await offsets(kafka, [at], EARLIEST))[at], (await offsets(kafka, [at], LATEST, READ_COMMITTED))[at]
+    async for record in records(kafka, topic, 0, begin, end):
+        try:
+            found = decode_key(record.key or b""), decode(record.value or b"")
+        except ValueError as error:
+            raise RecordUnreadable(f"offset {record.offset} of topic {topic} is not of a mirror: {error}") from error
+        yield found
+
+
+async def latest(kafka: KafkaClient, topic: str) -> dict[Partition, Copied]:
+    """How far each partition is, once nothing is held back any more."""
+    at = (topic, 0)
+    end = (await offsets(kafka, [at], LATEST))[at]
+    await until_it_succeeds(lambda: _stable(kafka, at, end), STABLE_SECONDS)
+    found: dict[Partition, Copied] = {}
+    async for partition, copied in recorded(kafka, topic):
+        if partition not in found or copied.next_source >= found[partition].next_source:
+            found[partition] = copied
+    return found
+
+
+async def _stable(kafka: KafkaClient, at: Partition, end: int) -> None:
+    if (await offsets(kafka, [at], LATEST, READ_COMMITTED))[at] < end:
+        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"a transaction in topic {at[0]} was not ended; it times out within a minute")
