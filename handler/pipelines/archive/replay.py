@@ -7,7 +7,6 @@ transactions named by the partition, with the progress and the record of offsets
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -19,11 +18,12 @@ from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, conn
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.copied_batches import CopiedBatch, built
 from handler.pipelines.kafka.reading import SourceRecord
-from handler.pipelines.kafka.topics import LATEST, ClusterState, Partition, cluster_state, create_partitions, create_topic, offsets
-from handler.pipelines.mirror.copying import FENCED, TRANSACTION_BYTES, TRANSACTION_RUNS, Outcome
+from handler.pipelines.kafka.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
+from handler.pipelines.mirror.batches import Batches
 from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Copied
+from handler.pipelines.mirror.outcome import Outcome, failed
 from handler.pipelines.mirror.plan import RUNS_CONFIGS
 from handler.pipelines.mirror.record import latest
 from handler.pipelines.mirror.target import Target
@@ -31,8 +31,6 @@ from handler.wire.records import LZ4
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-
-log = logging.getLogger(__name__)
 
 CLIENT_ID: Final = "kafka-sidecar-replay"
 # Large enough for compression, and below what any topic takes.
@@ -83,18 +81,9 @@ class Task:
         writing = _Writing(self, route)
         try:
             await writing.write(rows)
-            return writing.outcome
-        except (ReplayFailed, ValueError) as error:
-            return replace(writing.outcome, problem=str(error))
-        except Refused as error:
-            if error.code in FENCED or error.is_retriable:
-                return replace(writing.outcome, trouble=str(error), is_fenced=error.code in FENCED)
-            return replace(writing.outcome, problem=str(error))
-        except TRANSIENT as error:
-            return replace(writing.outcome, trouble=str(error) or type(error).__name__)
         except Exception as error:
-            log.exception("replaying partition %d of topic %s", route.partition, route.topic)
-            return replace(writing.outcome, problem=f"{type(error).__name__}: {error}")
+            return failed(writing.outcome, error)
+        return writing.outcome
 
 
 class _Writing:
@@ -107,55 +96,20 @@ class _Writing:
         async with connected(self._task.target, CLIENT_ID) as kafka:
             target = await Target.open(kafka, self._route)
             try:
-                progress = await self._begin(kafka, target)
-                await self._write(target, progress, rows)
+                progress, _ = await target.go_on(self.outcome.progress, 0, self._task.into_existing)
+                self.outcome = replace(self.outcome, progress=progress)
+                writer = Batches(target, self.outcome, self._stored)
+                end = progress.next_source
+                for batch in batches(row for row in rows if row.offset >= progress.next_source):
+                    await writer.add(batch)
+                    end = batch.spans[-1].source + batch.spans[-1].length
+                await writer.passed(end, ends_now=True)
             except BaseException:
                 await target.give_up()
                 raise
 
-    async def _begin(self, kafka: KafkaClient, target: Target) -> Progress:
-        at = (self._route.target_topic, self._route.partition)
-        target_end = (await offsets(kafka, [at], LATEST))[at]
-        found = [one for one in (await target.progress(), self.outcome.progress) if one is not None]
-        progress = max(found, key=lambda one: one.next_source, default=None)
-        if progress is None:
-            if target_end and not self._task.into_existing:
-                raise ReplayFailed(
-                    f"partition {at[1]} of topic {at[0]} has {target_end} offsets that this replay has not written: take a --prefix, or say"
-                    " --into-existing to add to it"
-                )
-            # Before any record: what an aborted transaction leaves would look like somebody else's.
-            await target.begin(with_copies=False)
-            return await target.commit(0, target_end)
-        if target_end < progress.target_end:
-            raise ReplayFailed(f"partition {at[1]} of topic {at[0]} ends at {target_end} and was written up to {progress.target_end}: "
-                               "the topic was made anew. Begin with another --name")  # fmt: skip
-        return progress
-
-    async def _write(self, target: Target, progress: Progress, rows: Iterator[Row]) -> None:
-        remaining = (row for row in rows if row.offset >= progress.next_source)
-        size = runs = records = 0
-        is_open = False
-        next_source = progress.next_source
-        for batch in batches(remaining):
-            if not is_open:
-                await target.begin()
-                is_open = True
-            await target.produce(batch)
-            size, runs, records = size + len(batch.data), runs + len(batch.spans), records + batch.record_count
-            next_source = batch.spans[-1].source + batch.spans[-1].length
-            if size >= TRANSACTION_BYTES or runs >= TRANSACTION_RUNS:
-                progress = await self._commit(target, next_source, progress, records, size)
-                size = runs = records = 0
-                is_open = False
-        if is_open:
-            await self._commit(target, next_source, progress, records, size)
-
-    async def _commit(self, target: Target, next_source: int, progress: Progress, records: int, size: int) -> Progress:
-        found = await target.commit(next_source, progress.target_end)
-        outcome = self.outcome
-        self.outcome = replace(outcome, progress=found, records=outcome.records + records, bytes=outcome.bytes + size)
-        return found
+    def _stored(self, progress: Progress, records: int, size: int) -> None:
+        self.outcome = self.outcome.with_stored(progress, records, size)
 
 
 def batches(rows: Iterable[Row]) -> Iterator[CopiedBatch]:

@@ -11,30 +11,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from handler.errors import ProtocolError, SidecarError
-from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected
+from handler.pipelines.kafka.client import KafkaClient, connected
 from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.copied_batches import CopiedBatch, FetchedRecords
+from handler.pipelines.kafka.copied_batches import FetchedRecords
 from handler.pipelines.kafka.reading import fetch
-from handler.pipelines.kafka.topics import EARLIEST, LATEST, offsets
-from handler.pipelines.mirror.delivery import ForeignProgress, Progress, Route
-from handler.pipelines.mirror.target import Target
-from handler.wire.error_code import ErrorCode
+from handler.pipelines.kafka.topics import EARLIEST, offsets
+from handler.pipelines.mirror.batches import Batches
+from handler.pipelines.mirror.delivery import Progress, Route
+from handler.pipelines.mirror.outcome import Outcome, failed
+from handler.pipelines.mirror.target import CanNotCopy, Target
 
 log = logging.getLogger(__name__)
 
 # While one partition waits for a broker another has the processor.
 AT_A_TIME: Final = 4
-# A transaction ends when it has so much, or after so long: readers of committed records wait for its end.
-TRANSACTION_BYTES: Final = 16 * 1_024 * 1_024
-TRANSACTION_SECONDS: Final = 2.0
-# The record of a transaction's runs is well below what any topic takes.
-TRANSACTION_RUNS: Final = 2_000
 # No slice takes longer than its time and this, whatever hangs.
 GRACE_SECONDS: Final = 150.0
 RETRY_SECONDS: Final = 1.0
 CLIENT_ID: Final = "kafka-sidecar-mirror"
-FENCED: Final = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +44,6 @@ class Slice:
     exactly_once: bool = True
     accept_loss: bool = False
     into_existing: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    topic: str
-    partition: int
-    progress: Progress | None = None
-    records: int = 0
-    bytes: int = 0
-    lost: tuple[int, int] | None = None  # source offsets that were removed before they could be copied
-    repeats: tuple[int, int] | None = None  # target offsets that may be there twice
-    trouble: str = ""  # another round may mend it
-    is_fenced: bool = False  # somebody else has begun with this partition, or its transaction has timed out
-    problem: str = ""  # nothing will but somebody
-
-
-class CanNotCopy(SidecarError):
-    """One sentence for whoever runs the mirror."""
 
 
 def copy_all(slices: Iterable[Slice]) -> Iterator[Outcome]:
@@ -96,21 +72,10 @@ async def copy(slice_: Slice) -> Outcome:
                 async with connected(slice_.source, CLIENT_ID) as source, connected(slice_.target, CLIENT_ID) as target:
                     await copying.go_on(source, target)
             return copying.outcome
-        except (CanNotCopy, ForeignProgress) as error:
-            return replace(copying.outcome, problem=str(error))
-        except Refused as error:
-            if error.code in FENCED:  # to begin again would fence the other
-                return replace(copying.outcome, trouble=str(error), is_fenced=True)
-            if not error.is_mended_by_beginning_again:
-                return replace(copying.outcome, problem=str(error))
-            trouble = str(error)
-        except (ProtocolError, *TRANSIENT) as error:
-            trouble = str(error) or type(error).__name__
         except Exception as error:
-            log.exception("copying partition %d of topic %s", slice_.route.partition, slice_.route.topic)
-            return replace(copying.outcome, problem=f"{type(error).__name__}: {error}")
-        if loop.time() + RETRY_SECONDS >= until:
-            return replace(copying.outcome, trouble=trouble)
+            outcome = failed(copying.outcome, error)
+        if outcome.problem or outcome.is_fenced or loop.time() + RETRY_SECONDS >= until:  # to begin again would fence the other
+            return outcome
         await asyncio.sleep(RETRY_SECONDS)
 
 
@@ -123,35 +88,21 @@ class _Copying:
         """From the progress on, with a producer of its own."""
         target = await Target.open(kafka, self._slice.route, self._slice.exactly_once)
         try:
-            begin = await self._begin(source, kafka, target)
+            begin = await self._begin(source, target)
             # To connect may take longer than a slice has: what was connected for is done.
             until = asyncio.get_running_loop().time() + self._slice.seconds
-            await self._copy(source, _Batches(target, self), begin, until)
+            await self._copy(source, Batches(target, self.outcome, self._stored), begin, until)
         except BaseException:
             await target.give_up()
             raise
 
-    async def _begin(self, source: KafkaClient, kafka: KafkaClient, target: Target) -> int:
+    async def _begin(self, source: KafkaClient, target: Target) -> int:
         """The source offset to go on from. CanNotCopy where that is not what was copied from, or to."""
         slice_, route = self._slice, self._slice.route
-        known = [one for one in (await target.progress(), slice_.known) if one is not None]
-        progress = max(known, key=lambda one: one.next_source, default=None)
-        source_at, target_at = (route.topic, route.partition), (route.target_topic, route.partition)
+        source_at = (route.topic, route.partition)
         first = (await offsets(source, [source_at], EARLIEST))[source_at]
-        target_end = (await offsets(kafka, [target_at], LATEST))[target_at]
-        if progress is None:
-            if target_end and not slice_.into_existing:
-                raise CanNotCopy(foreign_records(route, target_end))
-            # Also if nothing is there to be copied: groups at the end of an empty log have a place.
-            await target.begin(with_copies=False)
-            self.stored(await target.commit(first, target_end), 0, 0)
-            return first
+        progress, target_end = await target.go_on(slice_.known, first, slice_.into_existing)
         self.outcome = replace(self.outcome, progress=progress)
-        if target_end < progress.target_end:
-            raise CanNotCopy(
-                f"partition {route.partition} of topic {route.target_topic} ends at {target_end} and was written up to"
-                f" {progress.target_end}: the topic was made anew. Begin with another --name"
-            )
         if not slice_.exactly_once and target_end > progress.target_end:
             self.outcome = replace(self.outcome, repeats=(progress.target_end, target_end))
         if first <= progress.next_source:
@@ -164,7 +115,7 @@ class _Copying:
         self.outcome = replace(self.outcome, lost=(progress.next_source, first))
         return first
 
-    async def _copy(self, source: KafkaClient, batches: _Batches, begin: int, until: float) -> None:
+    async def _copy(self, source: KafkaClient, batches: Batches, begin: int, until: float) -> None:
         route, loop = self._slice.route, asyncio.get_running_loop()
         leader = await source.leader(route.topic, route.partition)
 
@@ -189,60 +140,5 @@ class _Copying:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
-    @property
-    def progress(self) -> Progress:
-        assert self.outcome.progress is not None
-        return self.outcome.progress
-
-    def stored(self, progress: Progress, records: int, size: int) -> None:
-        outcome = self.outcome
-        self.outcome = replace(outcome, progress=progress, records=outcome.records + records, bytes=outcome.bytes + size)
-
-
-class _Batches:
-    """Batches on their way, in transactions that begin with the first record and end in time."""
-
-    def __init__(self, target: Target, copying: _Copying) -> None:
-        self._target = target
-        self._copying = copying
-        self.has_stored = False
-        self._repeats = copying.outcome.repeats
-        self._is_open = False
-        self._ends_at = 0.0
-        self._bytes = self._records = self._runs = 0
-
-    async def add(self, batch: CopiedBatch) -> None:
-        if not self._is_open:  # only now: an open transaction holds back readers
-            await self._target.begin()
-            self._is_open = True
-            self._ends_at = asyncio.get_running_loop().time() + TRANSACTION_SECONDS
-        await self._target.produce(batch)
-        self._bytes, self._records, self._runs = (
-            self._bytes + len(batch.data), self._records + batch.record_count, self._runs + len(batch.spans),
-        )  # fmt: skip
-        is_late = asyncio.get_running_loop().time() >= self._ends_at
-        if is_late or self._bytes >= TRANSACTION_BYTES or self._runs >= TRANSACTION_RUNS:
-            last = batch.spans[-1]
-            await self._commit(last.source + last.length)
-
-    async def passed(self, offset: int, ends_now: bool) -> None:
-        """All before this source offset is on its way, or needs no copy. It is stored at the latest when there is nothing to wait for."""
-        if ends_now and (self._is_open or offset > self._copying.progress.next_source):
-            if not self._is_open:
-                await self._target.begin(with_copies=False)
-            await self._commit(offset)
-
-    async def _commit(self, next_source: int) -> None:
-        progress = await self._target.commit(next_source, self._copying.progress.target_end, self._repeats)
-        self._copying.stored(progress, self._records, self._bytes)
-        self.has_stored = True
-        self._repeats = None
-        self._is_open = False
-        self._bytes = self._records = self._runs = 0
-
-
-def foreign_records(route: Route, target_end: int) -> str:
-    return (
-        f"partition {route.partition} of topic {route.target_topic} has {target_end} offsets in the target that this mirror has not"
-        " written: take another --name or --prefix, or say --into-existing to add to it"
-    )
+    def _stored(self, progress: Progress, records: int, size: int) -> None:
+        self.outcome = self.outcome.with_stored(progress, records, size)

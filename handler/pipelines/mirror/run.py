@@ -24,11 +24,13 @@ from handler.pipelines.kafka.topics import (
     matching_topics,
     offsets_and_failures,
 )
-from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Outcome, Slice, copy_all, foreign_records
+from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
 from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
 from handler.pipelines.mirror.offset_runs import Copied
+from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
 from handler.pipelines.mirror.record import latest
+from handler.pipelines.mirror.target import foreign_records
 from handler.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ from typing import Final
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from handler.errors import SidecarError
 from handler.pipelines.kafka.client import GROUP, TRANSIENT, KafkaClient, Refused, check, until_it_succeeds
 from handler.pipelines.kafka.copied_batches import CopiedBatch, Span, with_producer
+from handler.pipelines.kafka.topics import LATEST, offsets
 from handler.pipelines.mirror.delivery import (
     START_SECONDS,
     Acknowledgements,
@@ -32,6 +34,17 @@ from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, next_sequence
 ABORT_SECONDS: Final = 5.0
 PRODUCE_TIMEOUT_MS: Final = 30_000
 _MOST_RUNS_BYTES: Final = 1 << 24
+
+
+class CanNotCopy(SidecarError):
+    """One sentence for whoever runs the mirror, or the replay."""
+
+
+def foreign_records(route: Route, target_end: int) -> str:
+    return (
+        f"partition {route.partition} of topic {route.target_topic} has {target_end} offsets in the target that were not written under this"
+        " name: take another --name or --prefix, or say --into-existing to add to it"
+    )
 
 
 class _Sequences:
@@ -88,6 +101,30 @@ class Target:
                     check(one.error_code, f"the offset of group {route.mirror.group}")
                     return read_progress(one.committed_offset, one.metadata)
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer about group {route.mirror.group} lacks what was asked for")
+
+    async def go_on(self, known: Progress | None, first: int, into_existing: bool) -> tuple[Progress, int]:
+        """Where to go on, and where the target ends now. CanNotCopy where that is not what was written.
+
+        `known` is from the record of runs: what is committed may have expired. `first` is where a partition begins that is new.
+        """
+        route = self._route
+        at = (route.target_topic, route.partition)
+        target_end = (await offsets(self._kafka, [at], LATEST))[at]
+        found = [one for one in (await self.progress(), known) if one is not None]
+        progress = max(found, key=lambda one: one.next_source, default=None)
+        if progress is None:
+            if target_end and not into_existing:
+                raise CanNotCopy(foreign_records(route, target_end))
+            # Before any record: what an aborted transaction leaves would look like somebody else's. And where nothing is to be copied,
+            # groups at the end of an empty log have a place.
+            await self.begin(with_copies=False)
+            return await self.commit(first, target_end), target_end
+        if target_end < progress.target_end:
+            raise CanNotCopy(
+                f"partition {route.partition} of topic {route.target_topic} ends at {target_end} and was written up to"
+                f" {progress.target_end}: the topic was made anew. Begin with another --name"
+            )
+        return progress, target_end
 
     async def begin(self, with_copies: bool = True) -> None:
         """Only when there is something to write: an open transaction holds back readers."""

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from handler.pipelines.kafka.client import Refused
 from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.mirror import copying as module
-from handler.pipelines.mirror.copying import CanNotCopy, Slice, _Copying
+from handler.pipelines.mirror import batches as module
+from handler.pipelines.mirror.copying import Slice, _Copying
 from handler.pipelines.mirror.delivery import Route
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Place, Translation, decode
+from handler.pipelines.mirror.target import CanNotCopy
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from tests.pipelines.mirror.model_kafka import Fault, ModelKafka
 from tests.support.batches import batch

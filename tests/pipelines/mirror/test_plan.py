@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from handler.errors import ConfigError
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.topics import ClusterState, TopicState
-from handler.pipelines.mirror.copying import Outcome
 from handler.pipelines.mirror.delivery import ForeignProgress, Progress, Route, not_the_same, read_progress, write_progress
 from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
 from handler.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
 
