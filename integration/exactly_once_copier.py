@@ -13,42 +13,43 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from integration.kafka_clients import QUIET
 
 BATCH = 20
+ABORT_EACH = 12
 
 
 @dataclass
 class ExactlyOnceCopier:
-    """Copies from one topic to another until it has copied so many, or has heard nothing for so many seconds."""
+    """Copies from one topic to another until it is stopped."""
 
     address: str
     source: str
     target: str
-    name: str
-    wanted: int
-    silence: float = 12.0
-    abort_each: int = 12
     copied: int = 0
     failures: list[str] = field(default_factory=list)
     commits: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._stop = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
+    def stop(self) -> None:
+        self._stop.set()
+        self.thread.join(120)
+        assert not self.thread.is_alive(), f"the copier hangs: {self.failures[-5:]}"
+
     def _run(self) -> None:
-        heard = time.monotonic()
-        while self.copied < self.wanted and time.monotonic() - heard < self.silence:
+        while not self._stop.is_set():
             try:
-                heard = self._copy(heard)
+                self._copy()
             except KafkaException as failure:
                 self.failures.append(f"{time.strftime('%H:%M:%S')} {failure}")
-                heard = time.monotonic()
                 time.sleep(0.2)
 
-    def _copy(self, heard: float) -> float:
+    def _copy(self) -> None:
         # With its strategy of begin anew, librdkafka 2.11 hangs where its only broker goes at the wrong moment: a broker that it gives up
         # stays "terminating" for as long as a request for a coordinator holds it.
         common: dict[str, Any] = {"bootstrap.servers": self.address, "metadata.recovery.strategy": "none", **QUIET}
-        producer = Producer({**common, "transactional.id": self.name, "transaction.timeout.ms": 20_000, "linger.ms": 0})
+        producer = Producer({**common, "transactional.id": self.target, "transaction.timeout.ms": 20_000, "linger.ms": 0})
         producer.init_transactions(40)
         consumer = Consumer({
             **common, "group.id": f"copies-{self.target}", "isolation.level": "read_committed", "enable.auto.commit": False,
@@ -57,18 +58,15 @@ class ExactlyOnceCopier:
         consumer.subscribe([self.source])
         turn = 0
         try:
-            while self.copied < self.wanted and time.monotonic() - heard < self.silence:
+            while not self._stop.is_set():
                 messages = consumer.consume(BATCH, 0.5)
                 if any(message.error() for message in messages):
                     raise KafkaException(next(message.error() for message in messages if message.error()))
-                if not messages:
-                    continue
-                heard = time.monotonic()
-                turn += 1
-                self._transact(producer, consumer, messages, aborts=turn % self.abort_each == 0)
+                if messages:
+                    turn += 1
+                    self._transact(producer, consumer, messages, aborts=turn % ABORT_EACH == 0)
         finally:
             consumer.close()
-        return heard
 
     def _transact(self, producer: Producer, consumer: Consumer, messages: list[Any], *, aborts: bool) -> None:
         producer.begin_transaction()
@@ -86,5 +84,5 @@ class ExactlyOnceCopier:
 
 
 if __name__ == "__main__":
-    address, source, target, wanted = sys.argv[1:]
-    ExactlyOnceCopier(address, source, target, target, int(wanted), silence=3600).thread.join()
+    address, source, target = sys.argv[1:]
+    ExactlyOnceCopier(address, source, target).thread.join()

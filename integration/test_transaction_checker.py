@@ -138,7 +138,7 @@ class Stage:
     """A process that copies from one topic to the next, and is started again when it has been killed."""
 
     def __init__(self, address: str, source: str, target: str) -> None:
-        self._command = [sys.executable, "-m", "integration.exactly_once_copier", address, source, target, str(RECORDS)]
+        self._command = [sys.executable, "-m", "integration.exactly_once_copier", address, source, target]
         self.start()
 
     def start(self) -> None:

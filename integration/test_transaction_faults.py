@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
@@ -16,7 +15,7 @@ from integration.kafka_clients import QUIET, consumer, create, produce, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import admin, unload
-from integration.transaction_checker import read_committed
+from integration.transaction_checker import COMMITTED, read_committed
 
 COUNT = 1_200
 NAMESPACE = "public/transactions"
@@ -112,8 +111,7 @@ def test_every_record_is_copied_once(setup: Setup, fault: str) -> None:
     create(setup.first.address, target)
     produce(setup.first.address, source, [b"%d" % number for number in range(COUNT // 2)])
     _coordinate(setup.second)  # it comes first and has all shards; the client's sidecar asks it
-    patience = 60 if FAULTS[fault] is _stand_still else 10  # it hears nothing while its coordinator stands still
-    copier = ExactlyOnceCopier(setup.first.address, source, target, target, COUNT, silence=patience)
+    copier = ExactlyOnceCopier(setup.first.address, source, target)
     deadline = time.monotonic() + 60
     while copier.copied < COUNT // 6 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -122,10 +120,9 @@ def test_every_record_is_copied_once(setup: Setup, fault: str) -> None:
         FAULTS[fault](setup, target)
         time.sleep(1)
     produce(setup.second.address, source, [b"%d" % number for number in range(COUNT // 2, COUNT)])
-    copier.thread.join(180)
-    assert not copier.thread.is_alive(), f"{copier.copied} are copied, {copier.failures[-5:]}"
-    settings: dict[str, Any] = {"isolation.level": "read_committed"}
-    found = [record.value for record in read(setup.first.address, target, COUNT, seconds=30, **settings)]
+    read(setup.first.address, target, COUNT, seconds=180, **COMMITTED)
+    copier.stop()
+    found = [value for _, value in read_committed(setup.first.address, target)[0]]
     wrong = next((at for at, value in enumerate(found) if value != b"%d" % at), len(found))
     assert len(found) == wrong == COUNT, (
         f"{found[wrong : wrong + 3]} at {wrong} of {len(found)}; {copier.copied} copied, {copier.failures[-5:]}"

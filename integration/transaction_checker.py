@@ -21,7 +21,7 @@ from integration.kafka_clients import QUIET, consumer
 
 MOST_RECORDS: Final = 8
 PATIENCE: Final = 40.0
-_COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
+COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
 
 
 Committed = dict[int, list[tuple[int, bytes]]]  # by partition: offsets and values
@@ -106,7 +106,7 @@ class StableOffsets:
     def __init__(self, address: str, topic: str, partitions: int) -> None:
         self.seen: dict[int, int] = {}
         self.went_back: list[str] = []
-        self._client = consumer(address, **_COMMITTED)
+        self._client = consumer(address, **COMMITTED)
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -135,7 +135,7 @@ class Reader:
 
     def __init__(self, address: str, topic: str, partitions: int) -> None:
         self.records: Committed = {number: [] for number in range(partitions)}
-        self._client = consumer(address, **_COMMITTED)
+        self._client = consumer(address, **COMMITTED)
         self._client.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -214,7 +214,7 @@ def read_committed(address: str, topic: str, partitions: int = 1, seconds: float
     """All that is committed, when nothing is open any more: what nobody has ended times out first."""
     deadline = time.monotonic() + seconds
     places = [TopicPartition(topic, number, 0) for number in range(partitions)]
-    client = consumer(address, **_COMMITTED, **{"enable.partition.eof": True})
+    client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
     plain = consumer(address, **{"isolation.level": "read_uncommitted"})
     for at in places:
         while not _is_at_rest(client, plain, at):
