@@ -15,6 +15,7 @@ from handler.pipelines.audit import command as audit
 from handler.pipelines.mirror import command as mirror
 from handler.pipelines.mirror import groups_command as migrate_groups
 from handler.pipelines.options import Settings
+from handler.pipelines.reindex import command as reindex
 
 PIPELINES: Final[Mapping[str, Any]] = {
     "mirror": mirror,
@@ -22,6 +23,7 @@ PIPELINES: Final[Mapping[str, Any]] = {
     "archive": archive,
     "replay": replay,
     "audit": audit,
+    "reindex": reindex,
 }
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.errors import SidecarError
@@ -19,14 +18,12 @@ from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.copied_batches import CopiedBatch, built
 from handler.pipelines.kafka.reading import SourceRecord
 from handler.pipelines.kafka.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
-from handler.pipelines.mirror.batches import Batches
 from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Copied
-from handler.pipelines.mirror.outcome import Outcome, failed
 from handler.pipelines.mirror.plan import RUNS_CONFIGS
 from handler.pipelines.mirror.record import latest
-from handler.pipelines.mirror.target import Target
+from handler.pipelines.mirror.writing import Goal, LeaveOut, WritingTask
 from handler.wire.records import LZ4
 
 if TYPE_CHECKING:
@@ -58,62 +55,8 @@ class ReplayFailed(SidecarError):
     """One sentence for whoever runs the replay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What every task needs."""
-
-    target: Cluster
-    into_existing: bool
-    routes: dict[Partition, Route]
-    known: dict[Partition, Progress]
-
-    def __call__(self, rows: Iterable[Row]) -> Iterator[Outcome]:
-        return iter(asyncio.run(self._write(rows)))
-
-    async def _write(self, rows: Iterable[Row]) -> list[Outcome]:
-        found = []
-        for (topic, partition), of_partition in groupby(rows, key=lambda row: (row.topic, row.partition)):
-            found.append(await self._write_partition(self.routes[topic, partition], of_partition))
-        return found
-
-    async def _write_partition(self, route: Route, rows: Iterator[Row]) -> Outcome:
-        """Whatever goes wrong is an outcome: another round begins behind what was committed."""
-        writing = _Writing(self, route)
-        try:
-            await writing.write(rows)
-        except Exception as error:
-            return failed(writing.outcome, error)
-        return writing.outcome
-
-
-class _Writing:
-    def __init__(self, task: Task, route: Route) -> None:
-        self._task = task
-        self._route = route
-        self.outcome = Outcome(topic=route.topic, partition=route.partition, progress=task.known.get((route.topic, route.partition)))
-
-    async def write(self, rows: Iterator[Row]) -> None:
-        async with connected(self._task.target, CLIENT_ID) as kafka:
-            target = await Target.open(kafka, self._route)
-            try:
-                progress, _ = await target.go_on(self.outcome.progress, 0, self._task.into_existing)
-                self.outcome = replace(self.outcome, progress=progress)
-                writer = Batches(target, self.outcome, self._stored)
-                end = progress.next_source
-                for batch in batches(row for row in rows if row.offset >= progress.next_source):
-                    await writer.add(batch)
-                    end = batch.spans[-1].source + batch.spans[-1].length
-                await writer.passed(end, ends_now=True)
-            except BaseException:
-                await target.give_up()
-                raise
-
-    def _stored(self, progress: Progress, records: int, size: int) -> None:
-        self.outcome = self.outcome.with_stored(progress, records, size)
-
-
-def batches(rows: Iterable[Row]) -> Iterator[CopiedBatch]:
-    """Record batches of these rows, in their order. ReplayFailed where that is not one."""
+def batches(rows: Iterable[Row], begin: int, _: LeaveOut) -> Iterator[CopiedBatch]:
+    """Record batches of these rows from offset `begin` on, in their order. ReplayFailed where that is not one."""
     pending: list[SourceRecord] = []
     size = 0
     next_offset = -1
@@ -121,6 +64,8 @@ def batches(rows: Iterable[Row]) -> Iterator[CopiedBatch]:
         if row.offset < next_offset:
             raise ReplayFailed(f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice")
         next_offset = row.offset + 1
+        if row.offset < begin:
+            continue
         headers = tuple((one.key, _bytes(one.value)) for one in row.headers or ())
         pending.append(SourceRecord(row.offset, row.millis, _bytes(row.key), _bytes(row.value), headers))
         size += len(row.key or b"") + len(row.value or b"") + RECORD_BYTES + sum(len(key) + len(value or b"") for key, value in headers)
@@ -172,7 +117,8 @@ class Replay:
 
     def _round(self, frame: DataFrame) -> None:
         options = self.options
-        task = Task(options.target, options.into_existing, self._routes, dict(self.progress))
+        goals = {at: Goal(self._routes[at], self.progress.get(at), 0, self.wanted[at]) for at in self._left()}
+        task = WritingTask(target=options.target, client_id=CLIENT_ID, into_existing=options.into_existing, goals=goals, batches_of=batches)
         rows = frame.selectExpr("topic", "partition", "offset", "unix_millis(timestamp) AS millis", "key", "value", "headers")
         parts = min(len(self.wanted), max(1, self.spark.sparkContext.defaultParallelism))
         ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions("topic", "partition", "offset")

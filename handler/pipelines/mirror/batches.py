@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Final
 
 from handler.pipelines.kafka.copied_batches import CopiedBatch
 from handler.pipelines.mirror.delivery import Progress
+from handler.pipelines.mirror.offset_runs import Run, joined
 from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.target import Target
 
@@ -38,9 +40,9 @@ class Batches:
             self._is_open = True
             self._ends_at = asyncio.get_running_loop().time() + TRANSACTION_SECONDS
         await self._target.produce(batch)
-        self._bytes, self._records, self._runs = (
-            self._bytes + len(batch.data), self._records + batch.record_count, self._runs + len(batch.spans),
-        )  # fmt: skip
+        self._bytes += len(batch.data)
+        self._records += batch.record_count
+        self._runs += _runs_of(batch)
         is_late = asyncio.get_running_loop().time() >= self._ends_at
         if is_late or self._bytes >= TRANSACTION_BYTES or self._runs >= TRANSACTION_RUNS:
             last = batch.spans[-1]
@@ -60,3 +62,11 @@ class Batches:
         self._repeats = None
         self._is_open = False
         self._bytes = self._records = self._runs = 0
+
+
+def _runs_of(batch: CopiedBatch) -> int:
+    """How many runs its spans become."""
+    if len(batch.spans) == 1:
+        return 1
+    ends = accumulate(span.length for span in batch.spans)
+    return len(joined(Run(span.source, end - span.length, span.length) for span, end in zip(batch.spans, ends, strict=True)))

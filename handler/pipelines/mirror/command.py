@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from handler.errors import ConfigError
 from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.places import shown
 from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, table, write_result
 
-if TYPE_CHECKING:  # it brings aiokafka, which no other command needs
+if TYPE_CHECKING:  # they bring aiokafka, which no other command needs
     from handler.pipelines.mirror.plan import MirrorOptions
+    from handler.pipelines.mirror.run import Mirror
 
 TEXT: Final = "copy topics from one Kafka cluster to another, exactly once, with a record of where each offset has gone"
+MOST_LEFT_OUT: Final = 10
 DELIVERIES: Final = ("exactly-once", "at-least-once")
 _VALUES: Final = (
     ("--name", "NAME", "of the mirror: under it its progress is kept, and it goes on where it was"),
@@ -51,18 +55,20 @@ def add(command: argparse.ArgumentParser) -> None:
     add_spark(command)
 
 
-def options_of(settings: Settings) -> MirrorOptions:
+def options_of(settings: Settings, kind: str = "mirror") -> MirrorOptions:
     from handler.pipelines.mirror.plan import MirrorOptions
 
     delivery = settings.text("delivery", DELIVERIES[0])
     if delivery not in DELIVERIES:
         raise ConfigError(f"delivery = {delivery}: one of {', '.join(DELIVERIES)}")
     if not settings.text("name"):
-        raise ConfigError("--name: give the mirror a name; under it it goes on where it was")
+        raise ConfigError(f"--name: give the {kind} a name; under it it goes on where it was")
     if not settings.texts("topic"):
         raise ConfigError("--topic: name the topics to copy, or a regular expression for their names ('.*' for all)")
+    source = settings.cluster("source")
+    target = settings.cluster("target") if settings.has("target") or kind == "mirror" else source
     return MirrorOptions(
-        name=MirrorName.of(settings.text("name")), source=settings.cluster("source"), target=settings.cluster("target"),
+        name=MirrorName.of(settings.text("name")), source=source, target=target,
         topics=settings.texts("topic"), exclude=settings.texts("exclude"), prefix=settings.text("prefix"),
         continuous=settings.flag("continuous"), exactly_once=delivery == DELIVERIES[0], accept_loss=settings.flag("accept_loss"),
         into_existing=settings.flag("into_existing"), more_partitions=settings.flag("more_partitions"),
@@ -76,7 +82,7 @@ def run(settings: Settings) -> int:
     from handler.pipelines.mirror.run import Mirror, result_of
 
     began = time.monotonic()
-    mirror = Mirror(None, options, _say)
+    mirror = Mirror(None, options, say)
     asyncio.run(mirror.look())  # what is wrong is said before Spark starts
     if not options.dry_run:
         from handler.pipelines.session import spark_session
@@ -85,32 +91,41 @@ def run(settings: Settings) -> int:
         try:
             mirror.run()
         except KeyboardInterrupt:
-            _say("stopped: it goes on from here when it is started again")
+            say("stopped: it goes on from here when it is started again")
         finally:
             spark.stop()
     result = result_of(mirror, time.monotonic() - began)
     write_result(settings.text("result"), result)
+    return say_result(mirror, result)
+
+
+def say_result(mirror: Mirror, result: Mapping[str, Any]) -> int:
+    """For people; the status of the program."""
     rows: list[list[object]] = [["TOPIC", "PARTITION", "NEXT", "SOURCE END", "BEHIND", "RECORDS", "TARGET END"]]
     for (topic, index), one in sorted(mirror.partitions.items()):
         target_end = None if one.progress is None else one.progress.target_end
-        rows.append([topic, index, one.next_source, one.high_watermark, one.behind, one.records, target_end])
+        rows.append([topic, index, shown(one.next_source), one.high_watermark, one.behind, one.records, target_end])
     for line in table(rows, frozenset(str(one) for one in rows[0][1:])):
-        _say(line)
+        say(line)
     for (topic, index), one in sorted(mirror.partitions.items()):
         for begin, end in one.lost:
-            _say(f"{topic}-{index}: source offsets {begin} to {end - 1} were removed before they could be copied")
+            say(f"{topic}-{index}: the source has removed what was from {shown(begin)} to before {shown(end)} before it could be copied")
+        for text in one.left_out[:MOST_LEFT_OUT]:
+            say(f"{topic}-{index}: left out: {text}")
+        if len(one.left_out) > MOST_LEFT_OUT:
+            say(f"{topic}-{index}: {len(one.left_out) - MOST_LEFT_OUT} more were left out: --result FILE lists them")
         for begin, end in one.repeats:
-            _say(f"{topic}-{index}: target offsets {begin} to {end - 1} may be there twice")
+            say(f"{topic}-{index}: target offsets {begin} to {end - 1} may be there twice")
         if one.unstable:
-            _say(f"{topic}-{index}: {one.unstable} offsets of the source are behind a transaction that has not ended")
+            say(f"{topic}-{index}: {one.unstable} offsets of the source are behind a transaction that has not ended")
         if one.fault:
-            _say(f"{topic}-{index}: {one.fault}")
-    if options.dry_run:
-        _say("Nothing was changed: this was a dry run.")
+            say(f"{topic}-{index}: {one.fault}")
+    if mirror.options.dry_run:
+        say("Nothing was changed: this was a dry run.")
         return 1 if any(one.fault for one in mirror.partitions.values()) else 0
-    _say(f"{result['records']} records copied in {result['seconds']:.1f} s" + ("" if result["complete"] else "; not complete"))
+    say(f"{result['records']} records copied in {result['seconds']:.1f} s" + ("" if result["complete"] else "; not complete"))
     return 0 if result["complete"] else 1
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     print(text, flush=True)

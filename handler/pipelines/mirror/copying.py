@@ -19,6 +19,7 @@ from handler.pipelines.kafka.topics import EARLIEST, offsets
 from handler.pipelines.mirror.batches import Batches
 from handler.pipelines.mirror.delivery import Progress, Route
 from handler.pipelines.mirror.outcome import Outcome, failed
+from handler.pipelines.mirror.places import record_place
 from handler.pipelines.mirror.target import CanNotCopy, Target
 
 log = logging.getLogger(__name__)
@@ -103,6 +104,9 @@ class _Copying:
         first = (await offsets(source, [source_at], EARLIEST))[source_at]
         progress, target_end = await target.go_on(slice_.known, first, slice_.into_existing)
         self.outcome = replace(self.outcome, progress=progress)
+        place = record_place(progress.next_source)
+        if place is not None:
+            raise CanNotCopy(f"entries without an index were copied up to {place}: run `pipeline reindex` of this name to their end")
         if not slice_.exactly_once and target_end > progress.target_end:
             self.outcome = replace(self.outcome, repeats=(progress.target_end, target_end))
         if first <= progress.next_source:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from handler.errors import ConfigError, SidecarError
+from handler.migration.packed_offsets import PackedOffset, Undecided
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.groups import Committed, GroupState, commit, committed, list_groups
@@ -18,6 +19,7 @@ from handler.pipelines.mirror.copying import CLIENT_ID
 from handler.pipelines.mirror.delivery import Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Translation
+from handler.pipelines.mirror.places import number_of_packed, shown
 from handler.pipelines.mirror.record import recorded
 
 ASK_SECONDS: Final = 60.0
@@ -154,7 +156,11 @@ def translated(step: Step, translation: Translation | None, there: Mapping[Parti
     before = there.get((target_topic, step.partition))
     step = replace(step, target_topic=target_topic, there=None if before is None else before.offset)
     try:
-        step = replace(step, place=translation.place_of(step.committed.offset))
+        step = replace(step, place=translation.place_of(number_of_packed(step.committed.offset, translation.runs)))
+    except Undecided as error:
+        packed = PackedOffset.of(step.committed.offset)
+        text = f"the offset is of Kafka-on-Pulsar before 2.8, {packed}: {error}; `kafka-sidecar groups translate` asks the whole log"
+        return replace(step, problem=text)
     except NotReached as error:
         return replace(step, problem=f"{error}: let it catch up")
     assert step.place is not None
@@ -201,11 +207,15 @@ async def _proved(step: Step, source: KafkaClient, target: KafkaClient, log: Map
         return _not_proved(step, f"the target has removed records that the group has not read: its log starts at {begin}", unproved)
     if place.first_source is None:
         return replace(step, note="at the end of what was copied")
-    theirs = await _first(source, step.topic, step.partition, place.first_source)
     ours = await _first(target, step.target_topic, step.partition, place.target)
     step = replace(step, first=ours)
     if ours is None or ours.offset != place.target:
         return _not_proved(step, f"the target has removed the record at offset {place.target}", unproved)
+    if place.first_source < 0:
+        return replace(
+            step, note=f"offset {ours.offset} is the record of entry {shown(place.first_source)}, which has no offset to compare"
+        )
+    theirs = await _first(source, step.topic, step.partition, place.first_source)
     if theirs is None or theirs.offset != place.first_source:
         return _not_proved(step, f"the source has removed the record at offset {place.first_source}: it can't be compared", unproved)
     if ours[1:] != theirs[1:]:

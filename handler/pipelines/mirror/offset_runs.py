@@ -1,7 +1,8 @@
 """Which source offsets are which target offsets: runs, a record of them for each transaction, and what they make of an offset. Pure.
 
 A run says: `length` source offsets from `source` on are the target offsets from `target` on. It ends where one of both logs has an offset
-without a copied record: a marker, an aborted record, what compaction has removed.
+without a copied record: a marker, an aborted record, what compaction has removed. Where that happens again and again in the same way, as
+with transactions of ten records and their markers, runs that are alike are one that is repeated.
 """
 
 from __future__ import annotations
@@ -19,6 +20,32 @@ class Run(NamedTuple):
     source: int
     target: int
     length: int
+    # So many alike: each begins `stride` source offsets behind the one before, and goes on where that ends in the target.
+    times: int = 1
+    stride: int = 0
+
+    @property
+    def source_end(self) -> int:
+        return self.source + (self.times - 1) * self.stride + self.length
+
+    def before(self, source: int) -> list[Run]:
+        """What of it is before this source offset."""
+        if source >= self.source_end:
+            return [self]
+        whole = 0 if self.times == 1 else max(0, (source - self.source - self.length) // self.stride + 1)
+        found = [self._replace(times=whole, stride=self.stride if whole > 1 else 0)] if whole else []
+        begin = self.source + whole * self.stride
+        if source > begin:
+            found.append(Run(begin, self.target + whole * self.length, source - begin))
+        return found
+
+    def with_more(self, run: Run) -> Run | None:
+        """Both as one, where that is one more of the same, or several."""
+        stride = self.stride or run.source - self.source
+        is_alike = run.length == self.length and run.stride in (0, stride)
+        if is_alike and run.source == self.source + self.times * stride and run.target == self.target + self.times * self.length:
+            return self._replace(times=self.times + run.times, stride=stride)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +65,22 @@ class Copied:
 
 
 def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Runs in their order; what goes on in both logs is one."""
-    found: list[Run] = []
+    """Runs in their order; what goes on in both logs is one, and so are those that are alike."""
+    whole: list[Run] = []
     for run in runs:
-        last = found[-1] if found else None
-        if last is not None and run.source == last.source + last.length and run.target == last.target + last.length:
-            found[-1] = last._replace(length=last.length + run.length)
+        last = whole[-1] if whole else None
+        goes_on = last is not None and run.source == last.source + last.length and run.target == last.target + last.length
+        if last is not None and goes_on and run.times == last.times == 1:
+            whole[-1] = last._replace(length=last.length + run.length)
         elif run.length:
+            whole.append(run)
+    found: list[Run] = []
+    for run in whole:
+        more = found[-1].with_more(run) if found else None
+        if more is None:
             found.append(run)
+        else:
+            found[-1] = more
     return tuple(found)
 
 
@@ -59,7 +94,8 @@ def decode_key(key: bytes) -> tuple[str, int]:
 
 
 def encode(copied: Copied) -> bytes:
-    fields: dict[str, object] = {"format": FORMAT, "next": copied.next_source, "end": copied.target_end, "runs": copied.runs}
+    written = [run if run.times > 1 else run[:3] for run in copied.runs]
+    fields: dict[str, object] = {"format": FORMAT, "next": copied.next_source, "end": copied.target_end, "runs": written}
     fields |= {
         "topic": copied.target_topic, "cluster": copied.source_cluster, "source": copied.source_id, "target": copied.target_id,
     }  # fmt: skip
@@ -96,10 +132,11 @@ class NotReached(Exception):
 
 def _make_room(runs: list[Run], source: int) -> None:
     """Without transactions records are copied again: the last copy counts."""
-    while runs and runs[-1].source >= source:
-        runs.pop()
-    if runs and runs[-1].source + runs[-1].length > source:
-        runs[-1] = runs[-1]._replace(length=source - runs[-1].source)
+    while runs and runs[-1].source_end > source:
+        left = runs.pop().before(source)
+        if left:
+            runs.extend(left)
+            return
 
 
 class Place(NamedTuple):
@@ -124,8 +161,8 @@ class Translation:
                 _make_room(runs, run.source)
                 runs.append(run)
             self.latest, self.next_source, self.target_end = record, record.next_source, record.target_end
-        self._runs: Sequence[Run] = joined(runs)
-        self._starts = [run.source for run in self._runs]
+        self.runs: Sequence[Run] = joined(runs)
+        self._starts = [run.source for run in self.runs]
 
     def place_of(self, offset: int) -> Place:
         """Where a group goes on in the target that has committed `offset` in the source. NotReached where nobody can tell yet."""
@@ -133,10 +170,14 @@ class Translation:
             raise NotReached(self.next_source)
         number = bisect_right(self._starts, offset) - 1
         if number >= 0:
-            run = self._runs[number]
-            if offset < run.source + run.length:
-                return Place(run.target + offset - run.source, offset)
-        if number + 1 < len(self._runs):
-            behind = self._runs[number + 1]
+            run = self.runs[number]
+            piece = min((offset - run.source) // run.stride, run.times - 1) if run.stride else 0
+            begin, target = run.source + piece * run.stride, run.target + piece * run.length
+            if offset < begin + run.length:
+                return Place(target + offset - begin, offset)
+            if piece + 1 < run.times:
+                return Place(target + run.length, begin + run.stride)
+        if number + 1 < len(self.runs):
+            behind = self.runs[number + 1]
             return Place(behind.target, behind.source)
         return Place(self.target_end, None)

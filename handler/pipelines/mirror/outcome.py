@@ -25,6 +25,7 @@ class Outcome:
     bytes: int = 0
     lost: tuple[int, int] | None = None  # source offsets that were removed before they could be copied
     repeats: tuple[int, int] | None = None  # target offsets that may be there twice
+    left_out: tuple[str, ...] = ()  # what can't be copied, where its loss is accepted
     trouble: str = ""  # another round may mend it
     is_fenced: bool = False  # somebody else has begun with this partition, or its transaction has timed out
     problem: str = ""  # nothing will but somebody

@@ -28,6 +28,7 @@ from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_a
 from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
 from handler.pipelines.mirror.offset_runs import Copied
 from handler.pipelines.mirror.outcome import Outcome
+from handler.pipelines.mirror.places import RecordPlace, record_place, told
 from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
 from handler.pipelines.mirror.record import latest
 from handler.pipelines.mirror.target import foreign_records
@@ -60,6 +61,7 @@ class PartitionState:
     records: int = 0
     bytes: int = 0
     lost: tuple[tuple[int, int], ...] = ()
+    left_out: tuple[str, ...] = ()
     repeats: tuple[tuple[int, int], ...] = ()
     trouble: str = ""
     problem: str = ""  # why it was given up
@@ -76,12 +78,17 @@ class PartitionState:
         return self.first if self.progress is None else self.progress.next_source
 
     @property
+    def place(self) -> RecordPlace | None:
+        """How far it is in what has no index; None where that is done, or was not begun."""
+        return None if self.progress is None else record_place(self.progress.next_source)
+
+    @property
     def behind(self) -> int:
-        return max(0, self.goal - self.next_source)
+        return max(0, self.goal - max(0, self.next_source))
 
     @property
     def is_done(self) -> bool:
-        return self.progress is not None and self.behind == 0
+        return self.progress is not None and self.place is None and self.behind == 0
 
     @property
     def has_work(self) -> bool:
@@ -102,6 +109,7 @@ class PartitionState:
             self.lost = (*self.lost, outcome.lost)
         if outcome.repeats is not None and outcome.repeats not in self.repeats:
             self.repeats = (*self.repeats, outcome.repeats)
+        self.left_out += outcome.left_out
         self.trouble, self.problem = outcome.trouble, outcome.problem
         self.fenced = self.fenced + 1 if outcome.is_fenced else 0
 
@@ -151,14 +159,14 @@ class Mirror:
                     return
             for outcome in self._round(work) if work else ():
                 self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock())
-            self._judge()
+            self.judge()
             if self.clock() - last_told >= REST_SECONDS and work:
                 last_told = self.clock()
                 self._tell(last_told - began)
             if not work or all(self.partitions[at].trouble for at in work):
                 time.sleep(REST_SECONDS)
 
-    def _judge(self) -> None:
+    def judge(self) -> None:
         """A run that ends gives up what stands still; a continuous one says so, and tries again."""
         for at, one in self.partitions.items():
             one.lose_patience(self.clock(), self.options.patience_seconds)
@@ -338,10 +346,11 @@ def result_of(mirror: Mirror, seconds: float) -> dict[str, Any]:
         "records": sum(one.records for one in states.values()), "bytes": sum(one.bytes for one in states.values()),
         "partitions": [
             {
-                "topic": topic, "target_topic": one.route.target_topic, "partition": index, "next_source": one.next_source,
+                "topic": topic, "target_topic": one.route.target_topic, "partition": index, "next_source": told(one.next_source),
                 "target_end": None if one.progress is None else one.progress.target_end, "behind": one.behind,
-                "unstable": one.unstable, "records": one.records, "bytes": one.bytes, "lost": one.lost,
-                "repeats": one.repeats, "problem": one.fault,
+                "unstable": one.unstable, "records": one.records, "bytes": one.bytes,
+                "lost": [[told(begin), told(end)] for begin, end in one.lost],
+                "left_out": one.left_out, "repeats": one.repeats, "problem": one.fault,
             }
             for (topic, index), one in sorted(states.items())
         ],

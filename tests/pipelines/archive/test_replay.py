@@ -30,8 +30,8 @@ class Row:
     partition: int = 0
 
 
-def made(rows: Sequence[Row]) -> list[CopiedBatch]:
-    return list(batches(cast(Any, rows)))
+def made(rows: Sequence[Row], begin: int = 0) -> list[CopiedBatch]:
+    return list(batches(cast(Any, rows), begin, pytest.fail))
 
 
 def records(batch: CopiedBatch) -> list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]:
@@ -45,6 +45,11 @@ def test_rows_keep_everything_and_gaps_stay_gaps() -> None:
     (batch,) = made([Row(3, 5, bytearray(b"k"), bytearray(b"v"), headers), Row(4, 7), Row(9, 6, value=bytearray())])
     assert batch.spans == (Span(3, 2), Span(9, 1))
     assert records(batch) == [(5, b"k", b"v", (("h", b"1"), ("n", None))), (7, None, None, ()), (6, None, b"", ())]
+
+
+def test_what_was_written_is_passed_over() -> None:
+    (batch,) = made([Row(3), Row(4), Row(9)], begin=4)
+    assert batch.spans == (Span(4, 1), Span(9, 1))
 
 
 def test_a_time_of_before_1970_stays_with_its_record() -> None:

@@ -21,7 +21,17 @@ from handler.pipelines.mirror.offset_runs import (
 
 
 def test_runs_that_go_on_in_both_logs_are_one() -> None:
-    assert joined([Run(0, 10, 5), Run(5, 15, 5), Run(10, 21, 1), Run(12, 22, 1)]) == (Run(0, 10, 10), Run(10, 21, 1), Run(12, 22, 1))
+    assert joined([Run(0, 10, 5), Run(5, 15, 5), Run(10, 21, 1), Run(12, 22, 1)]) == (Run(0, 10, 10), Run(10, 21, 1, 2, 2))
+
+
+def test_runs_that_are_alike_are_one_that_is_repeated() -> None:
+    transactions = [Run(11 * number, 10 * number, 10) for number in range(50)]
+    assert joined(transactions) == joined([*joined(transactions[:20]), *joined(transactions[20:])]) == (Run(0, 0, 10, 50, 11),)
+    assert joined([*transactions, Run(551, 500, 3)]) == (Run(0, 0, 10, 50, 11), Run(551, 500, 3))
+    translation = Translation([Copied(550, 500, joined(transactions))])
+    assert translation.place_of(33) == Place(30, 33)
+    assert translation.place_of(10) == Place(10, 11)  # a marker
+    assert translation.place_of(549) == Place(500, None)
 
 
 def test_an_offset_in_a_run_is_its_own_record() -> None:
@@ -74,7 +84,9 @@ def test_what_others_wrote_is_refused() -> None:
 
 NUMBERS = st.integers(0, 2**62)
 TEXT = st.text(max_size=5)
-RUNS = st.lists(st.builds(Run, NUMBERS, NUMBERS, NUMBERS), max_size=4).map(tuple)
+RUN = st.builds(Run, st.integers(-(2**127), 2**62), NUMBERS, NUMBERS, st.just(1), st.just(0))
+REPEATED = st.builds(Run, NUMBERS, NUMBERS, NUMBERS, st.integers(2, 2**62), NUMBERS)
+RUNS = st.lists(RUN | REPEATED, max_size=4).map(tuple)
 
 
 @given(
@@ -117,6 +129,25 @@ def copies(draw: st.DrawFn) -> tuple[dict[int, int], list[Copied]]:
         records.append(Copied(source, end, joined(runs)))
         target = end + 1  # the marker
     return pairs, records
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 2)), max_size=12), st.integers(0, 50))
+def test_what_is_before_an_offset_is_what_it_was(pieces: list[tuple[int, int]], offset: int) -> None:
+    runs, source, target = [], 0, 0
+    for length, gap in pieces:
+        runs.append(Run(source, target, length))
+        source, target = source + length + gap, target + length
+    pairs = [(run.source + one, run.target + one) for run in runs for one in range(run.length)]
+    left = [one for run in joined(runs) for one in run.before(offset)]
+    assert [pair for run in left for pair in _pairs(run)] == [pair for pair in pairs if pair[0] < offset]
+
+
+def _pairs(run: Run) -> list[tuple[int, int]]:
+    return [
+        (run.source + piece * run.stride + one, run.target + piece * run.length + one)
+        for piece in range(run.times)
+        for one in range(run.length)
+    ]
 
 
 @given(copies())

@@ -1,0 +1,99 @@
+"""Rows of Spark tasks written into topics: each partition's in their order, in transactions with the progress and the record of offsets.
+
+A task has all rows that a round has of a partition. Whatever goes wrong is an outcome: another round begins behind what was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from handler.pipelines.kafka.client import connected
+from handler.pipelines.kafka.cluster import Cluster
+from handler.pipelines.kafka.copied_batches import CopiedBatch
+from handler.pipelines.kafka.topics import Partition
+from handler.pipelines.mirror.batches import Batches
+from handler.pipelines.mirror.delivery import Progress, Route
+from handler.pipelines.mirror.outcome import Outcome, failed
+from handler.pipelines.mirror.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+# Told of what can't be written and is left out.
+LeaveOut = Callable[[str], None]
+# The batches of one partition's rows from a source number on, with those numbers in their spans.
+BatchesOf = Callable[["Iterator[Row]", int, LeaveOut], Iterator[CopiedBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a round does with a partition."""
+
+    route: Route
+    known: Progress | None
+    first: int  # where a partition begins that is new
+    end: int  # all before this source number are among the rows, or were
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingTask:
+    """For Spark's mapPartitions, over rows sorted by topic, partition and their order in it."""
+
+    target: Cluster
+    client_id: str
+    into_existing: bool
+    goals: Mapping[Partition, Goal]
+    batches_of: BatchesOf
+
+    def __call__(self, rows: Iterable[Row]) -> Iterator[Outcome]:
+        return iter(asyncio.run(self._write(rows)))
+
+    async def _write(self, rows: Iterable[Row]) -> list[Outcome]:
+        found = []
+        for at, of_partition in groupby(rows, key=_partition):
+            if at not in self.goals:  # it is done, or given up
+                continue
+            writing = _Writing(self, self.goals[at])
+            try:
+                await writing.write(of_partition)
+            except Exception as error:
+                found.append(failed(writing.outcome, error))
+            else:
+                found.append(writing.outcome)
+        return found
+
+
+def _partition(row: Any) -> Partition:
+    return row.topic, row.partition
+
+
+class _Writing:
+    def __init__(self, task: WritingTask, goal: Goal) -> None:
+        self._task = task
+        self._goal = goal
+        self.outcome = Outcome(topic=goal.route.topic, partition=goal.route.partition, progress=goal.known)
+
+    async def write(self, rows: Iterator[Row]) -> None:
+        task, goal = self._task, self._goal
+        async with connected(task.target, task.client_id) as kafka:
+            target = await Target.open(kafka, goal.route)
+            try:
+                progress, _ = await target.go_on(goal.known, goal.first, task.into_existing)
+                self.outcome = replace(self.outcome, progress=progress)
+                writer = Batches(target, self.outcome, self._stored)
+                for batch in task.batches_of(rows, progress.next_source, self._leave_out):
+                    await writer.add(batch)
+                await writer.passed(max(goal.end, progress.next_source), ends_now=True)
+            except BaseException:
+                await target.give_up()
+                raise
+
+    def _leave_out(self, text: str) -> None:
+        self.outcome = replace(self.outcome, left_out=(*self.outcome.left_out, text))
+
+    def _stored(self, progress: Progress, records: int, size: int) -> None:
+        self.outcome = self.outcome.with_stored(progress, records, size)

@@ -1,0 +1,80 @@
+"""`kafka-sidecar pipeline reindex`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Final
+
+from handler.errors import ConfigError
+from handler.pipelines.mirror.command import options_of, say, say_result
+from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, write_result
+
+TEXT: Final = "copy topics that begin with entries from before the index into new ones, in which every record has an offset"
+_VALUES: Final = (
+    ("--name", "NAME", "of the reindex: under it its progress is kept, and it goes on where it was"),
+    ("--prefix", "TEXT", "put this before the topics' names in the target"),
+    ("--pulsar-url", "URL", "of the Pulsar cluster behind the source, as pulsar://broker:6650"),
+    ("--pulsar-admin-url", "URL", "its admin address, as http://broker:8080"),
+    ("--listener-name", "NAME", "the advertised listener to ask the brokers for"),
+    ("--namespace", "TENANT/NAMESPACE", "of topics without one in their name, as the sidecar has it (default: public/default)"),
+)
+_LISTS: Final = (
+    ("--topic", "NAME", "a topic, or a regular expression for whole names"),
+    ("--exclude", "NAME", "a topic to leave out, or a regular expression"),
+    ("--skip-config", "KEY", "a config of the source's topics that new ones are not to have"),
+)
+_FLAGS: Final = (
+    ("--continuous", "go on copying what is written, until it is stopped"),
+    ("--accept-loss", "go on without entries that can't be read, or were removed before they were copied"),
+    ("--into-existing", "add to partitions that hold what this reindex has not written"),
+    ("--more-partitions", "take topics that have more partitions in the target"),
+)
+_SECONDS: Final = (("--patience-seconds", "how long a partition may stand still before it is given up (default: 300)"),)
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    add_common(command)
+    for name, metavar, text in _VALUES:
+        command.add_argument(name, metavar=metavar, help=text)
+    for name, metavar, text in _LISTS:
+        command.add_argument(name, action="append", metavar=metavar, help=f"{text}; may be given several times")
+    for name, text in _FLAGS:
+        command.add_argument(name, action="store_true", default=None, help=text)
+    for name, text in _SECONDS:
+        command.add_argument(name, type=float, metavar="SECONDS", help=text)
+    add_spark(command)
+
+
+def run(settings: Settings) -> int:
+    options = options_of(settings, "reindex")
+    for name in ("pulsar_url", "pulsar_admin_url"):
+        if not settings.text(name):
+            raise ConfigError(f"--{name.replace('_', '-')}: say where Pulsar is; Kafka's protocol does not reach entries without an index")
+    from handler.pipelines.mirror.run import Mirror, result_of
+    from handler.pipelines.reindex.run import Reindex
+    from handler.pipelines.reindex.source import PulsarSource
+
+    began = time.monotonic()
+    pulsar = PulsarSource(
+        url=settings.text("pulsar_url"), admin_url=settings.text("pulsar_admin_url"), listener_name=settings.text("listener_name"),
+        namespace=settings.text("namespace", "public/default"),
+    )  # fmt: skip
+    reindex = Reindex(Mirror(None, options, say), pulsar, say)
+    reindex.look()  # what is wrong is said before Spark starts
+    for (topic, index), head in sorted(reindex.heads.items()):
+        text = f"{head.entries} entries without an index, {head.first} to {head.last}"
+        say(f"{topic}-{index}: {text}; its offsets begin with {head.first_offset} behind them")
+    if not options.dry_run:
+        from handler.pipelines.session import spark_session
+
+        spark = spark_session("reindex", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
+        try:
+            reindex.run(spark)
+        except KeyboardInterrupt:
+            say("stopped: it goes on from here when it is started again")
+        finally:
+            spark.stop()
+    result = result_of(reindex.mirror, time.monotonic() - began) | {"pipeline": "reindex"}
+    write_result(settings.text("result"), result)
+    return say_result(reindex.mirror, result)

@@ -1,0 +1,89 @@
+"""What of a partition has no index: its head, and the pieces in which that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import first_entry
+from handler.pipelines.mirror.places import RecordPlace, number_of
+from handler.pulsar.entry import LogStats, Position
+
+# One task reads so much.
+PIECE_BYTES: Final = 64 * 1_024 * 1_024
+MOST_PIECES: Final = 500  # in a round, of one partition
+
+
+class Piece(NamedTuple):
+    """Entries of one ledger, the last one included."""
+
+    topic: str
+    partition: int
+    ledger: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    stats: LogStats
+    first: Position
+    last: Position  # of those that brokers hand out
+    first_offset: int  # of the record behind it
+
+    @property
+    def entries(self) -> int:
+        return self.stats.between(self.first, self.last.after())[0]
+
+
+async def head_of(log: EntryLog) -> Head | None:
+    """None where every entry has an index, or there is none. May raise PulsarError."""
+    stats = await log.stats()
+    if stats.first is None or stats.last is None:
+        return None
+    indexed = await log.first_indexed()
+    if indexed == stats.first:
+        return None
+    last, first_offset = await log.last_readable(stats.last, BEFORE_ALL), 0
+    if indexed is not None:
+        last = stats.entry_before(indexed)
+        behind = await first_entry(log, indexed)
+        first_offset = 0 if behind is None else behind.base_offset
+    return None if last is None else Head(stats, stats.first, last, first_offset)
+
+
+def rest_of(head: Head, begin: RecordPlace | None) -> Iterator[tuple[int, int, int, int]]:
+    """Ledgers with the first and the last entry that are left to read, and about how many bytes that is."""
+    for one in head.stats.ledgers:
+        first = begin.position.entry if begin is not None and one.ledger == begin.position.ledger else 0
+        last = head.last.entry if one.ledger == head.last.ledger else one.entries - 1
+        is_wanted = (begin is None or one.ledger >= begin.position.ledger) and one.ledger <= head.last.ledger
+        if is_wanted and first <= last:
+            yield one.ledger, first, last, (last - first + 1) * _entry_bytes(one.size, one.entries)
+
+
+def _entry_bytes(size: int, entries: int) -> int:
+    return max(1, size // max(1, entries))
+
+
+class Round(NamedTuple):
+    pieces: list[Piece]
+    end: int  # the source number behind them
+
+
+def round_of(topic: str, partition: int, head: Head, begin: RecordPlace | None, most_bytes: int) -> Round:
+    """What is left to read of a head, or as much of it as is read at a time."""
+    pieces: list[Piece] = []
+    taken = 0
+    for ledger, first, last, size in rest_of(head, begin):
+        step = max(1, (last - first + 1) * PIECE_BYTES // max(1, size))
+        for at in range(first, last + 1, step):
+            if pieces and (taken >= most_bytes or len(pieces) >= MOST_PIECES):
+                return Round(pieces, number_of(Position(ledger, at)))
+            piece = Piece(topic, partition, ledger, at, min(last, at + step - 1))
+            pieces.append(piece)
+            taken += size * (piece.last - piece.first + 1) // (last - first + 1)
+    return Round(pieces, head.first_offset)

@@ -1,0 +1,54 @@
+"""The Pulsar cluster that entries without an index are read from: neither Kafka's protocol nor an offset leads to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from handler.errors import ConfigError
+from handler.partition.log.port import EntryLog
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.topic_logs import TopicLogs
+from handler.topics.catalog import Catalog
+from handler.topics.names import InvalidTopicName, TopicNames
+
+NAME: Final = "reindex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PulsarSource:
+    """As in the config of the sidecar that serves these topics."""
+
+    url: str
+    admin_url: str
+    listener_name: str = ""
+    namespace: str = "public/default"
+
+
+class OpenedSource:
+    def __init__(self, logs: TopicLogs) -> None:
+        self._logs = logs
+
+    def log(self, topic: str, partition: int) -> EntryLog:
+        try:
+            name = self._logs.catalog.names.parse(topic)
+        except InvalidTopicName as error:
+            raise ConfigError(str(error)) from error
+        return self._logs.log(name.partition(partition), NAME)
+
+
+@asynccontextmanager
+async def opened(source: PulsarSource) -> AsyncIterator[OpenedSource]:
+    client = PulsarClient(source.url, source.listener_name or None)
+    admin = PulsarAdmin(source.admin_url)
+    try:
+        names = TopicNames(source.namespace, "public/__kafka")
+        catalog = Catalog(admin, names, asyncio.get_running_loop().time)
+        yield OpenedSource(TopicLogs(client, admin, catalog, "kafka"))
+    finally:
+        await client.close()
+        await admin.close()

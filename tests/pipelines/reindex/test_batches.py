@@ -1,0 +1,129 @@
+"""Rows of entries, as the batches that a reindex writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+from aiokafka.record.memory_records import MemoryRecords
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.pipelines.kafka.copied_batches import CopiedBatch
+from handler.pipelines.mirror.places import RecordPlace, number_of, record_place
+from handler.pipelines.mirror.target import CanNotCopy
+from handler.pipelines.reindex.batches import batches
+from handler.pulsar.entry import Position
+from tests.support.batches import records_batch
+
+
+@dataclass
+class Row:
+    ledger: int
+    entry: int
+    records: int
+    data: bytearray
+    problem: str = ""
+    is_lasting: bool = False
+    topic: str = "t"
+    partition: int = 0
+
+
+def row(ledger: int, entry: int, *batches_of: Sequence[bytes]) -> Row:
+    """An entry with batches of these values."""
+    data = b"".join(records_batch([(None, value, 1_000) for value in values]) for values in batches_of)
+    return Row(ledger, entry, sum(len(values) for values in batches_of), bytearray(data))
+
+
+def problem(ledger: int, entry: int, is_lasting: bool = True) -> Row:
+    return Row(ledger, entry, 0, bytearray(), "it is broken", is_lasting)
+
+
+FIRST = number_of(Position(0, 0))
+
+
+def made(rows: Sequence[Row], begin: int = FIRST, accept_loss: bool = False) -> list[CopiedBatch]:
+    left_out: list[str] = []
+    found = list(batches(iter(cast(Any, rows)), begin, left_out.append, accept_loss))
+    assert left_out == [one.problem for one in rows if one.problem]
+    return found
+
+
+def records(found: Sequence[CopiedBatch]) -> list[tuple[RecordPlace | None, bytes]]:
+    """With their places."""
+    listed = []
+    for batch in found:
+        opened = MemoryRecords(bytes(batch.data)).next_batch()
+        assert opened is not None
+        numbers = [span.source + one for span in batch.spans for one in range(span.length)]
+        listed += [(record_place(number), record.value) for number, record in zip(numbers, opened, strict=True)]
+    return listed
+
+
+def place(ledger: int, entry: int, in_entry: int) -> RecordPlace:
+    return RecordPlace(Position(ledger, entry), in_entry)
+
+
+def test_small_entries_become_one_batch_and_each_record_has_its_place() -> None:
+    found = made([row(1, 0, [b"a"]), row(1, 1, [b"b", b"c"], [b"d"]), row(1, 3), row(2, 0, [b"e"])])
+    assert len(found) == 1
+    assert records(found) == [
+        (place(1, 0, 0), b"a"), (place(1, 1, 0), b"b"), (place(1, 1, 1), b"c"), (place(1, 1, 2), b"d"), (place(2, 0, 0), b"e"),
+    ]  # fmt: skip
+
+
+def test_it_goes_on_in_the_middle_of_an_entry() -> None:
+    rows = [row(1, 0, [b"a"]), row(1, 1, [b"b", b"c"], [b"d"]), row(2, 0, [b"e"])]
+    assert [value for _, value in records(made(rows, number_of(Position(1, 1), 1)))] == [b"c", b"d", b"e"]
+    assert [value for _, value in records(made(rows, number_of(Position(1, 1), 3)))] == [b"e"]
+    assert [value for _, value in records(made(rows, number_of(Position(1, 2), 0)))] == [b"e"]
+    assert made(rows, 0) == []
+
+
+def test_what_can_not_be_read_stops_it_behind_what_can() -> None:
+    rows = [row(1, 0, [b"a"]), problem(1, 1), row(1, 2, [b"b"])]
+    found = batches(iter(cast(Any, rows)), FIRST, pytest.fail, accept_loss=False)
+    assert records([next(found)]) == [(place(1, 0, 0), b"a")]
+    with pytest.raises(CanNotCopy, match=r"it is broken\. Go on without it with --accept-loss"):
+        next(found)
+    assert [value for _, value in records(made(rows, accept_loss=True))] == [b"a", b"b"]
+
+
+def test_what_can_not_be_read_now_is_tried_again_even_where_loss_is_accepted() -> None:
+    found = batches(iter(cast(Any, [problem(1, 0, is_lasting=False)])), FIRST, pytest.fail, accept_loss=True)
+    with pytest.raises(ConnectionError, match="it is broken"):
+        next(found)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Row]:
+    rows, number = [], 0
+    for ledger in range(draw(st.integers(1, 3))):
+        for entry in range(draw(st.integers(0, 6))):
+            sizes = draw(st.lists(st.integers(1, 4), max_size=3))
+            values = []
+            for size in sizes:
+                values.append([b"%d" % (number + one) + b"v" * draw(st.sampled_from((0, 30_000))) for one in range(size)])
+                number += size
+            rows.append(row(ledger, 2 * entry, *values))
+    return rows
+
+
+@given(logs(), st.data())
+def test_wherever_it_was_stopped_nothing_is_missing_and_nothing_is_there_twice(rows: list[Row], data: st.DataObject) -> None:
+    wanted = [
+        (place(one.ledger, one.entry, number), value)
+        for one in rows
+        for number, value in enumerate(value for _, value in records(made([one])))
+    ]
+    assert records(made(rows)) == wanted
+    copied: list[CopiedBatch] = []
+    begin = FIRST
+    for _ in range(3):
+        found = made(rows, begin)
+        copied += found[: data.draw(st.integers(0, len(found)))]
+        if copied:
+            begin = copied[-1].spans[-1].source + copied[-1].spans[-1].length
+    assert records([*copied, *made(rows, begin)]) == wanted
