@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import TopicPartition
@@ -22,6 +23,31 @@ def pipeline(name: str, *options: str, status: int = 0, seconds: float = 400) ->
     done = subprocess.run([*COMMAND, name, *options], capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+class Driver:
+    """A pipeline in a process of its own."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.log = directory / "driver.log"
+        self._command = [*COMMAND, *arguments]
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self._process: subprocess.Popen[Any] = subprocess.Popen(self._command, stdout=output, stderr=output)
+
+    def kill(self) -> None:
+        """The driver alone: its JVM and its tasks on the workers go on until they notice."""
+        self._process.kill()
+        self._process.wait()
+
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
 
 def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = False) -> list[Record]:

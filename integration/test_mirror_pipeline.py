@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -21,7 +19,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
-from integration.pipelines import COMMAND, COMMITTED, contents, fill, pipeline
+from integration.pipelines import COMMITTED, Driver, contents, fill, pipeline
 
 
 @pytest.fixture(scope="module")
@@ -179,28 +177,6 @@ class Writer:
         assert self._client.flush(60) == 0
 
 
-class Driver:
-    """A continuous mirror in a process of its own."""
-
-    def __init__(self, directory: Path, *arguments: str) -> None:
-        self.log = directory / "mirror.log"
-        self._command = [*COMMAND, "mirror", *arguments]
-        self.start()
-
-    def start(self) -> None:
-        with self.log.open("ab") as output:
-            self._process: subprocess.Popen[Any] = subprocess.Popen(self._command, stdout=output, stderr=output)
-
-    def kill(self) -> None:
-        """The driver alone: its JVM and its tasks on the workers go on until they notice."""
-        self._process.kill()
-        self._process.wait()
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-
 def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode, tmp_path: Path) -> None:
     broker = Standalone(tmp_path / "pulsar")
     broker.start()
@@ -214,7 +190,7 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
         "--source", kafka.address, "--target", sidecar.address, "--name", name, "--topic", topic, "--continuous",
         "--round-seconds", "3", "--master", workers.url, "--conf", "spark.executor.memory=512m",
     )  # fmt: skip
-    driver = Driver(tmp_path, *arguments)
+    driver = Driver(tmp_path, "mirror", *arguments)
 
     def copied() -> int:
         return bounds(sidecar.address, topic, 0)[1] + bounds(sidecar.address, topic, 1)[1]

@@ -13,7 +13,12 @@ from handler.pipelines.kafka.client import KafkaClient, Refused, check
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
-from handler.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
+from handler.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
 from handler.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
@@ -87,15 +92,27 @@ async def cluster_state(kafka: KafkaClient) -> ClusterState:
 
 async def dynamic_configs(kafka: KafkaClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
     """What was set on the topics themselves."""
-    resources = [DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=None) for topic in topics]
-    answer = await kafka.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
-    found = {}
-    for result in answer.results:
-        check(result.error_code, f"the configs of topic {result.resource_name}", result.error_message)
-        found[result.resource_name] = {
+    found = await _configs(kafka, topics)
+    return {
+        result.resource_name: {
             one.name: one.value for one in result.configs if one.config_source == _SET_ON_THE_TOPIC and one.value is not None
         }
-    return found
+        for result in found
+    }
+
+
+async def max_message_bytes(kafka: KafkaClient, topics: Sequence[str]) -> dict[str, int]:
+    """How large a batch they take."""
+    found = await _configs(kafka, topics, ["max.message.bytes"])
+    return {result.resource_name: int(one.value or 0) for result in found for one in result.configs}
+
+
+async def _configs(kafka: KafkaClient, topics: Sequence[str], names: list[str] | None = None) -> Sequence[DescribeConfigsResult]:
+    resources = [DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=names) for topic in topics]
+    answer = await kafka.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
+    for result in answer.results:
+        check(result.error_code, f"the configs of topic {result.resource_name}", result.error_message)
+    return answer.results
 
 
 async def create_topic(kafka: KafkaClient, topic: str, partitions: int, configs: Mapping[str, str]) -> None:

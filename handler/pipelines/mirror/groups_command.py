@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.errors import ConfigError
 from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.places import shown
 from handler.pipelines.options import Settings, add_common, table, write_result
 
 if TYPE_CHECKING:  # it brings aiokafka, which no other command needs
@@ -68,4 +69,6 @@ def _shown(step: Step) -> str:
         else "no time"
     )
     key = "no key" if step.first.key is None else "key " + repr(step.first.key[:20])[1:]
-    return f"offset {step.first.offset}, {when}, {key}: the same as in the source"
+    place = None if step.place is None else step.place.first_source
+    known = "the same as in the source" if place is None or place >= 0 else f"it was {shown(place)} in the log"
+    return f"offset {step.first.offset}, {when}, {key}: {known}"

@@ -1,20 +1,27 @@
 """Rows of entries as the batches that are written, with the places of their records in their spans. Pure.
 
-An entry's batches are passed on as their bytes; small ones are put together anew, many entries in one.
+An entry's batches are passed on as their bytes; small ones are put together anew, many entries in one. What is not compressed is now:
+the messages of native producers were, as a whole.
 """
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.pipelines.kafka.copied_batches import CopiedBatch, Span, copied_batches
-from handler.pipelines.mirror.places import number_of, record_place
+from aiokafka.record.memory_records import MemoryRecords
+
+from handler.pipelines.kafka.copied_batches import CopiedBatch, Span, built, copied_batches
+from handler.pipelines.kafka.reading import SourceRecord
+from handler.pipelines.mirror.places import number_of, record_place, shown
 from handler.pipelines.mirror.target import CanNotCopy
 from handler.pipelines.mirror.writing import LeaveOut
 from handler.pulsar.entry import Position
-from handler.wire.records import with_base_offsets
+from handler.wire.compression import with_compression
+from handler.wire.records import CODEC_MASK, LZ4, with_base_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -22,6 +29,10 @@ if TYPE_CHECKING:
 # Entries are looked at together, so that small ones become one batch.
 CHUNK_BYTES: Final = 1_024 * 1_024
 SCHEMA: Final = "topic string, partition int, ledger bigint, entry bigint, records int, data binary, problem string, is_lasting boolean"
+
+
+_ATTRIBUTES_AT: Final = 21
+_I16: Final = struct.Struct(">h")
 
 
 class _Chunk:
@@ -56,31 +67,73 @@ class _Chunk:
             at = until
 
 
-def batches(rows: Iterable[Row], begin: int, leave_out: LeaveOut, accept_loss: bool) -> Iterator[CopiedBatch]:
-    """From this source number on. CanNotCopy at what can't be read, ConnectionError at what can't be read now."""
-    begin_place = record_place(begin)
-    if begin_place is None:
-        return
-    chunk = _Chunk(begin_place.in_entry)
-    is_first = True
-    for row in rows:
-        position = Position(row.ledger, row.entry)
-        if position < begin_place.position:
-            continue
-        if is_first and position != begin_place.position:
-            chunk = _Chunk(0)
-        is_first = False
-        if row.problem:
-            yield from chunk.batches()
-            chunk = _Chunk(0)
-            if not row.is_lasting:
-                raise ConnectionError(row.problem)
-            if not accept_loss:
-                raise CanNotCopy(f"{row.problem}. Go on without it with --accept-loss")
-            leave_out(row.problem)
-        elif row.records:
-            chunk.add(number_of(position), row.data, row.records)
-        if chunk.size >= CHUNK_BYTES:
-            yield from chunk.batches()
-            chunk = _Chunk(0)
-    yield from chunk.batches()
+@dataclass(frozen=True, slots=True)
+class EntryBatches:
+    """For a WritingTask."""
+
+    accept_loss: bool
+    limits: Mapping[str, int]  # by topic, how large a batch the target takes
+
+    def __call__(self, rows: Iterator[Row], begin: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
+        """From this source number on. CanNotCopy at what can't be copied, ConnectionError at what can't be read now."""
+        begin_place = record_place(begin)
+        if begin_place is None:
+            return
+        chunk = _Chunk(begin_place.in_entry)
+        is_first, topic = True, ""
+        for row in rows:
+            position = Position(row.ledger, row.entry)
+            if position < begin_place.position:
+                continue
+            if is_first and position != begin_place.position:
+                chunk = _Chunk(0)
+            is_first = False
+            if row.problem:
+                yield from self._ready(chunk, row.topic, leave_out)
+                chunk = _Chunk(0)
+                if not row.is_lasting:
+                    raise ConnectionError(row.problem)
+                self._without(row.problem, leave_out)
+            elif row.records:
+                chunk.add(number_of(position), row.data, row.records)
+            if chunk.size >= CHUNK_BYTES:
+                yield from self._ready(chunk, row.topic, leave_out)
+                chunk = _Chunk(0)
+            topic = row.topic
+        if not is_first:
+            yield from self._ready(chunk, topic, leave_out)
+
+    def _without(self, problem: str, leave_out: LeaveOut) -> None:
+        if not self.accept_loss:
+            raise CanNotCopy(f"{problem}. Go on without it with --accept-loss")
+        leave_out(problem)
+
+    def _ready(self, chunk: _Chunk, topic: str, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
+        for batch in chunk.batches():
+            yield from self._fitting(_compressed(batch), self.limits[topic], leave_out)
+
+    def _fitting(self, batch: CopiedBatch, limit: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
+        """The batch as the target takes it: native batches, and messages in chunks, may be larger than Kafka's of this topic."""
+        if len(batch.data) <= limit:
+            yield batch
+        elif batch.record_count > 1:
+            for one in built(list(_records(batch)), LZ4, limit // 2):
+                yield from self._fitting(one, limit, leave_out)
+        else:
+            text = (
+                f"record {shown(batch.spans[0].source)} takes {len(batch.data)} bytes, and the topic takes {limit}: raise max.message.bytes"
+            )
+            self._without(text, leave_out)
+
+
+def _compressed(batch: CopiedBatch) -> CopiedBatch:
+    (attributes,) = _I16.unpack_from(batch.data, _ATTRIBUTES_AT)
+    return batch if attributes & CODEC_MASK else batch._replace(data=with_compression(batch.data, LZ4))
+
+
+def _records(batch: CopiedBatch) -> Iterator[SourceRecord]:
+    opened = MemoryRecords(bytes(batch.data)).next_batch()
+    assert opened is not None
+    numbers = (span.source + number for span in batch.spans for number in range(span.length))
+    for number, record in zip(numbers, opened, strict=True):
+        yield SourceRecord(number, record.timestamp, record.key, record.value, tuple(record.headers))

@@ -6,18 +6,18 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from handler.errors import SidecarError
-from handler.pipelines.kafka.topics import Partition
+from handler.pipelines.kafka.client import TRANSIENT, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.topics import Partition, max_message_bytes
 from handler.pipelines.mirror.copying import CLIENT_ID
 from handler.pipelines.mirror.delivery import Progress
 from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.places import number_of
-from handler.pipelines.mirror.run import REST_SECONDS, Mirror, PartitionState
+from handler.pipelines.mirror.run import LOOK_SECONDS, REST_SECONDS, Mirror, PartitionState
 from handler.pipelines.mirror.writing import Goal, WritingTask
-from handler.pipelines.reindex.batches import batches
+from handler.pipelines.reindex.batches import EntryBatches
 from handler.pipelines.reindex.heads import Head, Piece, head_of, rest_of, round_of
 from handler.pipelines.reindex.source import OpenedSource, PulsarSource, opened
 from handler.pulsar.errors import PulsarError
@@ -40,6 +40,7 @@ class Reindex:
     pulsar: PulsarSource
     say: Callable[[str], None]
     heads: dict[Partition, Head] = field(default_factory=dict)  # what is not copied wholly
+    _limits: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
         """What there is, and what has no index; topics that the target lacks are made."""
@@ -47,11 +48,23 @@ class Reindex:
         asyncio.run(self._see_heads(self.mirror.partitions))
 
     def run(self, spark: SparkSession) -> None:
+        if self.heads:
+            asyncio.run(self._see_limits())
         while self.heads:
             self._round(spark)
             asyncio.run(self._see_heads(self.heads))
         self.mirror.spark = spark
         self.mirror.run()
+
+    async def _see_limits(self) -> None:
+        options = self.mirror.options
+        names = {topic: self.mirror.partitions[topic, index].route.target_topic for topic, index in self.heads}
+        try:
+            async with connected(options.target, CLIENT_ID) as kafka:
+                found = await until_it_succeeds(lambda: max_message_bytes(kafka, sorted(names.values())), LOOK_SECONDS)
+        except (Refused, *TRANSIENT) as error:
+            raise ReindexFailed(f"the target does not say how large a record may be: {error}") from error
+        self._limits = {topic: found[name] for topic, name in names.items()}
 
     async def _see_heads(self, wanted: Iterable[Partition]) -> None:
         gate = asyncio.Semaphore(LOOKS_AT_A_TIME)
@@ -102,7 +115,7 @@ class Reindex:
             goals[at] = Goal(state.route, state.progress, number_of(head.first), found.end)
         write = WritingTask(
             target=options.target, client_id=CLIENT_ID, into_existing=options.into_existing, goals=goals,
-            batches_of=partial(batches, accept_loss=options.accept_loss),
+            batches_of=EntryBatches(options.accept_loss, self._limits),
         )  # fmt: skip
         for outcome in self._written(spark, pieces, write):
             mirror.partitions[outcome.topic, outcome.partition].take(outcome, mirror.clock())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from handler.pipelines.kafka.copied_batches import CopiedBatch
 from handler.pipelines.mirror.places import RecordPlace, number_of, record_place
 from handler.pipelines.mirror.target import CanNotCopy
-from handler.pipelines.reindex.batches import batches
+from handler.pipelines.reindex.batches import EntryBatches
 from handler.pulsar.entry import Position
 from tests.support.batches import records_batch
 
@@ -41,13 +42,15 @@ def problem(ledger: int, entry: int, is_lasting: bool = True) -> Row:
     return Row(ledger, entry, 0, bytearray(), "it is broken", is_lasting)
 
 
+LIMIT = 100_000
 FIRST = number_of(Position(0, 0))
 
 
 def made(rows: Sequence[Row], begin: int = FIRST, accept_loss: bool = False) -> list[CopiedBatch]:
     left_out: list[str] = []
-    found = list(batches(iter(cast(Any, rows)), begin, left_out.append, accept_loss))
+    found = list(EntryBatches(accept_loss, {"t": LIMIT})(iter(cast(Any, rows)), begin, left_out.append))
     assert left_out == [one.problem for one in rows if one.problem]
+    assert all(len(one.data) <= LIMIT for one in found)
     return found
 
 
@@ -84,7 +87,7 @@ def test_it_goes_on_in_the_middle_of_an_entry() -> None:
 
 def test_what_can_not_be_read_stops_it_behind_what_can() -> None:
     rows = [row(1, 0, [b"a"]), problem(1, 1), row(1, 2, [b"b"])]
-    found = batches(iter(cast(Any, rows)), FIRST, pytest.fail, accept_loss=False)
+    found = EntryBatches(False, {"t": LIMIT})(iter(cast(Any, rows)), FIRST, pytest.fail)
     assert records([next(found)]) == [(place(1, 0, 0), b"a")]
     with pytest.raises(CanNotCopy, match=r"it is broken\. Go on without it with --accept-loss"):
         next(found)
@@ -92,9 +95,34 @@ def test_what_can_not_be_read_stops_it_behind_what_can() -> None:
 
 
 def test_what_can_not_be_read_now_is_tried_again_even_where_loss_is_accepted() -> None:
-    found = batches(iter(cast(Any, [problem(1, 0, is_lasting=False)])), FIRST, pytest.fail, accept_loss=True)
+    found = EntryBatches(True, {"t": LIMIT})(iter(cast(Any, [problem(1, 0, is_lasting=False)])), FIRST, pytest.fail)
     with pytest.raises(ConnectionError, match="it is broken"):
         next(found)
+
+
+def noise(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+def test_a_batch_that_is_too_large_for_the_target_becomes_several() -> None:
+    values = [noise(30_000 + number) for number in range(10)]
+    found = made([row(1, 0, values)])
+    assert len(found) > 3
+    assert records(found) == [(place(1, 0, number), value) for number, value in enumerate(values)]
+
+
+def test_what_is_too_large_only_without_compression_is_written() -> None:
+    assert [value for _, value in records(made([row(1, 0, [b"v" * 5 * LIMIT])]))] == [b"v" * 5 * LIMIT]
+
+
+def test_a_record_that_is_too_large_is_said_and_left_out_where_loss_is_accepted() -> None:
+    rows = [row(1, 0, [b"a"]), row(1, 1, [noise(LIMIT)]), row(1, 2, [b"b"])]
+    with pytest.raises(CanNotCopy, match=r"record 1:1:0 takes 100\d+ bytes, and the topic takes 100000"):
+        made(rows)
+    left_out: list[str] = []
+    found = list(EntryBatches(True, {"t": LIMIT})(iter(cast(Any, rows)), FIRST, left_out.append))
+    assert [value for _, value in records(found)] == [b"a", b"b"]
+    assert len(left_out) == 1
 
 
 @st.composite
