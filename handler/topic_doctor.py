@@ -38,7 +38,7 @@ async def _topics_from_before(admin: PulsarAdmin, catalog: Catalog) -> AsyncIter
                 yield Finding(
                     Severity.WARNING, "topics",
                     f"{catalog.names.kafka(name)} begins with entries from before AppendIndexMetadataInterceptor was on: "
-                    "Kafka clients are given what comes after them, from offset 0 on",
+                    "Kafka clients are given what comes after them, from offset 0 on; `kafka-sidecar pipeline reindex` copies all of it",
                 )  # fmt: skip
 
 

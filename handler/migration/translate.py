@@ -108,7 +108,7 @@ async def _offset(log: EntryLog, packed: PackedOffset) -> tuple[int, str]:
     async with aclosing(raw_entries_from(log, last if is_behind else place, 1)) as entries:
         entry = await anext(entries)
     if entry.last_index is None:
-        return 0, "the log start: the entry is from before the interceptor was on, and is not served"
+        return 0, "the log start: the entry is from before the interceptor was on; `pipeline reindex` copies it to where it has an offset"
     if is_behind:
         return entry.last_index + 1, "the end"
     base, count = _base_and_count(entry)
