@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from handler.pipelines.archive.replay import Replay, ReplayOptions
+from handler.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions
+from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource
+from handler.pipelines.kafka.cluster import Cluster as KafkaCluster
+from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.plan import MirrorOptions
+from handler.pipelines.mirror.run import Mirror
 from integration.conftest import Cluster, new_topic
-from integration.kafka_clients import Record, create, produce
+from integration.kafka_clients import QUIET, Record, create, produce
 from integration.launcher.jars import class_path
 from integration.launcher.spark import CONNECTOR, ICEBERG
-from integration.pipelines import COMMAND, contents, fill, pipeline
+from integration.pipelines import Driver, contents, fill, pipeline
 
 LOCAL: Final = ("--master", "local[2]")
 
@@ -44,23 +52,36 @@ def archived(spark: SparkSession, path: Path, topic: str, partition: int) -> lis
     return found
 
 
+def archive_here(spark: SparkSession, address: str, topic: str, path: Path, **settings: Any) -> Archive:
+    options = ArchiveOptions(source=KafkaCluster(bootstrap=address), topics=(topic,), path=str(path), **settings)
+    archive = Archive(spark, options, print)
+    archive.run()
+    return archive
+
+
+def replay_here(spark: SparkSession, address: str, path: Path, name: str) -> Replay:
+    options = ReplayOptions(name=MirrorName.of(name, "replay"), target=KafkaCluster(bootstrap=address), path=str(path), prefix="again-")
+    replay = Replay(spark, options, print)
+    replay.run()
+    return replay
+
+
 def test_files_have_each_offset_once_though_the_driver_is_killed(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "archive"
     archive = (
         "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", "250", *LOCAL, *jars(class_path(CONNECTOR)),
     )  # fmt: skip
-    for _ in range(2):
-        before = len(list(path.glob("batch=*")))
-        with (tmp_path / "log").open("ab") as log:
-            driver = subprocess.Popen([*COMMAND, "archive", *archive], stdout=log, stderr=log)
-        deadline = time.monotonic() + 240
+    driver = Driver(tmp_path, "archive", *archive)
+    for turn in range(2):
+        before, deadline = len(list(path.glob("batch=*"))), time.monotonic() + 240
         while len(list(path.glob("batch=*"))) < before + 2:
-            assert driver.poll() is None, (tmp_path / "log").read_text()[-2_000:]
+            assert driver.is_running, driver.log.read_text()[-2_000:]
             assert time.monotonic() < deadline
             time.sleep(0.05)
         driver.kill()
-        driver.wait()
-    pipeline("archive", *archive)
+        if turn == 0:
+            driver.start()
+    archive_here(spark, cluster.kafka, topic, path)
     for partition in range(2):
         assert archived(spark, path, topic, partition) == contents(cluster.kafka, topic, partition, with_offsets=True)
     assert len(list(path.glob("batch=*"))) > 4
@@ -72,16 +93,15 @@ def test_files_have_each_offset_once_though_the_driver_is_killed(cluster: Cluste
     assert len(list(path.glob("batch=*"))) == 1
     for partition in range(2):
         assert archived(spark, path, topic, partition) == contents(cluster.kafka, topic, partition, with_offsets=True)
-    assert "0 offsets archived" in pipeline("archive", *archive)
+    assert archive_here(spark, cluster.kafka, topic, path).records == 0
 
     name = f"back_{time.time_ns()}"
-    replay = ("--name", name, "--target", cluster.kafka, "--path", str(path), "--prefix", "again-", *LOCAL)
-    pipeline("replay", *replay)
+    pipeline("replay", "--name", name, "--target", cluster.kafka, "--path", str(path), "--prefix", "again-", *LOCAL)
     for partition in range(2):
         assert contents(cluster.kafka, f"again-{topic}", partition) == contents(cluster.kafka, topic, partition)
-    assert "0 records written" in pipeline("replay", *replay)
-    said = pipeline("replay", "--name", "other", *replay[2:], status=1)
-    assert "say --into-existing to add to it" in said
+    again = replay_here(spark, cluster.kafka, path, name)
+    assert (again.records, again.problems) == (0, {})
+    assert "say --into-existing to add to it" in replay_here(spark, cluster.kafka, path, f"other_{name}").problems[topic, 0]
 
 
 def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -98,11 +118,19 @@ def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str,
         assert contents(cluster.kafka, f"ice-{topic}", partition) == contents(cluster.kafka, topic, partition)
 
 
+def audit_here(spark: SparkSession, address: str, topic: str, out: Path, against: RecordSource) -> Audit:
+    source = RecordSource(cluster=KafkaCluster(bootstrap=address))
+    out.mkdir(exist_ok=True)
+    audit = Audit(spark, AuditOptions(source=source, topics=(topic,), out=str(out), against=against), print)
+    audit.run()
+    return audit
+
+
 def test_an_audit_accounts_for_offsets_and_compares_copies(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
     """The archive of the topic is the same; without one batch it is not."""
     place, out, result = tmp_path / "archive", tmp_path / "audit", tmp_path / "result.json"
     there = ("--source", cluster.kafka, "--topic", topic, *LOCAL, *jars(class_path(CONNECTOR)))
-    pipeline("archive", *there, "--path", str(place), "--batch-records", "700")
+    archive_here(spark, cluster.kafka, topic, place, batch_records=700)
     said = pipeline("audit", *there, "--out", str(out), "--against-path", str(place), "--result", str(result))
     assert "both have the same records in the same order" in said
     rows = {row.partition: row for row in spark.read.parquet(str(out / "partitions")).collect()}
@@ -119,5 +147,37 @@ def test_an_audit_accounts_for_offsets_and_compares_copies(cluster: Cluster, spa
     assert page.count("<svg") == 2
     last = sorted(place.glob("batch=*"))[-1]
     shutil.rmtree(last)
-    said = pipeline("audit", *there, "--out", str(out), "--against-path", str(place), status=1)
-    assert "records are on one side alone, or are others" in said
+    audit = audit_here(spark, cluster.kafka, topic, out, RecordSource(path=str(place)))
+    assert audit.findings == [f"{audit.different} records are on one side alone, or are others"]
+
+
+def test_an_audit_compares_each_record_with_the_copy_that_a_mirror_has_made(cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+    source, prefix, name = new_topic(), "mirrored-", MirrorName.of(f"audited_{time.time_ns()}")
+    create(cluster.kafka, source, 2)
+    fill(cluster.kafka, source, 100)
+    here = KafkaCluster(bootstrap=cluster.kafka)
+    mirror = Mirror(spark, MirrorOptions(name=name, source=here, target=here, topics=(source,), prefix=prefix), print)
+    mirror.run()
+    assert all(one.is_done for one in mirror.partitions.values())
+    produce(cluster.kafka, source, [b"not copied yet"])
+    against = RecordSource(cluster=here, prefix=prefix, mirror=name)
+    assert audit_here(spark, cluster.kafka, source, tmp_path, against).different == 0
+    # What one side lacks makes no other record differ.
+    removed = [record for record in contents(cluster.kafka, prefix + source, 0, with_offsets=True) if record.offset < 30]
+    admin = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
+    for future in admin.delete_records([TopicPartition(prefix + source, 0, 30)]).values():
+        future.result(20)
+    assert audit_here(spark, cluster.kafka, source, tmp_path, against).different == len(removed) > 0
+
+
+def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+    topic = new_topic()
+    create(cluster.kafka, topic)
+    produce(cluster.kafka, topic, [b"before"])
+    assert archive_here(spark, cluster.kafka, topic, tmp_path / "archive").records == 1
+    admin = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
+    admin.delete_topics([topic])[topic].result(20)
+    create(cluster.kafka, topic)
+    produce(cluster.kafka, topic, [b"other"] * 5)  # it has outgrown what was archived
+    with pytest.raises(ArchiveFailed, match=f"topic {topic} was made anew since it was archived"):
+        archive_here(spark, cluster.kafka, topic, tmp_path / "archive")

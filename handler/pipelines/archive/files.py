@@ -14,11 +14,11 @@ from handler.pipelines.archive.layout import (
     OFFSETS,
     STAGING,
     BatchRange,
-    Ranges,
+    Contents,
     SizedRange,
     batch_ranges,
-    decode_ranges,
-    encode_ranges,
+    decode,
+    encode,
     united,
 )
 
@@ -58,13 +58,13 @@ class ArchiveFiles:
         batches = self.batches()
         return batches[-1].last + 1 if batches else 0
 
-    def archived(self) -> Ranges:
-        """The offsets that are in the archive. ArchiveBroken where batches are missing, or come twice."""
+    def archived(self) -> Contents:
+        """What is in the archive. ArchiveBroken where batches are missing, or come twice."""
         batches = self.batches()
         for before, after in pairwise(batches):
             if after.first != before.last + 1:
                 raise ArchiveBroken(f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there twice")
-        return united(self.ranges(one) for one in batches)
+        return united(self.contents(one) for one in batches)
 
     def readable(self) -> None:
         """ArchiveBroken where a reader would miss batches or have them twice."""
@@ -72,8 +72,8 @@ class ArchiveFiles:
             raise ArchiveBroken(f"a compaction of {self.place} was not ended: run archive on it once")
         self.archived()
 
-    def ranges(self, batch: BatchRange) -> Ranges:
-        return decode_ranges(self._read(f"{self.place}/{batch.directory}/{OFFSETS}"))
+    def contents(self, batch: BatchRange) -> Contents:
+        return decode(self._read(f"{self.place}/{batch.directory}/{OFFSETS}"))
 
     def sizes(self) -> list[SizedRange]:
         summary = self._fs.getContentSummary
@@ -81,13 +81,13 @@ class ArchiveFiles:
 
     # --- what is written
 
-    def add(self, number: int, frame: DataFrame, ranges: Ranges) -> None:
-        """A batch: there wholly or not at all."""
+    def add(self, number: int, frame: DataFrame, contents: Contents, _: Contents) -> None:
+        """A batch: there wholly or not at all. ArchiveBroken where another run has written it."""
         batch = BatchRange(number, number)
         staged = f"{STAGING}/{batch.directory}"
         self._delete(staged)
         self._write(frame, staged)
-        self._put(f"{staged}/{OFFSETS}", encode_ranges(ranges))
+        self._put(f"{staged}/{OFFSETS}", encode(contents))
         self._check_written(staged)
         self._rename(staged, batch.directory)
 
@@ -102,7 +102,7 @@ class ArchiveFiles:
         frames = self._spark.read.option("basePath", self.place)
         frame = frames.parquet(*(f"{self.place}/{one.directory}" for one in with_rows))
         self._write(frame.drop("batch"), staged, compact=True)
-        self._put(f"{staged}/{OFFSETS}", encode_ranges(united(self.ranges(one) for one in batches)))
+        self._put(f"{staged}/{OFFSETS}", encode(united(self.contents(one) for one in batches)))
         self._check_written(staged)
         self._put(f"{staged}/{INTENT}.new", "\n".join(one.directory for one in batches))
         self._rename(f"{staged}/{INTENT}.new", f"{staged}/{INTENT}")  # there wholly or not at all

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from handler.pipelines.archive.layout import Ranges, decode_ranges, encode_ranges, united
+from handler.pipelines.archive.layout import Contents, decode, encode
 
 # In the summary of each snapshot that appends; and of the table, because snapshots expire.
 OFFSETS: Final = "kafka-sidecar.offsets"
@@ -25,7 +25,7 @@ class IcebergTable:
         """The table says how far it is as well as its snapshots, because they expire."""
         if self._exists():
             archived = self.archived()
-            if archived and archived != self._told():
+            if archived.ranges and archived != self._told():
                 self._tell(archived)
 
     @property
@@ -33,30 +33,30 @@ class IcebergTable:
         """How many batches there were."""
         return 0 if not self._exists() else self._appended().count()
 
-    def archived(self) -> Ranges:
+    def archived(self) -> Contents:
         """By the current snapshot and those it came from: after a rollback they are what counts."""
         if not self._exists():
-            return {}
+            return Contents({}, {})
         texts = [row.offsets for row in self._appended().orderBy("committed_at").collect()]
-        return decode_ranges(texts[-1]) if texts else self._told()
+        return decode(texts[-1]) if texts else self._told()
 
-    def add(self, number: int, frame: DataFrame, ranges: Ranges) -> None:
+    def add(self, _number: int, frame: DataFrame, _contents: Contents, archived: Contents) -> None:
+        """`archived`: all that is there then."""
         if not self._exists():
             self._spark.sql(f"CREATE TABLE {self._table} ({_SCHEMA}) USING iceberg PARTITIONED BY (topic, date, hour)")
-        archived = united((self.archived(), ranges))
         ordered = frame.sortWithinPartitions("topic", "date", "hour", "partition", "offset")
-        ordered.writeTo(self._table).option(f"snapshot-property.{OFFSETS}", encode_ranges(archived)).append()
+        ordered.writeTo(self._table).option(f"snapshot-property.{OFFSETS}", encode(archived)).append()
         self._tell(archived)
 
-    def _tell(self, archived: Ranges) -> None:
+    def _tell(self, archived: Contents) -> None:
         # As hexadecimal digits: Spark hides values in which it finds "password" or "token", and a topic may be named so.
-        self._spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{encode_ranges(archived).encode().hex()}')")
+        self._spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{encode(archived).encode().hex()}')")
 
-    def _told(self) -> Ranges:
+    def _told(self) -> Contents:
         for row in self._spark.sql(f"SHOW TBLPROPERTIES {self._table}").collect():
             if row.key == OFFSETS:
-                return decode_ranges(bytes.fromhex(row.value).decode())
-        return {}
+                return decode(bytes.fromhex(row.value).decode())
+        return Contents({}, {})
 
     def compact(self, target_bytes: int) -> None:
         catalog = self._table.partition(".")[0]

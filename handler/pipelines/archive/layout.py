@@ -28,6 +28,14 @@ FORMAT: Final = 1
 Ranges = dict[Partition, tuple[int, int]]  # of offsets: the first, and the one behind the last
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Of a batch, or of all."""
+
+    ranges: Ranges
+    ids: Mapping[str, str]  # of topics, as their cluster gave them; none where it gives none (before Kafka 2.8)
+
+
 class BatchRange(NamedTuple):
     """Batches from `first` to `last`, in one directory."""
 
@@ -52,35 +60,43 @@ def batch_ranges(names: Iterable[str]) -> list[BatchRange]:
     return sorted(one for one in map(read_directory, names) if one is not None)
 
 
-def encode_ranges(ranges: Mapping[Partition, tuple[int, int]]) -> str:
+def encode(contents: Contents) -> str:
     topics: dict[str, dict[str, tuple[int, int]]] = {}
-    for (topic, index), one in sorted(ranges.items()):
+    for (topic, index), one in sorted(contents.ranges.items()):
         topics.setdefault(topic, {})[str(index)] = one
-    return json.dumps({"format": FORMAT, "offsets": topics}, separators=(",", ":"))
+    return json.dumps({"format": FORMAT, "offsets": topics, "ids": dict(contents.ids)}, separators=(",", ":"))
 
 
-def decode_ranges(text: str) -> Ranges:
+def decode(text: str) -> Contents:
     """ValueError where no archive has written this."""
     try:
         fields = json.loads(text)
         if fields["format"] > FORMAT:
             raise ValueError(f"this archive is of format {fields['format']}: a newer version has written it")
-        return {
+        ranges = {
             (topic, int(index)): (int(begin), int(end))
             for topic, partitions in fields["offsets"].items()
             for index, (begin, end) in partitions.items()
         }
+        return Contents(ranges, {topic: str(one) for topic, one in fields["ids"].items()})
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"these are no offsets of an archive: {text[:200]}") from error
 
 
-def united(ranges: Iterable[Mapping[Partition, tuple[int, int]]]) -> Ranges:
+def united(contents: Iterable[Contents]) -> Contents:
     """Of batches that follow each other."""
     found: Ranges = {}
-    for one in ranges:
-        for at, (begin, end) in one.items():
+    ids: dict[str, str] = {}
+    for one in contents:
+        ids |= one.ids
+        for at, (begin, end) in one.ranges.items():
             found[at] = (found[at][0] if at in found else begin, end)
-    return found
+    return Contents(found, ids)
+
+
+def made_anew(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Topics of which another one of the same name was archived."""
+    return [topic for topic, one in sorted(now.items()) if one and before.get(topic, one) != one]
 
 
 def next_ranges(

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
 from handler.pipelines.archive.iceberg import IcebergTable
-from handler.pipelines.archive.layout import Ranges, next_ranges, to_compact
+from handler.pipelines.archive.layout import Contents, Ranges, made_anew, next_ranges, to_compact, united
 from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
@@ -23,6 +23,8 @@ from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Par
 CLIENT_ID: Final = "kafka-sidecar-archive"
 LOOK_SECONDS: Final = 60.0
 REST_SECONDS: Final = 2.0
+# A continuous archive puts batches together when there are so many new ones, and nothing else is to be done.
+COMPACT_EACH: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,26 +59,33 @@ class Archive:
         place = self._place()
         if not self.options.dry_run:
             place.recover()
+        archived, number = place.archived(), place.next_number
+        not_compacted = number
         while True:
-            taken = self._next(place.archived())
-            if not taken:
-                if self.options.dry_run or not self.options.continuous:
-                    break
+            batch = self._next(archived)
+            if batch is None and self.options.continuous and not self.options.dry_run:
+                if not_compacted >= COMPACT_EACH:
+                    self._compact(place)
+                    not_compacted = 0
                 time.sleep(REST_SECONDS)
                 continue
-            count = sum(end - begin for begin, end in taken.values())
-            if self.options.dry_run:
-                self.say(f"the next batch would have up to {count} records of {len(taken)} partitions")
+            if batch is None:
                 break
+            count = sum(end - begin for begin, end in batch.ranges.values())
+            if self.options.dry_run:
+                self.say(f"the next batch would have up to {count} records of {len(batch.ranges)} partitions")
+                return
             began = time.monotonic()
-            number = place.next_number
-            place.add(number, read_topics(self.spark, self.options.source, taken), taken)
+            archived = united((archived, batch))
+            place.add(number, read_topics(self.spark, self.options.source, batch.ranges), batch, archived)
             self.records, self.batches = self.records + count, self.batches + 1
             seconds = time.monotonic() - began
             self.say(
-                f"batch {number}: {count} offsets of {len(taken)} partitions in {seconds:.1f} s, {count / max(seconds, 0.001):.0f} a second"
+                f"batch {number}: {count} offsets of {len(batch.ranges)} partitions in {seconds:.1f} s,"
+                f" {count / max(seconds, 0.001):.0f} a second"
             )
-        if self.options.compact_bytes and not self.options.dry_run:
+            number, not_compacted = number + 1, not_compacted + 1
+        if not self.options.dry_run:
             self._compact(place)
 
     def _place(self) -> ArchiveFiles | IcebergTable:
@@ -85,6 +94,8 @@ class Archive:
         return ArchiveFiles(self.spark, self.options.path)
 
     def _compact(self, place: ArchiveFiles | IcebergTable) -> None:
+        if not self.options.compact_bytes:
+            return
         if isinstance(place, IcebergTable):
             place.compact(self.options.compact_bytes)
             return
@@ -94,12 +105,16 @@ class Archive:
                 continue
             self.say(f"{len(group)} batches are {whole.directory} now")
 
-    def _next(self, archived: Ranges) -> Ranges:
+    def _next(self, archived: Contents) -> Contents | None:
+        """What the next batch takes."""
         try:
-            firsts, ends = asyncio.run(bounds(self.options.source, self.options.topics, self.options.exclude))
+            source = asyncio.run(look(self.options.source, self.options.topics, self.options.exclude))
         except (Refused, *TRANSIENT) as error:
             raise ArchiveFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
-        taken, lost = next_ranges({at: end for at, (_, end) in archived.items()}, firsts, ends, self.options.batch_records)
+        for topic in made_anew(archived.ids, source.ids):
+            raise ArchiveFailed(f"topic {topic} was made anew since it was archived: begin another archive")
+        ends = {at: end for at, (_, end) in archived.ranges.items()}
+        taken, lost = next_ranges(ends, source.firsts, source.ends, self.options.batch_records)
         if lost and not self.options.accept_loss:
             (topic, index), (begin, end) = next(iter(sorted(lost.items())))
             raise ArchiveFailed(
@@ -107,23 +122,32 @@ class Archive:
                 " go on without them with --accept-loss"
             )
         self.lost = {**(self.lost or {}), **lost} or None
-        behind = {at: end for at, (_, end) in archived.items() if at in ends and ends[at] < end}
+        behind = {at: end for at, end in ends.items() if at in source.ends and source.ends[at] < end}
         for (topic, index), end in behind.items():
             raise ArchiveFailed(
-                f"partition {index} of topic {topic} ends at {ends[topic, index]} and was archived up to {end}: it has lost records, or the"
-                " topic was made anew. Begin another archive"
+                f"partition {index} of topic {topic} ends at {source.ends[topic, index]} and was archived up to {end}: it has lost records,"
+                " or the topic was made anew. Begin another archive"
             )
-        return taken
+        return Contents(taken, {topic: source.ids[topic] for topic, _ in taken if source.ids[topic]}) if taken else None
 
 
-async def bounds(source: Cluster, topics: Iterable[str], exclude: Iterable[str] = ()) -> tuple[dict[Partition, int], dict[Partition, int]]:
-    """Where each partition begins and ends, as committed readers see it. Raises Refused and what TRANSIENT has."""
+class Source(NamedTuple):
+    """As committed readers see it."""
 
-    async def ask(kafka: KafkaClient) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    firsts: dict[Partition, int]
+    ends: dict[Partition, int]
+    ids: dict[str, str]  # of topics; empty texts where the cluster has none
+
+
+async def look(source: Cluster, topics: Iterable[str], exclude: Iterable[str] = ()) -> Source:
+    """Raises Refused and what TRANSIENT has."""
+
+    async def ask(kafka: KafkaClient) -> Source:
         state = await cluster_state(kafka)
         names = matching_topics(topics, exclude, state)
         wanted = [(topic, index) for topic in names for index in range(state.topics[topic].partitions)]
-        return await offsets(kafka, wanted, EARLIEST), await offsets(kafka, wanted, LATEST, READ_COMMITTED)
+        firsts, ends = await offsets(kafka, wanted, EARLIEST), await offsets(kafka, wanted, LATEST, READ_COMMITTED)
+        return Source(firsts, ends, {topic: state.topics[topic].topic_id for topic in names})
 
     async with connected(source, CLIENT_ID) as kafka:
         return await until_it_succeeds(lambda: ask(kafka), LOOK_SECONDS)

@@ -13,13 +13,16 @@ from pyspark.sql import functions as F
 
 from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
-from handler.pipelines.archive.write import bounds, read_topics
+from handler.pipelines.archive.write import Source, look, read_topics
 from handler.pipelines.audit import measure
 from handler.pipelines.audit.causes import Cause, cause_of, read_causes
+from handler.pipelines.audit.copies import bound_rows, copied_by, run_rows
 from handler.pipelines.audit.report import bars, page, result_rows
 from handler.pipelines.kafka.client import TRANSIENT, Refused
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.topics import Partition
+from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.offset_runs import Translation
 
 # In the report; the Parquet files have all.
 MOST_LISTED: Final = 200
@@ -37,6 +40,7 @@ class RecordSource:
     path: str = ""
     table: str = ""
     prefix: str = ""  # of the topics' names there
+    mirror: MirrorName | None = None  # that has copied them there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,8 @@ class Audit:
 
     def run(self) -> None:
         causes = self._causes()
+        # First: what was copied until now is in what is read from now on, on both sides.
+        copied = self._copied(self.options.against)
         rows = self._rows(self.options.source, self.options.topics).persist()
         records = measure.measured(rows).persist()
         tables: dict[str, list[list[object]]] = {}
@@ -79,7 +85,7 @@ class Audit:
         tables["Largest records"] = result_rows(self._keep("largest", measure.largest(records)), columns)
         self._judge(found)
         if self.options.against is not None:
-            tables["Differences"] = self._compare(rows, self.options.against)
+            tables["Differences"] = self._compare(rows, self.options.against, copied)
         title = f"Audit of {', '.join(sorted({row['topic'] for row in found}))}"
         (Path(self.options.out) / "report.html").write_text(page(title, self.findings, self.notes, tables, plots))
 
@@ -104,19 +110,40 @@ class Audit:
             plots[topic] = bars("records in each hour", over_time) + bars("bytes of each partition", of_topic)
         return plots
 
-    def _compare(self, rows: DataFrame, against: RecordSource) -> list[list[object]]:
+    def _compare(self, rows: DataFrame, against: RecordSource, copied: dict[Partition, Translation]) -> list[list[object]]:
         topics = tuple(row["topic"] for row in rows.select("topic").distinct().collect())
         other = self._rows(against, tuple(against.prefix + topic for topic in topics))
-        # An archive has the offsets of its topic; a copy has others, and the same order.
-        numbered = against.cluster is not None
-        there = measure.fingerprints(other, numbered, F.expr(f"substring(topic, {len(against.prefix) + 1})"))
-        differences = measure.differences(measure.fingerprints(rows, numbered), there).persist()
+        other = other.withColumn("topic", F.expr(f"substring(topic, {len(against.prefix) + 1})"))
+        if against.cluster is None:  # an archive has the offsets of its topic
+            here, there = measure.by_offset(rows), measure.by_offset(other)
+        elif against.mirror is None:  # a copy has others, and the same order
+            here, there = measure.in_order(rows), measure.in_order(other)
+        else:
+            source = self.options.source.cluster
+            firsts = {} if source is None else self._look(source, self.options.topics).firsts
+            runs = self.spark.createDataFrame(list(run_rows(copied)), measure.RUNS)
+            bounds = F.broadcast(self.spark.createDataFrame(list(bound_rows(copied, firsts)), measure.BOUNDS))
+            here = measure.by_runs(measure.within(rows, bounds, F.lit(0), F.col("source_end")), runs)
+            there = measure.by_offset(measure.within(other, bounds, F.col("target_begin"), F.col("target_end")))
+        differences = measure.differences(measure.fingerprints(here), measure.fingerprints(there)).persist()
         self.different = differences.count()
         self.say(f"{self.different} records differ" if self.different else "both have the same records in the same order")
         if self.different:
             self.findings.append(f"{self.different} records are on one side alone, or are others")
         found = self._keep("differences", differences, MOST_LISTED)
         return result_rows(found, ("topic", "partition", "number", "offset", "other_offset"))
+
+    def _copied(self, against: RecordSource | None) -> dict[Partition, Translation]:
+        if against is None or against.cluster is None or against.mirror is None:
+            return {}
+        mirror = against.mirror
+        try:
+            found = asyncio.run(copied_by(against.cluster, mirror))
+        except (Refused, *TRANSIENT) as error:
+            raise AuditFailed(f"the record of {mirror.kind} {mirror.name} can't be read: {str(error) or type(error).__name__}") from error
+        if not found:
+            raise AuditFailed(f"{mirror.kind} {mirror.name} has copied nothing to {against.cluster.bootstrap}")
+        return found
 
     def _keep(self, name: str, frame: DataFrame, most: int | None = None) -> list[Any]:
         """All of it as Parquet; the first of it here."""
@@ -128,11 +155,8 @@ class Audit:
 
     def _rows(self, place: RecordSource, topics: tuple[str, ...]) -> DataFrame:
         if place.cluster is not None:
-            try:
-                firsts, ends = asyncio.run(bounds(place.cluster, topics))
-            except (Refused, *TRANSIENT) as error:
-                raise AuditFailed(f"{place.cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
-            ranges = {at: (firsts[at], end) for at, end in ends.items() if end > firsts[at]}
+            source = self._look(place.cluster, topics)
+            ranges = {at: (source.firsts[at], end) for at, end in source.ends.items() if end > source.firsts[at]}
             if not ranges:
                 raise AuditFailed("these topics have no records")
             return read_topics(self.spark, place.cluster, ranges)
@@ -142,6 +166,12 @@ class Audit:
             ArchiveFiles(self.spark, place.path).readable()
             frame = self.spark.read.parquet(place.path)
         return frame.where(F.col("topic").isin(*topics)) if topics else frame
+
+    def _look(self, cluster: Cluster, topics: tuple[str, ...]) -> Source:
+        try:
+            return asyncio.run(look(cluster, topics))
+        except (Refused, *TRANSIENT) as error:
+            raise AuditFailed(f"{cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
 
     def _causes(self) -> dict[Partition, list[Cause]]:
         if not self.options.verify_file:

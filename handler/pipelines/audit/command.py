@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from handler.errors import ConfigError
+from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, write_result
 
 TEXT: Final = "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
@@ -18,6 +19,7 @@ _VALUES: Final = (
     ("--against-path", "DIRECTORY", "compare with this archive of Parquet files"),
     ("--against-table", "CATALOG.NAMESPACE.NAME", "compare with this archive in Iceberg"),
     ("--prefix", "TEXT", "compare with topics of --target that have this before their names"),
+    ("--name", "NAME", "of the mirror that has copied them to --target: each record is compared with its own copy"),
     ("--verify", "FILE", "what kafka-sidecar verify --json has printed: the causes of gaps"),
 )
 
@@ -51,7 +53,9 @@ def run(settings: Settings) -> int:
     against = None
     if against_path or against_table or has_target:
         target = settings.cluster("target") if has_target else None
-        against = RecordSource(cluster=target, path=against_path, table=against_table, prefix=settings.text("prefix") if has_target else "")
+        mirror = MirrorName.of(settings.text("name")) if settings.text("name") and has_target else None
+        prefix = settings.text("prefix") if has_target else ""
+        against = RecordSource(cluster=target, path=against_path, table=against_table, prefix=prefix, mirror=mirror)
     options = AuditOptions(
         source=RecordSource(cluster=cluster, path=path, table=table), topics=topics, out=out, against=against,
         verify_file=settings.text("verify"),

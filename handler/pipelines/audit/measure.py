@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 MOST_KEYS: Final = 20
 LARGEST: Final = 20
 _PLACE: Final = ("topic", "partition")
+_RUN: Final = "source: bigint, target: bigint, length: bigint, times: bigint, stride: bigint"
 
 
 def measured(rows: DataFrame) -> DataFrame:
@@ -81,14 +82,46 @@ def largest(records: DataFrame) -> DataFrame:
     return records.withColumn("rank", rank).where(F.col("rank") <= LARGEST).select(*columns).orderBy("topic", "rank")
 
 
-def fingerprints(rows: DataFrame, numbered: bool, topic: Column | None = None) -> DataFrame:
-    """Each record's number and a hash of what it is. `numbered`: by its place in its partition's order; else the number is its offset."""
-    order = F.row_number().over(Window.partitionBy(*_PLACE).orderBy("offset")).cast("long") if numbered else F.col("offset")
+RUNS: Final = "topic string, partition int, source bigint, target bigint, length bigint, times bigint, stride bigint"
+
+
+BOUNDS: Final = "topic string, partition int, source_end bigint, target_begin bigint, target_end bigint"
+
+
+def within(rows: DataFrame, bounds: DataFrame, begin: Column, end: Column) -> DataFrame:
+    """Those that are to be compared. `bounds` has the schema BOUNDS."""
+    return rows.join(bounds, on=[*_PLACE]).where((F.col("offset") >= begin) & (F.col("offset") < end)).select(*rows.columns)
+
+
+def in_order(rows: DataFrame) -> DataFrame:
+    """With each record's place in its partition's order as its number."""
+    return rows.withColumn("number", F.row_number().over(Window.partitionBy(*_PLACE).orderBy("offset")).cast("long"))
+
+
+def by_offset(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("number", F.col("offset"))
+
+
+def by_runs(rows: DataFrame, runs: DataFrame) -> DataFrame:
+    """With the offset that a mirror has given each record's copy; null where it has copied none. `runs` has the schema RUNS."""
+    run = F.struct("source", "target", "length", "times", "stride")
+    places = rows.select(*_PLACE, "offset", F.lit(1).alias("kind"), F.lit(None).cast("struct<" + _RUN + ">").alias("run"))
+    begins = runs.select(*_PLACE, F.col("source").alias("offset"), F.lit(0).alias("kind"), run.alias("run"))
+    # The last run that begins at or before the record.
+    before = Window.partitionBy(*_PLACE).orderBy("offset", "kind").rowsBetween(Window.unboundedPreceding, 0)
+    found = begins.unionByName(places).withColumn("run", F.last("run", ignorenulls=True).over(before)).where("kind = 1")
+    found = found.withColumn("piece", F.expr("if(run.stride = 0, 0, least((offset - run.source) div run.stride, run.times - 1))"))
+    found = found.withColumn("at", F.expr("offset - run.source - piece * run.stride"))
+    number = F.expr("if(at < run.length, run.target + piece * run.length + at, null)")
+    return rows.join(found.select(*_PLACE, "offset", number.alias("number")), on=[*_PLACE, "offset"])
+
+
+def fingerprints(rows: DataFrame) -> DataFrame:
+    """Each record's number and a hash of what it is."""
     # A hash passes over what is null.
     nulls = [F.isnull(name) for name in ("key", "value", "headers")]
     content = F.xxhash64("key", "value", F.to_json("headers"), F.unix_millis("timestamp"), *nulls)
-    named = rows if topic is None else rows.withColumn("topic", topic)
-    return named.select(*_PLACE, "offset", order.alias("number"), content.alias("content"))
+    return rows.select(*_PLACE, "offset", "number", content.alias("content"))
 
 
 def differences(left: DataFrame, right: DataFrame) -> DataFrame:

@@ -18,9 +18,9 @@ from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Clu
 from handler.pipelines.mirror.copying import CLIENT_ID
 from handler.pipelines.mirror.delivery import Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Translation
+from handler.pipelines.mirror.offset_runs import NotReached, Place, Translation
 from handler.pipelines.mirror.places import number_of_packed
-from handler.pipelines.mirror.record import recorded
+from handler.pipelines.mirror.record import translations
 
 ASK_SECONDS: Final = 60.0
 READS_AT_A_TIME: Final = 8
@@ -78,15 +78,15 @@ async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaCli
     source_state, target_state = await cluster_state(source), await cluster_state(target)
     if options.name.runs_topic not in target_state.topics:
         raise CanNotMigrate(f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run")
-    translations = await _translations(target, options.name.runs_topic)
-    changed = _changed(options.name, translations, source_state, target_state)
+    copied = await translations(target, options.name.runs_topic)
+    changed = _changed(options.name, copied, source_state, target_state)
     source_groups, target_groups = await list_groups(source), await list_groups(target)
     steps: list[Step] = []
     for group in chosen_groups(options.groups, source_groups, options.name.group):
         there = await _committed(target, group)
         for (topic, index), one in sorted((await _committed(source, group)).items()):
             step = Step(group=group, topic=topic, partition=index, committed=one)
-            step = translated(step, translations.get((topic, index)), there, options.overwrite)
+            step = translated(step, copied.get((topic, index)), there, options.overwrite)
             steps.append(replace(step, problem=step.problem or changed.get((topic, index), "")))
         refusal = _refusal(source_groups[group], target_groups.get(group))
         if refusal:
@@ -180,13 +180,6 @@ def _refusal(source: GroupState, target: GroupState | None) -> str:
 
 async def _committed(kafka: KafkaClient, group: str) -> dict[Partition, Committed]:
     return await until_it_succeeds(lambda: committed(kafka, group), ASK_SECONDS)
-
-
-async def _translations(target: KafkaClient, topic: str) -> dict[Partition, Translation]:
-    found: dict[Partition, list[Copied]] = {}
-    async for partition, copied in recorded(target, topic):
-        found.setdefault(partition, []).append(copied)
-    return {partition: Translation(records) for partition, records in found.items()}
 
 
 async def _log(target: KafkaClient, steps: Iterable[Step]) -> dict[Partition, tuple[int, int]]:

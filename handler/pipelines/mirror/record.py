@@ -10,7 +10,7 @@ from handler.pipelines.kafka.client import KafkaClient, Refused, until_it_succee
 from handler.pipelines.kafka.reading import records
 from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, offsets
 from handler.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS
-from handler.pipelines.mirror.offset_runs import Copied, decode, decode_key
+from handler.pipelines.mirror.offset_runs import Copied, Translation, decode, decode_key
 from handler.wire.error_code import ErrorCode
 
 # A run that was killed may hold back what others have written, until its transaction times out.
@@ -31,6 +31,14 @@ async def recorded(kafka: KafkaClient, topic: str) -> AsyncIterator[tuple[Partit
         except ValueError as error:
             raise RecordUnreadable(f"offset {record.offset} of topic {topic} is not of a mirror: {error}") from error
         yield found
+
+
+async def translations(kafka: KafkaClient, topic: str) -> dict[Partition, Translation]:
+    """Where each offset has gone, up to now."""
+    found: dict[Partition, list[Copied]] = {}
+    async for partition, copied in recorded(kafka, topic):
+        found.setdefault(partition, []).append(copied)
+    return {partition: Translation(records) for partition, records in found.items()}
 
 
 async def latest(kafka: KafkaClient, topic: str) -> dict[Partition, Copied]:

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from handler.pipelines.archive.layout import (
     BatchRange,
+    Contents,
     Ranges,
     SizedRange,
     batch_ranges,
-    decode_ranges,
-    encode_ranges,
+    decode,
+    encode,
+    made_anew,
     next_ranges,
     read_directory,
     to_compact,
@@ -36,17 +38,22 @@ def test_other_names_are_passed_over() -> None:
     ]
 
 
-@given(st.dictionaries(PARTITIONS, st.tuples(OFFSETS, OFFSETS)))
-def test_offsets_are_read_as_they_were_written(ranges: Ranges) -> None:
-    assert decode_ranges(encode_ranges(ranges)) == ranges
+@given(st.dictionaries(PARTITIONS, st.tuples(OFFSETS, OFFSETS)), st.dictionaries(st.text(max_size=3), st.text(max_size=3)))
+def test_contents_are_read_as_they_were_written(ranges: Ranges, ids: dict[str, str]) -> None:
+    assert decode(encode(Contents(ranges, ids))) == Contents(ranges, ids)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '{"format":1,"offsets":{"t":[1]}}'])
+def test_a_topic_that_was_made_anew_is_not_gone_on_with() -> None:
+    assert made_anew({"t": "1", "u": "2"}, {"t": "3", "u": "2", "new": "4"}) == ["t"]
+    assert made_anew({"t": "1"}, {"t": ""}) == made_anew({}, {"t": "1"}) == []  # an id that is not known says nothing
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"format":1,"offsets":{"t":[1]},"ids":{}}', '{"format":1,"offsets":{}}'])
 def test_what_others_wrote_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no offsets of an archive"):
-        decode_ranges(text)
+        decode(text)
     with pytest.raises(ValueError, match="a newer version"):
-        decode_ranges('{"format":2}')
+        decode('{"format":2}')
 
 
 @given(st.dictionaries(PARTITIONS, st.tuples(st.integers(0, 50), st.integers(0, 200)), min_size=1), st.integers(1, 300))
@@ -55,7 +62,7 @@ def test_batches_take_each_offset_once(bounds: dict[tuple[str, int], tuple[int, 
     ends = {at: first + length for at, (first, length) in bounds.items()}
     taken: list[Ranges] = []
     while True:
-        archived = united(taken)
+        archived = united(Contents(one, {}) for one in taken).ranges
         batch, lost = next_ranges({at: end for at, (_, end) in archived.items()}, firsts, ends, most)
         assert not lost
         if not batch:
@@ -65,7 +72,7 @@ def test_batches_take_each_offset_once(bounds: dict[tuple[str, int], tuple[int, 
             assert begin < end <= ends[at]
         assert sum(end - begin for begin, end in batch.values()) <= most + len(batch)
         taken.append(batch)
-    assert united(taken) == {at: (firsts[at], ends[at]) for at in ends if ends[at] > firsts[at]}
+    assert united(Contents(one, {}) for one in taken).ranges == {at: (firsts[at], ends[at]) for at in ends if ends[at] > firsts[at]}
 
 
 def test_what_the_source_has_removed_is_named() -> None:

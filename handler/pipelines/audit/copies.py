@@ -1,0 +1,37 @@
+"""Where a mirror has put each record, for a comparison with its copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from handler.pipelines.kafka.client import connected
+from handler.pipelines.kafka.cluster import Cluster
+from handler.pipelines.kafka.topics import Partition
+from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.offset_runs import Translation
+from handler.pipelines.mirror.record import translations
+
+CLIENT_ID: Final = "kafka-sidecar-audit"
+
+
+async def copied_by(target: Cluster, mirror: MirrorName) -> dict[Partition, Translation]:
+    async with connected(target, CLIENT_ID) as kafka:
+        return await translations(kafka, mirror.runs_topic)
+
+
+def run_rows(copied: Mapping[Partition, Translation]) -> Iterator[tuple[object, ...]]:
+    """In the schema `measure.RUNS`. What had no offset in the source is left out."""
+    for at, translation in copied.items():
+        for run in translation.runs:
+            if run.source >= 0:
+                yield (*at, *run)
+
+
+def bound_rows(copied: Mapping[Partition, Translation], firsts: Mapping[Partition, int]) -> Iterator[tuple[object, ...]]:
+    """In the schema `measure.BOUNDS`: what is compared, up to where the mirror was, and from where the source still has it."""
+    for at, translation in copied.items():
+        end = max(0, translation.next_source)
+        first = min(firsts.get(at, 0), end)
+        begin = translation.place_of(first).target if translation.next_source >= 0 else translation.target_end
+        yield (*at, end, begin, translation.target_end)
