@@ -206,6 +206,10 @@ def test_a_topic_without_any_index_is_copied_and_goes_on_when_it_is_written(upgr
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
     produce(sidecar.address, ONLY_OLD, [b"first"])
     mirror = ("--source", sidecar.address, "--target", sidecar.address, "--name", "only", "--topic", ONLY_OLD, "--prefix", "only.")
+    said = pipeline("mirror", *mirror, "--master", "local[2]", "--accept-loss", status=1)  # more without an index might have come
+    assert "run `pipeline reindex` of this name to their end" in said
+    assert "1 records copied" in pipeline("reindex", *arguments)
+    produce(sidecar.address, ONLY_OLD, [b"second"])
     assert "1 records copied" in pipeline("mirror", *mirror, "--master", "local[2]")  # the rest is a mirror's
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
 
@@ -250,5 +254,13 @@ def test_each_record_is_there_once_though_everything_is_killed(upgraded: tuple[S
         if driver.is_running:
             driver.kill()
         workers.stop()
-    for partition in range(PARTITIONS):
-        assert [one.value for one in contents(sidecar.address, target, partition)] == [_large(number) for number in range(LARGE_RECORDS)]
+    found = [contents(sidecar.address, target, partition, with_offsets=True) for partition in range(PARTITIONS)]
+    assert all([one.value for one in of_one] == [_large(number) for number in range(LARGE_RECORDS)] for of_one in found)
+    # And the record of offsets is true, in all of its transactions.
+    old = _old_records(standalone, LARGE, 0)
+    wanted = {f"large-{number}": found[0][number].offset for number in range(0, LARGE_RECORDS, LARGE_RECORDS // 15)}
+    for group in wanted:
+        _commit(sidecar.address, group, LARGE, 0, old[int(group.removeprefix("large-"))].packed)
+    of_groups = ("--source", sidecar.address, "--target", sidecar.address, "--name", "killed", "--group", "large-.*")
+    pipeline("migrate-groups", *of_groups)
+    assert {group: _committed(sidecar.address, group, target, 0) for group in wanted} == wanted

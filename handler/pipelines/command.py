@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return int(PIPELINES[options.pipeline].run(Settings(options)))
     except ModuleNotFoundError as error:
-        if error.name and error.name.partition(".")[0] in ("pyspark", "py4j"):
+        if error.name and error.name.partition(".")[0] in ("pyspark", "py4j", "pyarrow"):
             raise ConfigError("pipelines need Spark: pip install 'kafka-sidecar[spark]'") from error
         raise
 

@@ -45,6 +45,7 @@ class MemoryLog:
     noted_without_index: bool = False
     offloaded: set[int] = field(default_factory=set)  # ledgers
     opened_at: list[Position | None] = field(default_factory=list)  # where each reader began
+    find_last_stretch: bool = False
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
@@ -148,10 +149,18 @@ class MemoryLog:
         return readable[-1] if readable else None
 
     async def first_indexed_of_all(self) -> Position | None:
-        return await self.first_indexed()
+        return next((entry.position for entry in self.present if entry.last_index is not None), None)
 
     async def first_indexed(self) -> Position | None:
-        return next((entry.position for entry in self.present if entry.last_index is not None), None)
+        """By halves, as it is done: of several stretches the last one may be found."""
+        if not self.find_last_stretch:
+            return await self.first_indexed_of_all()
+        found = None
+        for entry in reversed(self.present):
+            if entry.last_index is None:
+                break
+            found = entry.position
+        return found
 
     def note_entries_without_index(self) -> None:
         self.noted_without_index = True
@@ -198,7 +207,7 @@ class _View:
         return await self.log.last_readable(last, behind)
 
     async def first_indexed_of_all(self) -> Position | None:
-        return await self.log.first_indexed()
+        return await self.log.first_indexed_of_all()
 
     async def first_indexed(self) -> Position | None:
         return await self.log.first_indexed()

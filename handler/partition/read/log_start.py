@@ -9,9 +9,8 @@ from typing import Final, Protocol
 
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import ReadEntry, first_entry
+from handler.partition.read.read_entries import first_entry, first_indexed_entry
 from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.raw_entries import NoEntryCame
 
 log = logging.getLogger(__name__)
 
@@ -101,24 +100,12 @@ class LogStart:
             first = await first_entry(self._log)
             if first is None:
                 self._log.note_entries_without_index()
-                first = await self._first_indexed()
+                first = await first_indexed_entry(self._log)
             if first is not None:  # else nothing that readers are given has an index yet
                 self.move(first.base_offset)
                 self._first = stats.first
             self._obey()
         self._learnt_at = asked_at
-
-    async def _first_indexed(self) -> ReadEntry | None:
-        """The first entry that has an index, of those that readers are given."""
-        first = await self._read(await self._log.first_indexed())
-        # That which follows entries from before the interceptor was on has offset 0, unless it was switched off in between.
-        return first if first is None or first.base_offset == 0 else await self._read(await self._log.first_indexed_of_all())
-
-    async def _read(self, position: Position | None) -> ReadEntry | None:
-        try:
-            return None if position is None else await first_entry(self._log, position)
-        except NoEntryCame:  # a marker of Pulsar's own, and nothing behind it yet
-            return None
 
 
 def _log_failure(task: asyncio.Task[int]) -> None:

@@ -11,7 +11,7 @@ from handler.partition.log.entries import Content, is_from_before_index, read_en
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import PERMITS, raw_entries_from
+from handler.pulsar.raw_entries import PERMITS, NoEntryCame, raw_entries_from
 
 
 class ReadEntry(NamedTuple):
@@ -40,6 +40,20 @@ def _understood(entry: RawEntry) -> ReadEntry:
         return ReadEntry(entry.position, entry.last_index, entry.last_index + 1, None)
     base = entry.last_index - content.offset_count + 1
     return ReadEntry(entry.position, base, entry.last_index + 1, content)
+
+
+async def first_indexed_entry(log_: EntryLog) -> ReadEntry | None:
+    """The first entry that has an index, of those that readers are given, in a log that begins with others."""
+    first = await _entry_at(log_, await log_.first_indexed())
+    # That which follows entries from before the interceptor was on has offset 0, unless it was switched off in between.
+    return first if first is None or first.base_offset == 0 else await _entry_at(log_, await log_.first_indexed_of_all())
+
+
+async def _entry_at(log_: EntryLog, position: Position | None) -> ReadEntry | None:
+    try:
+        return None if position is None else await first_entry(log_, position)
+    except NoEntryCame:  # a marker of Pulsar's own, and nothing behind it yet
+        return None
 
 
 async def first_entry(log_: EntryLog, start: Position | None = None) -> ReadEntry | None:

@@ -164,7 +164,7 @@ class Replay:
                 await create_topic(kafka, name, count, NEW_TOPIC)
             else:
                 await create_partitions(kafka, name, count)
-        recorded = await latest(kafka, runs_topic) if runs_topic in state.topics else {}
+        recorded = (await latest(kafka, runs_topic)).latest if runs_topic in state.topics else {}
         if self.options.dry_run:
             return
         if runs_topic not in state.topics:

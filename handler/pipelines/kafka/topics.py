@@ -103,8 +103,9 @@ async def dynamic_configs(kafka: KafkaClient, topics: Sequence[str]) -> dict[str
 
 async def max_message_bytes(kafka: KafkaClient, topics: Sequence[str]) -> dict[str, int]:
     """How large a batch they take."""
-    found = await _configs(kafka, topics, ["max.message.bytes"])
-    return {result.resource_name: int(one.value or 0) for result in found for one in result.configs}
+    name = "max.message.bytes"
+    found = await _configs(kafka, topics, [name])
+    return {result.resource_name: int(one.value or 0) for result in found for one in result.configs if one.name == name}
 
 
 async def _configs(kafka: KafkaClient, topics: Sequence[str], names: list[str] | None = None) -> Sequence[DescribeConfigsResult]:

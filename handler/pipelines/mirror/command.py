@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # they bring aiokafka, which no other command needs
     from handler.pipelines.mirror.run import Mirror
 
 TEXT: Final = "copy topics from one Kafka cluster to another, exactly once, with a record of where each offset has gone"
-MOST_LEFT_OUT: Final = 10
+MOST_SHOWN: Final = 10
 DELIVERIES: Final = ("exactly-once", "at-least-once")
 _VALUES: Final = (
     ("--name", "NAME", "of the mirror: under it its progress is kept, and it goes on where it was"),
@@ -110,10 +110,10 @@ def say_result(mirror: Mirror, result: Mapping[str, Any]) -> int:
     for (topic, index), one in sorted(mirror.partitions.items()):
         for begin, end in one.lost:
             say(f"{topic}-{index}: the source has removed what was from {shown(begin)} to before {shown(end)} before it could be copied")
-        for text in one.left_out[:MOST_LEFT_OUT]:
+        for text in list(one.left_out)[:MOST_SHOWN]:
             say(f"{topic}-{index}: left out: {text}")
-        if len(one.left_out) > MOST_LEFT_OUT:
-            say(f"{topic}-{index}: {len(one.left_out) - MOST_LEFT_OUT} more were left out: --result FILE lists them")
+        if len(one.left_out) > MOST_SHOWN:
+            say(f"{topic}-{index}: {len(one.left_out) - MOST_SHOWN} more were left out: --result FILE lists up to a thousand")
         for begin, end in one.repeats:
             say(f"{topic}-{index}: target offsets {begin} to {end - 1} may be there twice")
         if one.unstable:

@@ -19,7 +19,7 @@ from handler.pipelines.mirror.copying import CLIENT_ID
 from handler.pipelines.mirror.delivery import Route, not_the_same
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import NotReached, Place, Translation
-from handler.pipelines.mirror.places import number_of_packed
+from handler.pipelines.mirror.places import number_of_packed, shown
 from handler.pipelines.mirror.record import translations
 
 ASK_SECONDS: Final = 60.0
@@ -162,7 +162,7 @@ def translated(step: Step, translation: Translation | None, there: Mapping[Parti
         text = f"the offset is of Kafka-on-Pulsar before 2.8, {packed}: {error}; `kafka-sidecar groups translate` asks the whole log"
         return replace(step, problem=text)
     except NotReached as error:
-        return replace(step, problem=f"{error}: let it catch up")
+        return replace(step, problem=f"the mirror has copied up to {shown(error.next_source)} of the source: let it catch up")
     assert step.place is not None
     if before is not None and before.offset != step.place.target and not overwrite:
         return replace(step, problem=f"the group has committed {before.offset} in the target already: say --overwrite to replace it")

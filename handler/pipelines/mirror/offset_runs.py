@@ -155,7 +155,7 @@ class Translation:
         self.target_end = 0
         self.latest: Copied | None = None
         for record in records:
-            if record.next_source < self.next_source:
+            if self.latest is not None and record.next_source < self.next_source:
                 continue  # without transactions: of a driver that was thought dead
             for run in record.runs:
                 _make_room(runs, run.source)

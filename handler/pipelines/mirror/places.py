@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from handler.migration.packed_offsets import PackedOffset, Undecided, place_of
+from handler.migration.packed_offsets import PackedOffset, place_of
 from handler.pipelines.mirror.offset_runs import Run
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 
@@ -56,17 +56,14 @@ def number_of_packed(offset: int, runs: Iterable[Run]) -> int:
     """What a group has read up to that has committed this offset. Undecided where nobody can tell.
 
     Kafka-on-Pulsar before 2.8 packed the place into the offset, with only 20 bits for the ledger: `runs` tell which ledgers there are.
+    Where they have none, what was copied had such offsets in the source itself.
     """
     packed = PackedOffset.of(offset)
-    if packed is None:
-        return offset
     log = _log_of(runs)
+    if packed is None or log.first is None:
+        return offset
     found = place_of(packed, log)
-    if found is not None:
-        return number_of(found, packed.in_batch)
-    if log.first is None:
-        raise Undecided("nothing was copied that has no index")
-    return number_of(log.first)
+    return number_of(log.first) if found is None else number_of(found, packed.in_batch)
 
 
 def _log_of(runs: Iterable[Run]) -> LogStats:

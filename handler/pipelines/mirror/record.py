@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from handler.errors import SidecarError
@@ -11,6 +12,7 @@ from handler.pipelines.kafka.reading import records
 from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, offsets
 from handler.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS
 from handler.pipelines.mirror.offset_runs import Copied, Translation, decode, decode_key
+from handler.pipelines.mirror.places import record_place
 from handler.wire.error_code import ErrorCode
 
 # A run that was killed may hold back what others have written, until its transaction times out.
@@ -41,15 +43,26 @@ async def translations(kafka: KafkaClient, topic: str) -> dict[Partition, Transl
     return {partition: Translation(records) for partition, records in found.items()}
 
 
-async def latest(kafka: KafkaClient, topic: str) -> dict[Partition, Copied]:
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a topic of runs says, without its runs."""
+
+    latest: dict[Partition, Copied] = field(default_factory=dict)
+    # Of which entries without an index were copied, or were begun with.
+    with_places: set[Partition] = field(default_factory=set)
+
+
+async def latest(kafka: KafkaClient, topic: str) -> Recorded:
     """How far each partition is, once nothing is held back any more."""
     at = (topic, 0)
     end = (await offsets(kafka, [at], LATEST))[at]
     await until_it_succeeds(lambda: _stable(kafka, at, end), STABLE_SECONDS)
-    found: dict[Partition, Copied] = {}
+    found = Recorded()
     async for partition, copied in recorded(kafka, topic):
-        if partition not in found or copied.next_source >= found[partition].next_source:
-            found[partition] = copied
+        if record_place(copied.next_source) is not None:
+            found.with_places.add(partition)
+        if partition not in found.latest or copied.next_source >= found.latest[partition].next_source:
+            found.latest[partition] = replace(copied, runs=())
     return found
 
 

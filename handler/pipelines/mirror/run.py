@@ -26,11 +26,10 @@ from handler.pipelines.kafka.topics import (
 )
 from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
 from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
-from handler.pipelines.mirror.offset_runs import Copied
 from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.places import RecordPlace, record_place, told
 from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
-from handler.pipelines.mirror.record import latest
+from handler.pipelines.mirror.record import Recorded, latest
 from handler.pipelines.mirror.target import foreign_records
 from handler.wire.error_code import ErrorCode
 
@@ -42,6 +41,8 @@ REST_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 120.0
 # So often in a row a partition may be taken away from this run before it says so.
 FENCED_ROUNDS: Final = 5
+# Of a partition, in the result.
+MOST_LEFT_OUT: Final = 1_000
 
 
 class MirrorFailed(SidecarError):
@@ -56,18 +57,20 @@ class PartitionState:
     first: int = 0
     end: int = 0  # what committed readers of the source see
     high_watermark: int = 0
-    goal: int = 0  # with this it has caught up: all that was there, be its transactions ended or not
+    goal: int | None = None  # with this it has caught up: all that was there, be its transactions ended or not
     progress: Progress | None = None
     records: int = 0
     bytes: int = 0
     lost: tuple[tuple[int, int], ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: dict[str, None] = field(default_factory=dict)  # in their order
     repeats: tuple[tuple[int, int], ...] = ()
     trouble: str = ""
     problem: str = ""  # why it was given up
     refusal: str = ""  # why it is never gone on with: it is not what was copied before
     fenced: int = 0
     moved_at: float = 0.0
+    # Its log has no index anywhere, and all of it was copied: what comes with one goes on behind that.
+    is_drained: bool = False
 
     @property
     def fault(self) -> str:
@@ -84,11 +87,12 @@ class PartitionState:
 
     @property
     def behind(self) -> int:
-        return max(0, self.goal - max(0, self.next_source))
+        return max(0, (self.goal or 0) - max(0, self.next_source))
 
     @property
     def is_done(self) -> bool:
-        return self.progress is not None and self.place is None and self.behind == 0
+        has_caught_up = self.progress is not None and self.place is None and self.goal is not None and self.behind == 0
+        return has_caught_up or self.is_drained
 
     @property
     def has_work(self) -> bool:
@@ -109,7 +113,9 @@ class PartitionState:
             self.lost = (*self.lost, outcome.lost)
         if outcome.repeats is not None and outcome.repeats not in self.repeats:
             self.repeats = (*self.repeats, outcome.repeats)
-        self.left_out += outcome.left_out
+        for text in outcome.left_out:
+            if len(self.left_out) < MOST_LEFT_OUT:
+                self.left_out[text] = None
         self.trouble, self.problem = outcome.trouble, outcome.problem
         self.fenced = self.fenced + 1 if outcome.is_fenced else 0
 
@@ -144,31 +150,43 @@ class Mirror:
     clock: Callable[[], float] = time.monotonic
     partitions: dict[Partition, PartitionState] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)  # topics that can't be made, and why
-    _recorded: dict[Partition, Copied] | None = None
+    held: set[Partition] = field(default_factory=set)  # what is left alone
+    recorded: Recorded | None = None
+    _began: float = 0.0
+    _told: float = 0.0
     _said: dict[Partition, str] = field(default_factory=dict)
 
     def run(self) -> None:
         """Until all that was there at the beginning is copied, or can't be; without an end where it is continuous."""
-        began = last_told = self.clock()
         while True:
             asyncio.run(self.look())
-            work = {at: max(1, one.end - one.next_source) for at, one in self.partitions.items() if one.has_work}
-            if not self.options.continuous:
-                work = {at: size for at, size in work.items() if not self.partitions[at].is_done}
-                if all(one.is_done or one.fault for one in self.partitions.values()):
-                    return
-            for outcome in self._round(work) if work else ():
-                self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock())
-            self.judge()
-            if self.clock() - last_told >= REST_SECONDS and work:
-                last_told = self.clock()
-                self._tell(last_told - began)
-            if not work or all(self.partitions[at].trouble for at in work):
-                time.sleep(REST_SECONDS)
+            if self.is_over:
+                return
+            self.copy()
 
-    def judge(self) -> None:
+    @property
+    def is_over(self) -> bool:
+        return not self.options.continuous and all(one.is_done or one.fault for one in self.partitions.values())
+
+    def copy(self) -> None:
+        """A round of what has work."""
+        self._began = self._began or self.clock()
+        free = {at: one for at, one in self.partitions.items() if at not in self.held and one.has_work}
+        work = {at: max(1, one.end - one.next_source) for at, one in free.items() if self.options.continuous or not one.is_done}
+        for outcome in self._round(work) if work else ():
+            self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock())
+        self._judge()
+        if self.clock() - self._told >= REST_SECONDS and work:
+            self._told = self.clock()
+            self._tell(self._told - self._began)
+        if not work or all(self.partitions[at].trouble for at in work):
+            time.sleep(REST_SECONDS)
+
+    def _judge(self) -> None:
         """A run that ends gives up what stands still; a continuous one says so, and tries again."""
         for at, one in self.partitions.items():
+            if at in self.held:
+                continue
             one.lose_patience(self.clock(), self.options.patience_seconds)
             if one.fault and self._said.get(at) != one.fault:
                 self._said[at] = one.fault
@@ -208,8 +226,8 @@ class Mirror:
             async with AsyncExitStack() as stack:
                 source = await stack.enter_async_context(connected(self.options.source, CLIENT_ID))
                 target = await stack.enter_async_context(connected(self.options.target, CLIENT_ID))
-                if self._recorded is None:
-                    self._recorded = await self._read_runs(target)
+                if self.recorded is None:
+                    self.recorded = await self._read_runs(target)
                 async with asyncio.timeout(LOOK_SECONDS):
                     await until_it_succeeds(lambda: self._refresh(source, target), LOOK_SECONDS / 2)
         except (ConfigError, Refused, *TRANSIENT) as error:
@@ -220,13 +238,13 @@ class Mirror:
             self.say(f"the clusters can't be looked at: {str(error) or type(error).__name__}")  # slices say how long that lasts
             await asyncio.sleep(REST_SECONDS)
 
-    async def _read_runs(self, target: KafkaClient) -> dict[Partition, Copied]:
+    async def _read_runs(self, target: KafkaClient) -> Recorded:
         runs_topic = self.options.name.runs_topic
         if runs_topic in (await cluster_state(target)).topics:
             return await latest(target, runs_topic)
         if not self.options.dry_run:
             await create_topic(target, runs_topic, 1, RUNS_CONFIGS)
-        return {}
+        return Recorded()
 
     async def _refresh(self, source: KafkaClient, target: KafkaClient) -> None:
         options = self.options
@@ -256,9 +274,8 @@ class Mirror:
 
     def _see(self, state: PartitionState, first: int, end: int, high_watermark: int) -> None:
         was_done = state.is_done
-        is_new = state.high_watermark == 0 and state.goal == 0
         state.first, state.end, state.high_watermark = first, end, high_watermark
-        if self.options.continuous or is_new:
+        if self.options.continuous or state.goal is None:
             state.goal = high_watermark
         if was_done:
             state.moved_at = self.clock()  # patience begins when there is something to copy
@@ -292,8 +309,8 @@ class Mirror:
         found = self.partitions.get(at)
         if found is None:
             found = self.partitions[at] = PartitionState(route, moved_at=self.clock())
-            assert self._recorded is not None
-            recorded = self._recorded.get(at)
+            assert self.recorded is not None
+            recorded = self.recorded.latest.get(at)
             if recorded is not None:
                 found.progress = Progress(recorded.next_source, recorded.target_end)
                 found.refusal = not_the_same(route.as_recorded(recorded), route)
@@ -350,7 +367,7 @@ def result_of(mirror: Mirror, seconds: float) -> dict[str, Any]:
                 "target_end": None if one.progress is None else one.progress.target_end, "behind": one.behind,
                 "unstable": one.unstable, "records": one.records, "bytes": one.bytes,
                 "lost": [[told(begin), told(end)] for begin, end in one.lost],
-                "left_out": one.left_out, "repeats": one.repeats, "problem": one.fault,
+                "left_out": list(one.left_out), "repeats": one.repeats, "problem": one.fault,
             }
             for (topic, index), one in sorted(states.items())
         ],

@@ -75,7 +75,12 @@ class _Writing:
     def __init__(self, task: WritingTask, goal: Goal) -> None:
         self._task = task
         self._goal = goal
-        self.outcome = Outcome(topic=goal.route.topic, partition=goal.route.partition, progress=goal.known)
+        self._outcome = Outcome(topic=goal.route.topic, partition=goal.route.partition, progress=goal.known)
+        self._left_out: list[str] = []
+
+    @property
+    def outcome(self) -> Outcome:
+        return replace(self._outcome, left_out=tuple(self._left_out))
 
     async def write(self, rows: Iterator[Row]) -> None:
         task, goal = self._task, self._goal
@@ -83,17 +88,31 @@ class _Writing:
             target = await Target.open(kafka, goal.route)
             try:
                 progress, _ = await target.go_on(goal.known, goal.first, task.into_existing)
-                self.outcome = replace(self.outcome, progress=progress)
-                writer = Batches(target, self.outcome, self._stored)
-                for batch in task.batches_of(rows, progress.next_source, self._leave_out):
+                self._outcome = replace(self._outcome, progress=progress)
+                writer = Batches(target, self._outcome, self._stored)
+                end = progress.next_source
+                batches = task.batches_of(rows, end, self._left_out.append)
+                fault: Exception | None = None
+                while batch := _next(batches):
+                    if isinstance(batch, Exception):
+                        fault = batch
+                        break
                     await writer.add(batch)
-                await writer.passed(max(goal.end, progress.next_source), ends_now=True)
+                    end = batch.spans[-1].source + batch.spans[-1].length
+                await writer.passed(end if fault else max(end, goal.end), ends_now=True)  # what was read before is copied
+                if fault:
+                    raise fault
             except BaseException:
                 await target.give_up()
                 raise
 
-    def _leave_out(self, text: str) -> None:
-        self.outcome = replace(self.outcome, left_out=(*self.outcome.left_out, text))
-
     def _stored(self, progress: Progress, records: int, size: int) -> None:
-        self.outcome = self.outcome.with_stored(progress, records, size)
+        self._outcome = self._outcome.with_stored(progress, records, size)
+
+
+def _next(batches: Iterator[CopiedBatch]) -> CopiedBatch | Exception | None:
+    """What could not be read is no fault of who writes."""
+    try:
+        return next(batches, None)
+    except Exception as error:
+        return error

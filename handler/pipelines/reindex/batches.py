@@ -38,20 +38,38 @@ _I16: Final = struct.Struct(">h")
 class _Chunk:
     """Entries that follow each other, and where their records are when those are counted from 0 on."""
 
-    def __init__(self, begin: int) -> None:
-        self._begin = begin  # in the first entry
+    def __init__(self) -> None:
+        self._begin = 0
         self._parts: list[bytearray] = []
         self._starts: list[int] = []
         self._numbers: list[int] = []
         self._next = 0
         self.size = 0
 
-    def add(self, number: int, data: bytearray, records: int) -> None:
+    def add(self, number: int, data: bytearray, records: int, begin: int = 0) -> None:
+        """`begin`: how many of the records are left out, of the first entry alone."""
+        assert not begin or not self._parts
+        self._begin = self._begin or begin
         self._parts.append(with_base_offsets(data, self._next))
         self._starts.append(self._next)
         self._numbers.append(number)
         self._next += records
         self.size += len(data)
+
+    def entries(self) -> Iterator[_Chunk]:
+        """Each alone."""
+        ends = [*self._starts[1:], self._next]
+        for number, data, start, end in zip(self._numbers, self._parts, self._starts, ends, strict=True):
+            one = _Chunk()
+            one.add(number, data, end - start, self._begin if start == 0 else 0)
+            yield one
+
+    @property
+    def position(self) -> Position:
+        """Of its first entry."""
+        place = record_place(self._numbers[0])
+        assert place is not None
+        return place.position
 
     def batches(self) -> Iterator[CopiedBatch]:
         for batch in copied_batches(b"".join(self._parts), self._begin, ()).batches:
@@ -79,29 +97,24 @@ class EntryBatches:
         begin_place = record_place(begin)
         if begin_place is None:
             return
-        chunk = _Chunk(begin_place.in_entry)
-        is_first, topic = True, ""
+        chunk, topic = _Chunk(), ""
         for row in rows:
             position = Position(row.ledger, row.entry)
             if position < begin_place.position:
                 continue
-            if is_first and position != begin_place.position:
-                chunk = _Chunk(0)
-            is_first = False
             if row.problem:
                 yield from self._ready(chunk, row.topic, leave_out)
-                chunk = _Chunk(0)
+                chunk = _Chunk()
                 if not row.is_lasting:
                     raise ConnectionError(row.problem)
                 self._without(row.problem, leave_out)
             elif row.records:
-                chunk.add(number_of(position), row.data, row.records)
+                chunk.add(number_of(position), row.data, row.records, begin_place.in_entry if position == begin_place.position else 0)
             if chunk.size >= CHUNK_BYTES:
                 yield from self._ready(chunk, row.topic, leave_out)
-                chunk = _Chunk(0)
+                chunk = _Chunk()
             topic = row.topic
-        if not is_first:
-            yield from self._ready(chunk, topic, leave_out)
+        yield from self._ready(chunk, topic, leave_out)
 
     def _without(self, problem: str, leave_out: LeaveOut) -> None:
         if not self.accept_loss:
@@ -109,8 +122,24 @@ class EntryBatches:
         leave_out(problem)
 
     def _ready(self, chunk: _Chunk, topic: str, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
-        for batch in chunk.batches():
-            yield from self._fitting(_compressed(batch), self.limits[topic], leave_out)
+        try:
+            ready = [_compressed(batch) for batch in chunk.batches()]
+        except Exception:  # anybody may have written it, and anything may be wrong with it
+            yield from self._one_by_one(chunk, topic, leave_out)
+            return
+        for batch in ready:
+            yield from self._fitting(batch, self.limits[topic], leave_out)
+
+    def _one_by_one(self, chunk: _Chunk, topic: str, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
+        """Which entry it is that can't be read."""
+        for one in chunk.entries():
+            try:
+                ready = [_compressed(batch) for batch in one.batches()]
+            except Exception as error:
+                self._without(f"entry {one.position} can't be read as Kafka records: {error}", leave_out)
+                continue
+            for batch in ready:
+                yield from self._fitting(batch, self.limits[topic], leave_out)
 
     def _fitting(self, batch: CopiedBatch, limit: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
         """The batch as the target takes it: native batches, and messages in chunks, may be larger than Kafka's of this topic."""

@@ -51,6 +51,8 @@ def run(settings: Settings) -> int:
     for name in ("pulsar_url", "pulsar_admin_url"):
         if not settings.text(name):
             raise ConfigError(f"--{name.replace('_', '-')}: say where Pulsar is; Kafka's protocol does not reach entries without an index")
+    import pyarrow  # noqa: F401  # its lack is said before anything is done
+
     from handler.pipelines.mirror.run import Mirror, result_of
     from handler.pipelines.reindex.run import Reindex
     from handler.pipelines.reindex.source import PulsarSource
@@ -63,8 +65,8 @@ def run(settings: Settings) -> int:
     reindex = Reindex(Mirror(None, options, say), pulsar, say)
     reindex.look()  # what is wrong is said before Spark starts
     for (topic, index), head in sorted(reindex.heads.items()):
-        text = f"{head.entries} entries without an index, {head.first} to {head.last}"
-        say(f"{topic}-{index}: {text}; its offsets begin with {head.first_offset} behind them")
+        behind = "nothing has an index yet" if head.first_offset is None else f"offset {head.first_offset} is behind them"
+        say(f"{topic}-{index}: {head.entries} entries without an index, {head.first} to {head.last}; {behind}")
     if not options.dry_run:
         from handler.pipelines.session import spark_session
 

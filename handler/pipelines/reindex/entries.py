@@ -158,9 +158,16 @@ async def _understood(log: EntryLog, piece: Piece, raw: RawEntry) -> EntryRow:
         content = read_entry(raw)
         data = content.data
         if content.lacks_chunks:
-            data = await read_chunked(log, raw) or b""
+            whole = await read_chunked(log, raw)
+            if whole is None:
+                return row._replace(problem=f"the message whose last part is entry {raw.position} lacks others", is_lasting=True)
+            data = whole
+    except PulsarError:
+        raise
     except EntryUnreadable as error:
         return row._replace(problem=str(error), is_lasting=True)
+    except Exception as error:  # anybody may have written it, and anything may be wrong with it
+        return row._replace(problem=f"entry {raw.position} can't be read: {error}", is_lasting=True)
     if any(header.attributes & TRANSACTIONAL and not header.attributes & CONTROL for header, _ in content.batches):
         text = f"entry {raw.position} is of a Kafka transaction: without an index nobody can tell whether it was committed"
         return row._replace(problem=text, is_lasting=True)

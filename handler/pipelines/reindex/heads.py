@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import first_entry
+from handler.partition.read.read_entries import first_indexed_entry
 from handler.pipelines.mirror.places import RecordPlace, number_of
 from handler.pulsar.entry import LogStats, Position
 
@@ -31,8 +31,8 @@ class Piece(NamedTuple):
 class Head:
     stats: LogStats
     first: Position
-    last: Position  # of those that brokers hand out
-    first_offset: int  # of the record behind it
+    last: Position
+    first_offset: int | None  # of the record behind it; None where nothing has an index yet, and more without one may come
 
     @property
     def entries(self) -> int:
@@ -41,18 +41,15 @@ class Head:
 
 async def head_of(log: EntryLog) -> Head | None:
     """None where every entry has an index, or there is none. May raise PulsarError."""
+    indexed = await first_indexed_entry(log)
     stats = await log.stats()
     if stats.first is None or stats.last is None:
         return None
-    indexed = await log.first_indexed()
-    if indexed == stats.first:
-        return None
-    last, first_offset = await log.last_readable(stats.last, BEFORE_ALL), 0
     if indexed is not None:
-        last = stats.entry_before(indexed)
-        behind = await first_entry(log, indexed)
-        first_offset = 0 if behind is None else behind.base_offset
-    return None if last is None else Head(stats, stats.first, last, first_offset)
+        last = stats.entry_before(indexed.position)
+        return None if last is None else Head(stats, stats.first, last, indexed.base_offset)
+    last = await log.last_readable(stats.last, BEFORE_ALL)
+    return None if last is None else Head(stats, stats.first, last, None)
 
 
 def rest_of(head: Head, begin: RecordPlace | None) -> Iterator[tuple[int, int, int, int]]:
@@ -72,18 +69,19 @@ def _entry_bytes(size: int, entries: int) -> int:
 class Round(NamedTuple):
     pieces: list[Piece]
     end: int  # the source number behind them
+    size: int  # in bytes, about
 
 
 def round_of(topic: str, partition: int, head: Head, begin: RecordPlace | None, most_bytes: int) -> Round:
-    """What is left to read of a head, or as much of it as is read at a time."""
+    """What is left to read of a head, or as much of it as is read at a time: one piece at least."""
     pieces: list[Piece] = []
     taken = 0
     for ledger, first, last, size in rest_of(head, begin):
         step = max(1, (last - first + 1) * PIECE_BYTES // max(1, size))
         for at in range(first, last + 1, step):
             if pieces and (taken >= most_bytes or len(pieces) >= MOST_PIECES):
-                return Round(pieces, number_of(Position(ledger, at)))
+                return Round(pieces, number_of(Position(ledger, at)), taken)
             piece = Piece(topic, partition, ledger, at, min(last, at + step - 1))
             pieces.append(piece)
             taken += size * (piece.last - piece.first + 1) // (last - first + 1)
-    return Round(pieces, head.first_offset)
+    return Round(pieces, number_of(head.last.after()) if head.first_offset is None else head.first_offset, taken)

@@ -1,10 +1,9 @@
-"""The driver of a reindex: rounds until what has no index is copied, then a mirror of what has one."""
+"""The driver of a reindex: rounds of what has no index, and of a mirror for the partitions in which that is copied."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -15,19 +14,21 @@ from handler.pipelines.mirror.copying import CLIENT_ID
 from handler.pipelines.mirror.delivery import Progress
 from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.places import number_of
-from handler.pipelines.mirror.run import LOOK_SECONDS, REST_SECONDS, Mirror, PartitionState
+from handler.pipelines.mirror.run import LOOK_SECONDS, Mirror, PartitionState
 from handler.pipelines.mirror.writing import Goal, WritingTask
 from handler.pipelines.reindex.batches import EntryBatches
-from handler.pipelines.reindex.heads import Head, Piece, head_of, rest_of, round_of
+from handler.pipelines.reindex.heads import PIECE_BYTES, Head, Piece, head_of, rest_of, round_of
 from handler.pipelines.reindex.source import OpenedSource, PulsarSource, opened
 from handler.pulsar.errors import PulsarError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# All partitions together read so much in a round: it is sorted on the disks of the executors.
+# A round reads so much, and a piece more: it is sorted on the disks of the executors.
 ROUND_BYTES: Final = 4 * 1_024 * 1_024 * 1_024
 LOOKS_AT_A_TIME: Final = 8
+# A log without any index is looked at so often for one.
+LOOK_AGAIN_SECONDS: Final = 10.0
 
 
 class ReindexFailed(SidecarError):
@@ -40,103 +41,172 @@ class Reindex:
     pulsar: PulsarSource
     say: Callable[[str], None]
     heads: dict[Partition, Head] = field(default_factory=dict)  # what is not copied wholly
+    _has_none_left: set[Partition] = field(default_factory=set)
     _limits: dict[str, int] = field(default_factory=dict)
-
-    def look(self) -> None:
-        """What there is, and what has no index; topics that the target lacks are made."""
-        asyncio.run(self.mirror.look())
-        asyncio.run(self._see_heads(self.mirror.partitions))
+    _stands_since: dict[tuple[Partition, str], float] = field(default_factory=dict)
+    _look_again_at: float = 0.0
 
     def run(self, spark: SparkSession) -> None:
-        if self.heads:
-            asyncio.run(self._see_limits())
-        while self.heads:
-            self._round(spark)
-            asyncio.run(self._see_heads(self.heads))
+        """Until all that was there at the beginning is copied, or can't be; without an end where it is continuous."""
         self.mirror.spark = spark
-        self.mirror.run()
-
-    async def _see_limits(self) -> None:
-        options = self.mirror.options
-        names = {topic: self.mirror.partitions[topic, index].route.target_topic for topic, index in self.heads}
-        try:
-            async with connected(options.target, CLIENT_ID) as kafka:
-                found = await until_it_succeeds(lambda: max_message_bytes(kafka, sorted(names.values())), LOOK_SECONDS)
-        except (Refused, *TRANSIENT) as error:
-            raise ReindexFailed(f"the target does not say how large a record may be: {error}") from error
-        self._limits = {topic: found[name] for topic, name in names.items()}
-
-    async def _see_heads(self, wanted: Iterable[Partition]) -> None:
-        gate = asyncio.Semaphore(LOOKS_AT_A_TIME)
-        try:
-            async with opened(self.pulsar) as source:
-                await asyncio.gather(*(self._see_head(source, at, gate) for at in list(wanted)))
-        except PulsarError as error:
-            if self.heads:
-                self.say(f"the source can't be looked at: {error}")  # tasks say how long that lasts
+        while True:
+            self.look()
+            if self.mirror.is_over:
                 return
-            raise ReindexFailed(f"entries without an index can't be looked for: {error}") from error
+            work = [at for at in self.heads if not self._state(at).fault and not self._state(at).is_drained]
+            if work:
+                began = self.mirror.clock()
+                self._round(spark, work)
+                for state in self.mirror.partitions.values():  # meanwhile it could do nothing for the others
+                    state.moved_at += self.mirror.clock() - began
+            self.mirror.copy()
 
-    async def _see_head(self, source: OpenedSource, at: Partition, gate: asyncio.Semaphore) -> None:
-        state = self.mirror.partitions[at]
-        head = None
-        if not state.fault and (state.progress is None or state.place is not None):
+    def _state(self, at: Partition) -> PartitionState:
+        return self.mirror.partitions[at]
+
+    # --- what there is
+
+    def look(self) -> None:
+        """Topics that the target lacks are made; a partition is the mirror's when nothing without an index is left of it."""
+        asyncio.run(self.mirror.look())
+        asyncio.run(self._look())
+        self.mirror.held = self.mirror.partitions.keys() - self._has_none_left
+
+    async def _look(self) -> None:
+        now = self.mirror.clock()
+        is_time = now >= self._look_again_at
+        if is_time:
+            self._look_again_at = now + LOOK_AGAIN_SECONDS
+        wanted = [
+            at
+            for at, state in self.mirror.partitions.items()
+            if at not in self._has_none_left and not state.fault and (is_time or not state.is_drained)
+        ]
+        gate = asyncio.Semaphore(LOOKS_AT_A_TIME)
+        async with opened(self.pulsar) as source:
+            await asyncio.gather(*(self._look_at(source, at, gate) for at in wanted))
+
+    async def _look_at(self, source: OpenedSource, at: Partition, gate: asyncio.Semaphore) -> None:
+        state = self._state(at)
+        try:
             async with gate:
-                head = await head_of(source.log(*at))
-            self._take_up(state, head)
-        if head is None or state.fault:
-            self.heads.pop(at, None)
-        else:
-            self.heads[at] = head
+                state.refusal = await source.not_the_same(at[0], state.route.source_id)
+                head = None if state.refusal else await head_of(source.log(*at))
+        except PulsarError as error:
+            state.trouble = f"entries without an index can't be looked for: {error}"
+            self._lose_patience(at, state, "look")
+            return
+        self._stands_since.pop((at, "look"), None)
+        if not state.refusal:
+            self._take_up(at, state, head)
+        if state.refusal:
+            self.say(f"{at[0]}-{at[1]}: {state.refusal}")
 
-    def _take_up(self, state: PartitionState, head: Head | None) -> None:
-        """Whether what is left follows what was copied."""
+    def _take_up(self, at: Partition, state: PartitionState, head: Head | None) -> None:
+        """Go on where it was, if what is left follows what was copied."""
+        self.heads.pop(at, None)
         progress, place = state.progress, state.place
-        if progress is None or place is None:
-            return
-        if head is not None and place.position.ledger >= head.first.ledger:
-            return
+        if progress is not None and place is None:
+            assert self.mirror.recorded is not None
+            if head is not None and at not in self.mirror.recorded.with_places:
+                state.refusal = "a mirror of this name has copied it without what has no index: begin with another --name"
+            else:
+                self._has_none_left.add(at)
+        elif progress is not None and place is not None and (head is None or place.position.ledger < head.first.ledger):
+            self._go_on_without(at, state, progress, head)
+        elif head is None:
+            self._has_none_left.add(at)
+        if head is not None and at not in self._has_none_left and not state.refusal:
+            self.heads[at] = head
+            state.is_drained = head.first_offset is None and state.place is not None and state.place.position > head.last
+
+    def _go_on_without(self, at: Partition, state: PartitionState, progress: Progress, head: Head | None) -> None:
         behind = state.first if head is None else number_of(head.first)
         if not self.mirror.options.accept_loss:
-            state.refusal = f"entries from {place} on were removed before they could be copied: go on without them with --accept-loss"
+            state.refusal = (
+                f"entries from {state.place} on may have been removed before they were copied: the log begins behind them."
+                " Go on with --accept-loss"
+            )
             return
         state.lost = (*state.lost, (progress.next_source, behind))
         state.progress = Progress(behind, progress.target_end)
+        if head is None:
+            self._has_none_left.add(at)
 
-    def _round(self, spark: SparkSession) -> None:
-        mirror = self.mirror
-        options = mirror.options
+    def _lose_patience(self, at: Partition, state: PartitionState, doing: str) -> None:
+        now = self.mirror.clock()
+        since = self._stands_since.setdefault((at, doing), now)
+        if now - since > self.mirror.options.patience_seconds and not state.fault:
+            state.problem = f"nothing was copied for {round(now - since)} s: {state.trouble}"
+        if state.fault:
+            self.say(f"{at[0]}-{at[1]}: {state.fault}")
+
+    # --- copying
+
+    def _round(self, spark: SparkSession, work: list[Partition]) -> None:
         pieces: list[Piece] = []
         goals: dict[Partition, Goal] = {}
-        for at, head in self.heads.items():
-            state = mirror.partitions[at]
-            found = round_of(*at, head, state.place, ROUND_BYTES // len(self.heads))
+        size = 0
+        for at in work:
+            if size >= ROUND_BYTES:
+                break
+            state, head = self._state(at), self.heads[at]
+            found = round_of(*at, head, state.place, max(PIECE_BYTES, ROUND_BYTES // len(work)))
+            if not found.pieces:  # all that was there is copied, and now something behind it has an index
+                assert state.progress is not None
+                state.progress = Progress(found.end, state.progress.target_end)
+                continue
             pieces += found.pieces
+            size += found.size
             goals[at] = Goal(state.route, state.progress, number_of(head.first), found.end)
+        if not goals:
+            return
+        assert self.mirror.recorded is not None
+        self.mirror.recorded.with_places.update(goals)
+        asyncio.run(self._see_limits(goals))
+        for outcome in self._written(spark, pieces, goals):
+            at = (outcome.topic, outcome.partition)
+            state = self._state(at)
+            before = state.progress
+            state.take(outcome, self.mirror.clock())
+            if state.progress != before:
+                self._stands_since.pop((at, "copy"), None)
+            if state.trouble or state.problem:
+                self._lose_patience(at, state, "copy")
+        self._tell()
+
+    async def _see_limits(self, goals: dict[Partition, Goal]) -> None:
+        names = {topic: goal.route.target_topic for (topic, _), goal in goals.items() if topic not in self._limits}
+        if not names:
+            return
+        try:
+            async with connected(self.mirror.options.target, CLIENT_ID) as kafka:
+                found = await until_it_succeeds(lambda: max_message_bytes(kafka, sorted(names.values())), LOOK_SECONDS)
+        except (Refused, *TRANSIENT) as error:
+            raise ReindexFailed(f"the target does not say how large a record may be: {str(error) or type(error).__name__}") from error
+        for topic, name in names.items():
+            if name not in found:
+                raise ReindexFailed(f"the target does not say how large a record of topic {name} may be (max.message.bytes)")
+            self._limits[topic] = found[name]
+
+    def _written(self, spark: SparkSession, pieces: list[Piece], goals: dict[Partition, Goal]) -> list[Outcome]:
+        from handler.pipelines.reindex.entries import FORMAT, LogEntries, options_of
+
+        options = self.mirror.options
         write = WritingTask(
             target=options.target, client_id=CLIENT_ID, into_existing=options.into_existing, goals=goals,
             batches_of=EntryBatches(options.accept_loss, self._limits),
         )  # fmt: skip
-        for outcome in self._written(spark, pieces, write):
-            mirror.partitions[outcome.topic, outcome.partition].take(outcome, mirror.clock())
-        mirror.judge()
-        self._tell([mirror.partitions[at] for at in goals])
-
-    def _tell(self, states: list[PartitionState]) -> None:
-        done = sum(one.progress is not None and one.place is None for one in states)
-        left = sum(size for at, head in self.heads.items() for *_, size in rest_of(head, self.mirror.partitions[at].place))
-        records, troubles = sum(one.records for one in states), {one.trouble for one in states if one.trouble}
-        text = f"{done} of {len(states)} partitions have all entries without an index copied"
-        text += f"; {records} records, about {left / 1e6:.0f} MB left"
-        self.say(text + (f"; trying again: {sorted(troubles)[0]}" if troubles else ""))
-        if all(one.trouble for one in states):
-            time.sleep(REST_SECONDS)
-
-    def _written(self, spark: SparkSession, pieces: list[Piece], write: WritingTask) -> list[Outcome]:
-        from handler.pipelines.reindex.entries import FORMAT, LogEntries, options_of
-
         spark.dataSource.register(LogEntries)
         rows = spark.read.format(FORMAT).options(**options_of(self.pulsar, pieces)).load()
-        parts = min(len(write.goals), max(1, spark.sparkContext.defaultParallelism))
+        parts = min(len(goals), max(1, spark.sparkContext.defaultParallelism))
         ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions("topic", "partition", "ledger", "entry")
         return list(ordered.rdd.mapPartitions(write).collect())
+
+    def _tell(self) -> None:
+        states = {at: self._state(at) for at in self.heads}
+        open_ = {at: one for at, one in states.items() if one.progress is None or one.place is not None}
+        left = sum(size for at, one in open_.items() for *_, size in rest_of(self.heads[at], one.place))
+        records, troubles = sum(one.records for one in states.values()), {one.trouble for one in states.values() if one.trouble}
+        text = f"{len(open_)} partitions have entries without an index to copy, about {left / 1e6:.0f} MB; {records} records copied"
+        self.say(text + (f"; trying again: {sorted(troubles)[0]}" if troubles else ""))

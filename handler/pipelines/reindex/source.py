@@ -12,9 +12,10 @@ from handler.errors import ConfigError
 from handler.partition.log.port import EntryLog
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import TopicMissing
 from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName, TopicNames
+from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 
 NAME: Final = "reindex"
 
@@ -34,11 +35,26 @@ class OpenedSource:
         self._logs = logs
 
     def log(self, topic: str, partition: int) -> EntryLog:
+        return self._logs.log(self._name(topic).partition(partition), NAME)
+
+    async def not_the_same(self, topic: str, topic_id: str) -> str:
+        """Why this is not the topic that the Kafka source has under this name and id. May raise PulsarError."""
         try:
-            name = self._logs.catalog.names.parse(topic)
+            found = (await self._logs.catalog.find(self._name(topic))).topic_id.hex
+        except TopicMissing:
+            found = "none"
+        if found == topic_id:
+            return ""
+        return (
+            f"topic {topic} of the source is not the one that Pulsar has: --source must be a sidecar of this cluster, and --pulsar-url,"
+            " --pulsar-admin-url and --namespace as in its config"
+        )
+
+    def _name(self, topic: str) -> TopicName:
+        try:
+            return self._logs.catalog.names.parse(topic)
         except InvalidTopicName as error:
             raise ConfigError(str(error)) from error
-        return self._logs.log(name.partition(partition), NAME)
 
 
 @asynccontextmanager

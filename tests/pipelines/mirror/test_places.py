@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.migration.packed_offsets import BATCH_BITS, ENTRY_BITS, Undecided
-from handler.pipelines.mirror.offset_runs import Copied, Place, Run, Translation
+from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Run, Translation
 from handler.pipelines.mirror.places import RecordPlace, number_of, number_of_packed, record_place, shown
 from handler.pulsar.entry import Position
 
@@ -53,8 +53,21 @@ def test_a_ledger_that_was_not_copied_is_not_guessed() -> None:
         number_of_packed(packed(7, 0, 0), COPIED.runs)
     with pytest.raises(Undecided, match="only 20 bits"):
         number_of_packed(packed(5, 0, 0), [*entries(5, 1, 1, 0), *entries(5 + 2**20, 1, 1, 1)])
-    with pytest.raises(Undecided, match="nothing was copied that has no index"):
-        number_of_packed(packed(5, 0, 0), [Run(0, 0, 10)])
+
+
+def test_where_the_source_itself_had_such_offsets_they_are_offsets() -> None:
+    assert number_of_packed(packed(5, 0, 0), [Run(packed(5, 0, 0), 0, 10)]) == packed(5, 0, 0)
+
+
+def test_each_transaction_of_a_head_counts() -> None:
+    """Also while it is not copied to its end."""
+    runs = entries(5, 30, 2, 0)
+    records = [Copied(number_of(Position(5, end)), 2 * end, tuple(runs[end - 10 : end])) for end in (10, 20, 30)]
+    for copied in (Translation(records), Translation([*records, Copied(0, 60, ())])):
+        found = [copied.place_of(number_of_packed(packed(5, entry, 1), copied.runs)).target for entry in (0, 4, 15, 29)]
+        assert found == [1, 9, 31, 59]
+    with pytest.raises(NotReached):
+        Translation(records).place_of(0)
 
 
 def test_ledgers_of_one_record_each_are_found_though_their_runs_are_one() -> None:

@@ -94,6 +94,26 @@ def test_what_can_not_be_read_stops_it_behind_what_can() -> None:
     assert [value for _, value in records(made(rows, accept_loss=True))] == [b"a", b"b"]
 
 
+def test_a_damaged_entry_is_said_by_its_position_and_keeps_nobody_but_itself() -> None:
+    damaged = row(1, 1, [b"b"])
+    damaged.data[-1] ^= 1
+    rows = [row(1, 0, [b"a", b"c"]), damaged, row(1, 2, [b"d"])]
+    left_out: list[str] = []
+    found = list(EntryBatches(True, {"t": LIMIT})(iter(cast(Any, rows)), number_of(Position(1, 0), 1), left_out.append))
+    assert [value for _, value in records(found)] == [b"c", b"d"]
+    assert [text[:48] for text in left_out] == ["entry 1:1 can't be read as Kafka records: the re"]
+    reading = EntryBatches(False, {"t": LIMIT})(iter(cast(Any, rows)), FIRST, pytest.fail)
+    assert [value for _, value in records([next(reading)])] == [b"a", b"c"]
+    with pytest.raises(CanNotCopy, match="entry 1:1"):
+        next(reading)
+
+
+def test_an_entry_that_has_no_records_any_more_takes_none_of_the_next() -> None:
+    """It was copied; then retention has removed the first parts of its message."""
+    rows = [Row(1, 0, 0, bytearray()), row(1, 1, [b"a"]), row(1, 2, [b"b"])]
+    assert [value for _, value in records(made(rows, number_of(Position(1, 0), 1)))] == [b"a", b"b"]
+
+
 def test_what_can_not_be_read_now_is_tried_again_even_where_loss_is_accepted() -> None:
     found = EntryBatches(True, {"t": LIMIT})(iter(cast(Any, [problem(1, 0, is_lasting=False)])), FIRST, pytest.fail)
     with pytest.raises(ConnectionError, match="it is broken"):

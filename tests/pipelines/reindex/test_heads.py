@@ -45,7 +45,22 @@ async def test_a_log_without_any_index_is_all_head() -> None:
     log.entries[-1].last_index = None
     head = await head_of(log)
     assert head is not None
-    assert (head.last, head.entries, head.first_offset) == (Position(1, 2), 3, 0)
+    assert (head.last, head.entries, head.first_offset) == (Position(1, 2), 3, None)
+    # What comes next may have none either: the copy stays among places.
+    assert round_of("t", 0, head, None, 100).end == number_of(Position(1, 3))
+
+
+async def test_where_the_interceptor_was_off_for_a_while_what_was_served_before_is_no_head() -> None:
+    log = log_of(old=2, new=1)
+    log.roll()
+    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1), 0, b"v")
+    log.entries[-1].last_index = None
+    log.roll()
+    log.write(batch())
+    log.find_last_stretch = True
+    head = await head_of(log)
+    assert head is not None
+    assert (head.last, head.first_offset) == (Position(1, 1), 0)
 
 
 async def test_a_log_with_all_indexes_has_no_head() -> None:
@@ -67,8 +82,9 @@ def test_rounds_read_every_entry_once(sizes: list[tuple[int, int]], most: int, d
     begin: RecordPlace | None = None
     end = -1
     while end < 0:
-        pieces, end = round_of("t", 0, head, begin, most)
+        pieces, end, size = round_of("t", 0, head, begin, most)
         assert pieces
+        assert size <= most + PIECE_BYTES + 3 * PIECE_BYTES  # an entry may be larger than a piece
         read += [Position(piece.ledger, entry) for piece in pieces for entry in range(piece.first, piece.last + 1)]
         assert all(number_of(at) < end for at in read)
         begin = record_place(end)
@@ -77,5 +93,5 @@ def test_rounds_read_every_entry_once(sizes: list[tuple[int, int]], most: int, d
 
 def test_an_entry_that_is_copied_in_part_is_read_again() -> None:
     head = Head(LogStats((LedgerInfo(1, 10, 10),)), Position(1, 0), Position(1, 9), 0)
-    (piece,), end = round_of("t", 0, head, RecordPlace(Position(1, 4), 2), 100)
+    (piece,), end, _ = round_of("t", 0, head, RecordPlace(Position(1, 4), 2), 100)
     assert (piece.first, piece.last, end) == (4, 9, 0)
