@@ -4,6 +4,7 @@
 #   make check   style, types, layers and the fast tests: before every commit
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
+#   make soak    the pipelines' tests with twenty times as much to move
 #   make coverage   what the fast tests leave out, the least covered first
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run check smoke test test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
+.PHONY: demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -46,6 +47,10 @@ smoke: $(READY)
 test: $(READY)
 	@$(BIN)/python -m integration.prepare
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
+
+soak: $(READY)
+	@$(BIN)/python -m integration.prepare
+	@PIPELINE_SCALE=20 $(BIN)/python -m pytest -q --durations 20 $(wildcard integration/test_*_pipeline.py)
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q --numprocesses 2 tests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from integration.kafka_clients import Acks, Record, bounds, consumer, producer
 
 COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
 COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
+SCALE: Final = int(os.environ.get("PIPELINE_SCALE", "1"))  # of the larger run, see the Makefile
 FILL_TRANSACTIONS: Final = 10
 FILL_RECORDS: Final = 20  # of each transaction
 
@@ -71,6 +73,7 @@ def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = 
 
 def fill(address: str, topic: str, count: int) -> None:
     """Records of every kind: codecs, no keys, no values, headers, times of before, transactions that end either way."""
+    count *= SCALE
     now = round(time.time() * 1_000)
     for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
         acks = Acks()
