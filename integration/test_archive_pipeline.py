@@ -24,7 +24,7 @@ from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, Record, create, produce
 from integration.launcher.jars import class_path
 from integration.launcher.spark import CONNECTOR, ICEBERG
-from integration.pipelines import Driver, contents, fill, pipeline
+from integration.pipelines import SCALE, Driver, contents, fill, pipeline
 
 LOCAL: Final = ("--master", "local[2]")
 
@@ -69,7 +69,8 @@ def replay_here(spark: SparkSession, address: str, path: Path, name: str) -> Rep
 def test_files_have_each_offset_once_though_the_driver_is_killed(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "archive"
     archive = (
-        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", "250", *LOCAL, *jars(class_path(CONNECTOR)),
+        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", str(250 * SCALE),
+        *LOCAL, *jars(class_path(CONNECTOR)),
     )  # fmt: skip
     driver = Driver(tmp_path, "archive", *archive)
     for turn in range(2):
@@ -110,7 +111,7 @@ def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str,
         "--conf", f"spark.sql.catalog.local.warehouse={tmp_path}",
     )  # fmt: skip
     table = ("--table", "local.kafka.archive", *LOCAL, *catalog, *jars(class_path(CONNECTOR), class_path(ICEBERG)))
-    archive = ("--source", cluster.kafka, "--topic", topic, "--batch-records", "600", *table)
+    archive = ("--source", cluster.kafka, "--topic", topic, "--batch-records", str(600 * SCALE), *table)
     assert "offsets archived in" in pipeline("archive", *archive, "--compact-mib", "64")
     assert "0 offsets archived" in pipeline("archive", *archive)
     pipeline("replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table)
@@ -130,7 +131,7 @@ def test_an_audit_accounts_for_offsets_and_compares_copies(cluster: Cluster, spa
     """The archive of the topic is the same; without one batch it is not."""
     place, out, result = tmp_path / "archive", tmp_path / "audit", tmp_path / "result.json"
     there = ("--source", cluster.kafka, "--topic", topic, *LOCAL, *jars(class_path(CONNECTOR)))
-    archive_here(spark, cluster.kafka, topic, place, batch_records=700)
+    archive_here(spark, cluster.kafka, topic, place, batch_records=700 * SCALE)
     said = pipeline("audit", *there, "--out", str(out), "--against-path", str(place), "--result", str(result))
     assert "both have the same records in the same order" in said
     rows = {row.partition: row for row in spark.read.parquet(str(out / "partitions")).collect()}

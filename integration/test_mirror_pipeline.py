@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -11,7 +12,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
+from pyspark.sql import SparkSession
 
+from handler.pipelines.archive.write import Archive, ArchiveOptions
+from handler.pipelines.kafka.cluster import Cluster as KafkaCluster
+from handler.pipelines.mirror.names import MirrorName
+from handler.pipelines.mirror.plan import MirrorOptions
+from handler.pipelines.mirror.run import Mirror, MirrorFailed
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, bounds, consumer, create, produce, producer, read
 from integration.launcher.kafka import KafkaNode
@@ -19,7 +26,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
-from integration.pipelines import COMMITTED, Driver, contents, fill, pipeline
+from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +81,7 @@ def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, t
     mirror(kafka.address, cluster.kafka, name, topics, "--result", str(result_file))
     result = json.loads(result_file.read_text())
     assert result["complete"]
-    assert result["records"] == 5 * 400 + 5 * 20
+    assert result["records"] == 5 * 400 * SCALE + 5 * 20
     for partition in range(2):
         assert contents(cluster.kafka, topic, partition) == contents(kafka.address, topic, partition)
     assert configs(cluster.kafka, topic)["retention.ms"] == "86400000"
@@ -151,6 +158,33 @@ def test_back_to_kafka_exactly_and_at_least_once(kafka: KafkaNode, cluster: Clus
             assert contents(kafka.address, f"{delivery}-{topic}", partition) == contents(cluster.kafka, topic, partition)
         if delivery == "at-least-once":
             assert "0 records copied" in mirror(*there)
+
+
+def test_a_cluster_with_tls_and_passwords_is_read(kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+    topic, name = new_topic(), f"secured_{time.time_ns()}"
+    create(kafka.address, topic, 2)
+    fill(kafka.address, topic, 50)
+    password = tmp_path / "password"
+    password.write_text(kafka.PASSWORD + "\n")
+    source = {
+        "bootstrap": kafka.secured_address, "security_protocol": "SASL_SSL", "sasl_mechanism": kafka.MECHANISM, "username": kafka.USER,
+        "password_file": str(password), "ca_file": str(kafka.ca_file),
+    }  # fmt: skip
+    lines = [f'name = "{name}"', f'topic = ["{topic}"]', 'master = "local[2]"', "[source]"]
+    lines += [f'{key} = "{value}"' for key, value in source.items()]
+    config = tmp_path / "move.toml"
+    config.write_text("\n".join([*lines, "[target]", f'bootstrap = "{cluster.kafka}"']))
+    pipeline("mirror", "--config", str(config))
+    archive = Archive(spark, ArchiveOptions(source=KafkaCluster(**source), topics=(topic,), path=str(tmp_path / "archive")), print)
+    archive.run()
+    whole = [contents(kafka.address, topic, partition) for partition in range(2)]
+    assert [contents(cluster.kafka, topic, partition) for partition in range(2)] == whole
+    assert spark.read.parquet(archive.options.path).count() == sum(map(len, whole))
+    password.write_text("another")
+    with pytest.raises(MirrorFailed, match="the mirror can't begin"):
+        asyncio.run(Mirror(None, MirrorOptions(
+            name=MirrorName.of(name), source=KafkaCluster(**source), target=KafkaCluster(bootstrap=cluster.kafka), topics=(topic,)
+        ), print).look())  # fmt: skip
 
 
 class Writer:

@@ -15,6 +15,9 @@ VERSION: Final = "4.2.0"
 OLDER_VERSIONS: Final = ("3.2.3", "3.9.1")
 
 
+_STORE_PASSWORD: Final = "changeit"  # noqa: S105
+
+
 def tools(version: str = VERSION) -> Bundle:
     return Bundle(
         name=f"kafka-{version}",
@@ -38,16 +41,29 @@ def java_tool(
 
 
 class KafkaNode(Restartable):
-    """One KRaft node, broker and controller in one, on free ports."""
+    """One KRaft node, broker and controller in one, on free ports: for anybody, and with TLS for who has the password."""
+
+    USER = "mover"
+    PASSWORD = "of the mover"  # noqa: S105
+    MECHANISM = "SCRAM-SHA-512"
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port = free_port()
+        self._secured_port = free_port()
         self._controller_port = free_port()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def secured_address(self) -> str:
+        return f"127.0.0.1:{self._secured_port}"
+
+    @property
+    def ca_file(self) -> Path:
+        return self.directory / "ca.pem"
 
     def start(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -56,8 +72,13 @@ class KafkaNode(Restartable):
             f"""process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{self._controller_port}
-listeners=PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{self.port}
+listeners=PLAINTEXT://127.0.0.1:{self.port},SECURED://{self.secured_address},CONTROLLER://127.0.0.1:{self._controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{self.port},SECURED://{self.secured_address}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms={self.MECHANISM}
+listener.name.secured.{self.MECHANISM.lower()}.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.secured.ssl.keystore.location={self._key_store}
+listener.name.secured.ssl.keystore.password={_STORE_PASSWORD}
 controller.listener.names=CONTROLLER
 log.dirs={self.directory / "log"}
 offsets.topic.replication.factor=1
@@ -66,13 +87,25 @@ transaction.state.log.min.isr=1
 """
         )
         if not (self.directory / "log").exists():
-            cluster = uuid.uuid4().hex[:22]
-            done = java_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
+            self._make_key()
+            cluster, user = uuid.uuid4().hex[:22], f'{self.MECHANISM}=[name={self.USER},password="{self.PASSWORD}"]'
+            done = java_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config), "--add-scram", user)
             if done.returncode:
                 raise SystemExit(f"Kafka's storage could not be formatted:\n{done.stdout}{done.stderr}")
         command = ["java", "-Xmx768m", "-cp", class_path(tools()), "kafka.Kafka", str(config)]
         self._server = Server("Kafka", command, self.directory / "kafka.log")
         self._server.wait_until(self._ready, 60)
+
+    @property
+    def _key_store(self) -> Path:
+        return self.directory / "keys.p12"
+
+    def _make_key(self) -> None:
+        store = ("-keystore", str(self._key_store), "-storepass", _STORE_PASSWORD, "-alias", "kafka")
+        name = ("-dname", "CN=127.0.0.1", "-ext", "SAN=ip:127.0.0.1")
+        make = ("-genkeypair", "-keyalg", "RSA", "-validity", "3650", *name)
+        for command in ((*make, *store), ("-exportcert", "-rfc", "-file", str(self.ca_file), *store)):
+            subprocess.run(("keytool", *command), check=True, capture_output=True)
 
     def _ready(self) -> bool:
         import socket
