@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
@@ -21,7 +21,7 @@ from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.plan import MirrorOptions
 from handler.pipelines.mirror.run import Mirror
 from integration.conftest import Cluster, new_topic
-from integration.kafka_clients import QUIET, Record, create, produce
+from integration.kafka_clients import QUIET, Record, bounds, create, produce
 from integration.launcher.jars import class_path
 from integration.launcher.spark import CONNECTOR, ICEBERG
 from integration.pipelines import SCALE, Driver, contents, fill, pipeline
@@ -50,6 +50,17 @@ def archived(spark: SparkSession, path: Path, topic: str, partition: int) -> lis
         value, key = (None if one is None else bytes(one) for one in (row.value, row.key))
         found.append(Record(row.offset, value, key, headers, row.millis))
     return found
+
+
+def wait_for_records(address: str, topic: str, driver: Driver) -> None:
+    deadline = time.monotonic() + 240
+    while driver.is_running:
+        assert time.monotonic() < deadline, driver.log.read_text()[-2_000:]
+        try:
+            if bounds(address, topic)[1]:
+                return
+        except KafkaException:  # it is not there yet
+            time.sleep(0.2)
 
 
 def archive_here(spark: SparkSession, address: str, topic: str, path: Path, **settings: Any) -> Archive:
@@ -97,7 +108,11 @@ def test_files_have_each_offset_once_though_the_driver_is_killed(cluster: Cluste
     assert archive_here(spark, cluster.kafka, topic, path).records == 0
 
     name = f"back_{time.time_ns()}"
-    pipeline("replay", "--name", name, "--target", cluster.kafka, "--path", str(path), "--prefix", "again-", *LOCAL)
+    replay = ("--name", name, "--target", cluster.kafka, "--path", str(path), "--prefix", "again-", *LOCAL)
+    driver = Driver(tmp_path, "replay", *replay)
+    wait_for_records(cluster.kafka, f"again-{topic}", driver)
+    driver.kill()
+    pipeline("replay", *replay)
     for partition in range(2):
         assert contents(cluster.kafka, f"again-{topic}", partition) == contents(cluster.kafka, topic, partition)
     again = replay_here(spark, cluster.kafka, path, name)

@@ -16,7 +16,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.conftest import Cluster
-from integration.kafka_clients import QUIET, create, produce
+from integration.kafka_clients import QUIET, bounds, create, produce
+from integration.support import admin, unload
 
 SECONDS: Final = 120
 WHERE_AND_WHAT: Final = ("partition", "offset", "cast(value as string) as value")
@@ -189,8 +190,8 @@ def test_a_stream_finds_topics_and_partitions_that_are_added(cluster: Cluster, s
         _until(lambda: len(_files(spark, tmp_path)) == 1)
         create(cluster.kafka, f"{topic}-b", 1)
         produce(cluster.kafka, f"{topic}-b", [b"of a new topic"])
-        admin = AdminClient({"bootstrap.servers": cluster.kafka})
-        admin.create_partitions([NewPartitions(f"{topic}-a", 2)])[f"{topic}-a"].result(30)
+        kafka_admin = AdminClient({"bootstrap.servers": cluster.kafka})
+        kafka_admin.create_partitions([NewPartitions(f"{topic}-a", 2)])[f"{topic}-a"].result(30)
         produce(cluster.kafka, f"{topic}-a", [b"of a new partition"], partition=1)
         _until(lambda: len(_files(spark, tmp_path)) == 3)
     finally:
@@ -205,10 +206,10 @@ def test_data_that_is_lost_is_reported_and_nothing_else_is(cluster: Cluster, spa
     frame = _stream(spark, cluster, topic, startingOffsets="earliest")
     _drained(frame, tmp_path)
     produce(cluster.kafka, topic, [b"later"] * 20)
-    admin = AdminClient({"bootstrap.servers": cluster.kafka})
+    kafka_admin = AdminClient({"bootstrap.servers": cluster.kafka})
 
     def delete_before(offset: int) -> None:
-        for done in admin.delete_records([Partition(topic, 0, offset)]).values():
+        for done in kafka_admin.delete_records([Partition(topic, 0, offset)]).values():
             done.result(30)
 
     delete_before(200)  # all that it has read, and no more
@@ -220,6 +221,36 @@ def test_data_that_is_lost_is_reported_and_nothing_else_is(cluster: Cluster, spa
     query = _to_files(frame, tmp_path, availableNow=True)
     with pytest.raises(StreamingQueryException, match=r"(?i)lost|missed|data loss|out of range"):
         query.awaitTermination(SECONDS)
+
+
+def test_what_pulsar_removes_behind_a_stream_is_no_loss_and_before_it_is_one(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
+    _filled(cluster, topic)
+    frame = _stream(spark, cluster, topic, startingOffsets="earliest")
+    _drained(frame, tmp_path)
+    _removed_by_retention(cluster, topic, 200)
+    produce(cluster.kafka, topic, [b"later"] * 20)
+    _drained(frame, tmp_path)
+    assert [row[2] for row in _files(spark, tmp_path) if row[1] == 0] == list(range(220))
+    produce(cluster.kafka, topic, [b"lost"] * 10)
+    _removed_by_retention(cluster, topic, 230)
+    produce(cluster.kafka, topic, [b"kept"] * 10)
+    query = _to_files(frame, tmp_path, availableNow=True)
+    with pytest.raises(StreamingQueryException, match=r"(?i)lost|missed|data loss|out of range"):
+        query.awaitTermination(SECONDS)
+
+
+def _removed_by_retention(cluster: Cluster, topic: str, end: int) -> None:
+    """All that there is of partition 0, by Pulsar itself."""
+    place = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
+    admin("POST", f"{place}/retention", json.dumps({"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}).encode())
+    deadline = time.monotonic() + 60
+    while bounds(cluster.kafka, topic) != (end, end):
+        assert time.monotonic() < deadline, bounds(cluster.kafka, topic)
+        unload(cluster.admin_url, topic)  # closes the open ledger, which would always stay
+        admin("POST", f"{place}-partition-0/trim")
+        time.sleep(1)
 
 
 def test_a_stream_writes_every_row(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
