@@ -32,6 +32,24 @@ def add_common(command: argparse.ArgumentParser, source: bool = True, target: bo
     command.add_argument("--dry-run", action="store_true", default=None, help="print what would be done, and change nothing")
 
 
+def add_options(
+    command: argparse.ArgumentParser,
+    values: Sequence[tuple[str, str, str]] = (),
+    lists: Sequence[tuple[str, str, str]] = (),
+    flags: Sequence[tuple[str, str]] = (),
+    seconds: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Names, what stands for a value, and what it is about. None of them has a default: it may stand in the file."""
+    for name, metavar, text in values:
+        command.add_argument(name, metavar=metavar, help=text)
+    for name, metavar, text in lists:
+        command.add_argument(name, action="append", metavar=metavar, help=f"{text}; may be given several times")
+    for name, text in flags:
+        command.add_argument(name, action="store_true", default=None, help=text)
+    for name, text in seconds:
+        command.add_argument(name, type=float, metavar="SECONDS", help=text)
+
+
 def add_spark(command: argparse.ArgumentParser) -> None:
     command.add_argument("--master", metavar="URL", help=f"Spark's cluster (default: {LOCAL}, a Spark of its own in this process)")
     command.add_argument("--conf", action="append", metavar="KEY=VALUE", help="a setting of Spark; may be given several times")

@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from handler.errors import ConfigError
-from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, write_result
+from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 
 TEXT: Final = "write topics into Parquet files or an Apache Iceberg table, each offset exactly once"
 _VALUES: Final = (
@@ -26,12 +26,7 @@ _FLAGS: Final = (
 
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command, target=False)
-    for name, metavar, text in _VALUES:
-        command.add_argument(name, metavar=metavar, help=text)
-    for name, metavar, text in _LISTS:
-        command.add_argument(name, action="append", metavar=metavar, help=f"{text}; may be given several times")
-    for name, text in _FLAGS:
-        command.add_argument(name, action="store_true", default=None, help=text)
+    add_options(command, _VALUES, _LISTS, _FLAGS)
     command.add_argument("--batch-records", type=int, metavar="N", help="take up to so many offsets at a time (default: 5000000)")
     text = "put small files together when all is archived, up to so many MiB (default: leave them)"
     command.add_argument("--compact-mib", type=float, metavar="MIB", help=text)

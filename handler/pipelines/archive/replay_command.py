@@ -9,7 +9,7 @@ from typing import Final
 from handler.errors import ConfigError
 from handler.pipelines.archive.command import place_of
 from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, table, write_result
+from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
 
 TEXT: Final = "write an archive's records into topics: in their order, with their times and headers, each once"
 _VALUES: Final = (
@@ -22,8 +22,7 @@ _VALUES: Final = (
 
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command, source=False)
-    for name, metavar, text in _VALUES:
-        command.add_argument(name, metavar=metavar, help=text)
+    add_options(command, _VALUES)
     command.add_argument("--topic", action="append", metavar="NAME", help="only this topic of the archive; may be given several times")
     text = "add to partitions that hold what this replay has not written"
     command.add_argument("--into-existing", action="store_true", default=None, help=text)

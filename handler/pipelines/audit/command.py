@@ -9,7 +9,7 @@ from typing import Final
 
 from handler.errors import ConfigError
 from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, write_result
+from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 
 TEXT: Final = "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
 _VALUES: Final = (
@@ -27,8 +27,7 @@ _VALUES: Final = (
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command)
     command.add_argument("--topic", action="append", metavar="NAME", help="a topic; of a cluster also a regular expression; several times")
-    for name, metavar, text in _VALUES:
-        command.add_argument(name, metavar=metavar, help=text)
+    add_options(command, _VALUES)
     add_spark(command)
 
 

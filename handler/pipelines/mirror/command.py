@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from handler.errors import ConfigError
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.places import shown
-from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, table, write_result
+from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
 
 if TYPE_CHECKING:  # they bring aiokafka, which no other command needs
     from handler.pipelines.mirror.plan import MirrorOptions
@@ -25,7 +25,7 @@ _VALUES: Final = (
     ("--prefix", "TEXT", "put this before the topics' names in the target"),
     ("--delivery", "HOW", "exactly-once, or at-least-once for a target without transactions (default: exactly-once)"),
 )
-_LISTS: Final = (
+LISTS: Final = (
     ("--topic", "NAME", "a topic, or a regular expression for whole names"),
     ("--exclude", "NAME", "a topic to leave out, or a regular expression"),
     ("--skip-config", "KEY", "a config of the source's topics that new ones are not to have"),
@@ -44,14 +44,7 @@ _SECONDS: Final = (
 
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command)
-    for name, metavar, text in _VALUES:
-        command.add_argument(name, metavar=metavar, help=text)
-    for name, metavar, text in _LISTS:
-        command.add_argument(name, action="append", metavar=metavar, help=f"{text}; may be given several times")
-    for name, text in _FLAGS:
-        command.add_argument(name, action="store_true", default=None, help=text)
-    for name, text in _SECONDS:
-        command.add_argument(name, type=float, metavar="SECONDS", help=text)
+    add_options(command, _VALUES, LISTS, _FLAGS, _SECONDS)
     add_spark(command)
 
 

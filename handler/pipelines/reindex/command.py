@@ -7,8 +7,8 @@ import time
 from typing import Final
 
 from handler.errors import ConfigError
-from handler.pipelines.mirror.command import options_of, say, say_result
-from handler.pipelines.options import LOCAL, Settings, add_common, add_spark, write_result
+from handler.pipelines.mirror.command import LISTS, options_of, say, say_result
+from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 
 TEXT: Final = "copy topics that begin with entries from before the index into new ones, in which every record has an offset"
 _VALUES: Final = (
@@ -18,11 +18,6 @@ _VALUES: Final = (
     ("--pulsar-admin-url", "URL", "its admin address, as http://broker:8080"),
     ("--listener-name", "NAME", "the advertised listener to ask the brokers for"),
     ("--namespace", "TENANT/NAMESPACE", "of topics without one in their name, as the sidecar has it (default: public/default)"),
-)
-_LISTS: Final = (
-    ("--topic", "NAME", "a topic, or a regular expression for whole names"),
-    ("--exclude", "NAME", "a topic to leave out, or a regular expression"),
-    ("--skip-config", "KEY", "a config of the source's topics that new ones are not to have"),
 )
 _FLAGS: Final = (
     ("--continuous", "go on copying what is written, until it is stopped"),
@@ -35,14 +30,7 @@ _SECONDS: Final = (("--patience-seconds", "how long a partition may stand still 
 
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command)
-    for name, metavar, text in _VALUES:
-        command.add_argument(name, metavar=metavar, help=text)
-    for name, metavar, text in _LISTS:
-        command.add_argument(name, action="append", metavar=metavar, help=f"{text}; may be given several times")
-    for name, text in _FLAGS:
-        command.add_argument(name, action="store_true", default=None, help=text)
-    for name, text in _SECONDS:
-        command.add_argument(name, type=float, metavar="SECONDS", help=text)
+    add_options(command, _VALUES, LISTS, _FLAGS, _SECONDS)
     add_spark(command)
 
 
