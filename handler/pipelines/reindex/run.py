@@ -41,7 +41,7 @@ class Reindex:
     pulsar: PulsarSource
     say: Callable[[str], None]
     heads: dict[Partition, Head] = field(default_factory=dict)  # what is not copied wholly
-    _has_none_left: set[Partition] = field(default_factory=set)
+    has_none_left: set[Partition] = field(default_factory=set)
     _limits: dict[str, int] = field(default_factory=dict)
     _stands_since: dict[tuple[Partition, str], float] = field(default_factory=dict)
     _look_again_at: float = 0.0
@@ -56,7 +56,7 @@ class Reindex:
             work = [at for at in self.heads if not self._state(at).fault and not self._state(at).is_drained]
             if work:
                 began = self.mirror.clock()
-                self._round(spark, work)
+                self.copy(spark, work)
                 for state in self.mirror.partitions.values():  # meanwhile it could do nothing for the others
                     state.moved_at += self.mirror.clock() - began
             self.mirror.copy()
@@ -70,7 +70,7 @@ class Reindex:
         """Topics that the target lacks are made; a partition is the mirror's when nothing without an index is left of it."""
         asyncio.run(self.mirror.look())
         asyncio.run(self._look())
-        self.mirror.held = self.mirror.partitions.keys() - self._has_none_left
+        self.mirror.held = self.mirror.partitions.keys() - self.has_none_left
 
     async def _look(self) -> None:
         now = self.mirror.clock()
@@ -80,13 +80,13 @@ class Reindex:
         wanted = [
             at
             for at, state in self.mirror.partitions.items()
-            if at not in self._has_none_left and not state.fault and (is_time or not state.is_drained)
+            if at not in self.has_none_left and not state.fault and (is_time or not state.is_drained)
         ]
         gate = asyncio.Semaphore(LOOKS_AT_A_TIME)
         async with opened(self.pulsar) as source:
-            await asyncio.gather(*(self._look_at(source, at, gate) for at in wanted))
+            await asyncio.gather(*(self.look_at(source, at, gate) for at in wanted))
 
-    async def _look_at(self, source: OpenedSource, at: Partition, gate: asyncio.Semaphore) -> None:
+    async def look_at(self, source: OpenedSource, at: Partition, gate: asyncio.Semaphore) -> None:
         state = self._state(at)
         try:
             async with gate:
@@ -98,11 +98,11 @@ class Reindex:
             return
         self._stands_since.pop((at, "look"), None)
         if not state.refusal:
-            self._take_up(at, state, head)
+            self.take_up(at, state, head)
         if state.refusal:
             self.say(f"{at[0]}-{at[1]}: {state.refusal}")
 
-    def _take_up(self, at: Partition, state: PartitionState, head: Head | None) -> None:
+    def take_up(self, at: Partition, state: PartitionState, head: Head | None) -> None:
         """Go on where it was, if what is left follows what was copied."""
         self.heads.pop(at, None)
         progress, place = state.progress, state.place
@@ -111,12 +111,12 @@ class Reindex:
             if head is not None and at not in self.mirror.recorded.with_places:
                 state.refusal = "a mirror of this name has copied it without what has no index: begin with another --name"
             else:
-                self._has_none_left.add(at)
+                self.has_none_left.add(at)
         elif progress is not None and place is not None and (head is None or place.position.ledger < head.first.ledger):
             self._go_on_without(at, state, progress, head)
         elif head is None:
-            self._has_none_left.add(at)
-        if head is not None and at not in self._has_none_left and not state.refusal:
+            self.has_none_left.add(at)
+        if head is not None and at not in self.has_none_left and not state.refusal:
             self.heads[at] = head
             state.is_drained = head.first_offset is None and state.place is not None and state.place.position > head.last
 
@@ -131,7 +131,7 @@ class Reindex:
         state.lost = (*state.lost, (progress.next_source, behind))
         state.progress = Progress(behind, progress.target_end)
         if head is None:
-            self._has_none_left.add(at)
+            self.has_none_left.add(at)
 
     def _lose_patience(self, at: Partition, state: PartitionState, doing: str) -> None:
         now = self.mirror.clock()
@@ -143,7 +143,7 @@ class Reindex:
 
     # --- copying
 
-    def _round(self, spark: SparkSession, work: list[Partition]) -> None:
+    def copy(self, spark: SparkSession, work: list[Partition]) -> None:
         pieces: list[Piece] = []
         goals: dict[Partition, Goal] = {}
         size = 0
