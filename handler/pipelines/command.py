@@ -31,8 +31,13 @@ def add_pipelines(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     text = "move whole topics with Spark, and what belongs to them"
     pipeline = commands.add_parser("pipeline", help=text, description=text)
     names = pipeline.add_subparsers(dest="pipeline", required=True, metavar="NAME")
+    parsers = []
     for name, module in PIPELINES.items():
-        module.add(names.add_parser(name, help=module.TEXT, description=module.TEXT))
+        parsers.append(names.add_parser(name, help=module.TEXT, description=module.TEXT))
+        module.add(parsers[-1])
+    of_all = frozenset(name for parser in parsers for name in vars(parser.parse_args([])))
+    for parser in parsers:
+        parser.set_defaults(of_all=of_all)
 
 
 def _interrupt(*_: object) -> None:

@@ -67,8 +67,8 @@ class Settings:
             except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise ConfigError(f"{options.config} can't be read: {error}") from error
         for name in self._file:
-            if name not in vars(options):
-                known = sorted(set(vars(options)) - {"command", "pipeline", "config"})
+            if name not in vars(options) and name not in self._options.get("of_all", ()):  # one file may serve several pipelines
+                known = sorted(set(vars(options)) - {"command", "pipeline", "config", "of_all"})
                 raise ConfigError(f"{options.config}: there is no setting {name}; there are {', '.join(known)}")
 
     def cluster(self, name: str) -> Cluster:

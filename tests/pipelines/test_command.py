@@ -26,10 +26,10 @@ bootstrap = "sidecar:9092"
 """
 
 
-def settings(*arguments: str) -> Settings:
+def settings(*arguments: str, pipeline: str = "mirror") -> Settings:
     parser = argparse.ArgumentParser()
     add_pipelines(parser.add_subparsers(dest="command"))
-    return Settings(parser.parse_args(["pipeline", "mirror", *arguments]))
+    return Settings(parser.parse_args(["pipeline", pipeline, *arguments]))
 
 
 def test_flags_count_more_than_the_file(tmp_path: Path) -> None:
@@ -62,6 +62,13 @@ def test_what_is_wrong_in_the_file_is_said(tmp_path: Path, text: str, said: str)
     file.write_text(text)
     with pytest.raises(ConfigError, match=said):
         options_of(settings("--config", str(file)))
+
+
+def test_one_file_serves_several_pipelines(tmp_path: Path) -> None:
+    file = tmp_path / "move.toml"
+    file.write_text(FILE)
+    found = settings("--config", str(file), "--group", "g", pipeline="migrate-groups")
+    assert (found.text("name"), found.texts("group"), found.cluster("target").bootstrap) == ("dc", ("g",), "sidecar:9092")
 
 
 def test_what_is_missing_is_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,11 @@ class RecordSource:
     prefix: str = ""  # of the topics' names there
     mirror: MirrorName | None = None  # that has copied them there
 
+    def __str__(self) -> str:
+        place = self.path or self.table if self.cluster is None else self.cluster.bootstrap
+        names = f", in topics with {self.prefix} before their names" if self.prefix else ""
+        return place + names + (f", as far as {self.mirror.kind} {self.mirror.name} had copied it" if self.mirror else "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
@@ -61,6 +67,7 @@ class Audit:
     spark: SparkSession
     options: AuditOptions
     say: Callable[[str], None]
+    facts: list[str] = field(default_factory=list)  # what was looked at
     findings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what is no fault
     records: int = 0
@@ -76,6 +83,8 @@ class Audit:
         found = self._keep("partitions", measure.partitions(records))
         self.records = sum(row["records"] for row in found)
         self.say(f"{self.records} records of {len(found)} partitions were read")
+        when = datetime.now(UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+        self.facts.append(f"{self.records:,} records of {len(found)} partitions were read from {self.options.source} by {when} UTC")
         tables["Partitions"] = result_rows(found, _PARTITIONS)
         gaps = self._keep("gaps", measure.gaps(records), MOST_LISTED)
         tables["Offsets without a record"] = [["topic", "partition", "from", "to", "cause"], *_explained(gaps, causes)]
@@ -87,7 +96,7 @@ class Audit:
         if self.options.against is not None:
             tables["Differences"] = self._compare(rows, self.options.against, copied)
         title = f"Audit of {', '.join(sorted({row['topic'] for row in found}))}"
-        (Path(self.options.out) / "report.html").write_text(page(title, self.findings, self.notes, tables, plots))
+        (Path(self.options.out) / "report.html").write_text(page(title, self.facts, self.findings, self.notes, tables, plots))
 
     def _judge(self, partitions: list[Any]) -> None:
         for row in partitions:
@@ -128,6 +137,7 @@ class Audit:
         differences = measure.differences(measure.fingerprints(here), measure.fingerprints(there)).persist()
         self.different = differences.count()
         self.say(f"{self.different} records differ" if self.different else "both have the same records in the same order")
+        self.facts.append(f"Each was compared with its copy in {against}: {self.different:,} differ")
         if self.different:
             self.findings.append(f"{self.different} records are on one side alone, or are others")
         found = self._keep("differences", differences, MOST_LISTED)

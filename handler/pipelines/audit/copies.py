@@ -7,7 +7,7 @@ from typing import Final
 
 from handler.pipelines.kafka.client import connected
 from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.topics import Partition
+from handler.pipelines.kafka.topics import Partition, cluster_state
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.mirror.offset_runs import Translation
 from handler.pipelines.mirror.record import translations
@@ -16,7 +16,10 @@ CLIENT_ID: Final = "kafka-sidecar-audit"
 
 
 async def copied_by(target: Cluster, mirror: MirrorName) -> dict[Partition, Translation]:
+    """Empty where it has not run."""
     async with connected(target, CLIENT_ID) as kafka:
+        if mirror.runs_topic not in (await cluster_state(kafka)).topics:
+            return {}
         return await translations(kafka, mirror.runs_topic)
 
 

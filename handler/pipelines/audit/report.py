@@ -20,9 +20,10 @@ svg { background: #f5f7fa; border-radius: 4px } figcaption { color: #5b6776; fon
 
 
 def page(
-    title: str, findings: Sequence[str], notes: Sequence[str], tables: Mapping[str, Sequence[Sequence[object]]], plots: Mapping[str, str]
-) -> str:
-    """`tables` by their headings, the first row names the columns; `plots` are figures."""
+    title: str, facts: Sequence[str], findings: Sequence[str], notes: Sequence[str], tables: Mapping[str, Sequence[Sequence[object]]],
+    plots: Mapping[str, str],
+) -> str:  # fmt: skip
+    """`facts`: what was looked at. `tables` by their headings, the first row names the columns; `plots` are figures."""
     verdict = '<p class="fine">Nothing is wrong.</p>'
     if findings:
         verdict = '<p class="fault">What is to be looked at:</p>' + _list(findings)
@@ -32,7 +33,7 @@ def page(
     body += "".join(f"<h2>{escape(name)}</h2>{_table(rows)}" for name, rows in tables.items() if len(rows) > 1)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-        f"<h1>{escape(title)}</h1>{verdict}{body}</html>\n"
+        f"<h1>{escape(title)}</h1>{_list(facts)}{verdict}{body}</html>\n"
     )
 
 

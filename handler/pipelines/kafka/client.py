@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import KafkaError, StaleMetadata
+from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
 
 from handler.errors import SidecarError
 from handler.pipelines.kafka.cluster import Cluster
@@ -215,12 +215,28 @@ class KafkaClient:
             raise StaleMetadata(f"node {node} is not in the cluster's metadata")
 
 
+class CanNotConnect(KafkaConnectionError):
+    """aiokafka has logged why."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        secrets = "" if cluster.security_protocol == "PLAINTEXT" else ", and are the certificates and the password right"
+        self._text = (
+            f"{cluster.bootstrap} can't be connected to: is the address right, does that port speak {cluster.security_protocol}{secrets}?"
+        )
+
+    def __str__(self) -> str:
+        return self._text
+
+
 @asynccontextmanager
 async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClient]:
     options: dict[str, Any] = cluster.options()
     client = AIOKafkaClient(client_id=client_id, request_timeout_ms=round(REQUEST_SECONDS * 1_000), **options)
     try:
-        await client.bootstrap()
+        try:
+            await client.bootstrap()
+        except KafkaConnectionError as error:
+            raise CanNotConnect(cluster) from error
         yield KafkaClient(client)
     finally:
         # The connections' own tasks may hang where a broker has been cut off.

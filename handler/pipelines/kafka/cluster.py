@@ -61,10 +61,7 @@ class Cluster:
         """For a client of aiokafka, on the machine where it runs."""
         found: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
         if self.security_protocol.endswith("SSL"):
-            context = ssl.create_default_context(cafile=self.ca_file or None)
-            if self.certificate_file:
-                context.load_cert_chain(self.certificate_file, self.key_file or None)
-            found["ssl_context"] = context
+            found["ssl_context"] = self._tls()
         if self.security_protocol.startswith("SASL"):
             found |= {"sasl_mechanism": self.sasl_mechanism, "sasl_plain_username": self.username, "sasl_plain_password": self._password()}
         return found
@@ -84,6 +81,19 @@ class Cluster:
         if self.certificate_file:
             found |= {"kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.location": self.certificate_file}
         return found
+
+    def _tls(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+        except OSError as error:
+            raise ConfigError(f"ca_file = {self.ca_file} can't be read: {error.strerror}") from error
+        try:
+            if self.certificate_file:
+                context.load_cert_chain(self.certificate_file, self.key_file or None)
+        except OSError as error:
+            text = f"certificate_file = {self.certificate_file}, key_file = {self.key_file}"
+            raise ConfigError(f"{text} can't be read: {error.strerror}") from error
+        return context
 
     def _password(self) -> str:
         if self.password_file:

@@ -24,6 +24,7 @@ from handler.pipelines.mirror.record import translations
 
 ASK_SECONDS: Final = 60.0
 READS_AT_A_TIME: Final = 8
+NOT_ALONE: Final = "another partition of the group can't be moved"
 # A broker gives at least one batch, however large.
 ONE_RECORD_BYTES: Final = 65_536
 
@@ -90,7 +91,9 @@ async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaCli
             steps.append(replace(step, problem=step.problem or changed.get((topic, index), "")))
         refusal = _refusal(source_groups[group], target_groups.get(group))
         if refusal:
-            steps = [replace(step, problem=step.problem or refusal) if step.group == group else step for step in steps]
+            steps = [
+                replace(step, problem=step.problem or refusal) if step.group == group and step.target_topic else step for step in steps
+            ]
     gate = asyncio.Semaphore(READS_AT_A_TIME)
     log = await _log(target, steps)
 
@@ -128,8 +131,7 @@ def wholly(steps: Iterable[Step]) -> list[Step]:
     found = list(steps)
     stuck = {step.group for step in found if step.problem}
     return [
-        replace(step, problem="another partition of the group can't be moved") if step.group in stuck and not step.problem else step
-        for step in found
+        replace(step, problem=NOT_ALONE) if step.group in stuck and not step.problem and step.place is not None else step for step in found
     ]
 
 

@@ -30,7 +30,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings) -> int:
-    from handler.pipelines.mirror.groups import GroupsOptions, migrate, result_of
+    from handler.pipelines.mirror.groups import NOT_ALONE, GroupsOptions, migrate, result_of
 
     if not settings.text("name"):
         raise ConfigError("--name: name the mirror that has copied the topics")
@@ -57,6 +57,8 @@ def run(settings: Settings) -> int:
         print("Nothing was changed: this was a dry run.")
     else:
         print(f"{sum(step.is_to_be_set for step in steps)} offsets set")
+    for group, problem in {step.group: step.problem for step in steps if step.problem and step.problem != NOT_ALONE}.items():
+        print(f"{group} {'would not be' if options.dry_run else 'was not'} moved: {problem}")
     return 1 if any(step.problem for step in steps) else 0
 
 

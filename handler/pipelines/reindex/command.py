@@ -41,6 +41,9 @@ def run(settings: Settings) -> int:
             raise ConfigError(f"--{name.replace('_', '-')}: say where Pulsar is; Kafka's protocol does not reach entries without an index")
     import pyarrow  # noqa: F401  # its lack is said before anything is done
 
+    namespace = settings.text("namespace", "public/default")
+    if not all(namespace.partition("/")[::2]) or namespace.count("/") != 1:
+        raise ConfigError(f"--namespace {namespace}: write TENANT/NAMESPACE")
     from handler.pipelines.mirror.run import Mirror, result_of
     from handler.pipelines.reindex.run import Reindex
     from handler.pipelines.reindex.source import PulsarSource
@@ -48,10 +51,13 @@ def run(settings: Settings) -> int:
     began = time.monotonic()
     pulsar = PulsarSource(
         url=settings.text("pulsar_url"), admin_url=settings.text("pulsar_admin_url"), listener_name=settings.text("listener_name"),
-        namespace=settings.text("namespace", "public/default"),
+        namespace=namespace,
     )  # fmt: skip
     reindex = Reindex(Mirror(None, options, say), pulsar, say)
+    reindex.reach()  # before a topic is made
     reindex.look()  # what is wrong is said before Spark starts
+    for topic, index in sorted(reindex.has_none_left):
+        say(f"{topic}-{index}: every entry that is left to copy has an index")
     for (topic, index), head in sorted(reindex.heads.items()):
         behind = "nothing has an index yet" if head.first_offset is None else f"offset {head.first_offset} is behind them"
         say(f"{topic}-{index}: {head.entries} entries without an index, {head.first} to {head.last}; {behind}")

@@ -45,6 +45,7 @@ class Reindex:
     _limits: dict[str, int] = field(default_factory=dict)
     _stands_since: dict[tuple[Partition, str], float] = field(default_factory=dict)
     _look_again_at: float = 0.0
+    _said: dict[Partition, str] = field(default_factory=dict)
 
     def run(self, spark: SparkSession) -> None:
         """Until all that was there at the beginning is copied, or can't be; without an end where it is continuous."""
@@ -65,6 +66,17 @@ class Reindex:
         return self.mirror.partitions[at]
 
     # --- what there is
+
+    def reach(self) -> None:
+        """ReindexFailed where Pulsar is not where it should be."""
+        asyncio.run(self._reach())
+
+    async def _reach(self) -> None:
+        try:
+            async with opened(self.pulsar) as source:
+                await source.reach()
+        except PulsarError as error:
+            raise ReindexFailed(f"Pulsar can't be asked: {error}. Check --pulsar-url, --pulsar-admin-url and --namespace") from error
 
     def look(self) -> None:
         """Topics that the target lacks are made; a partition is the mirror's when nothing without an index is left of it."""
@@ -99,7 +111,7 @@ class Reindex:
         self._stands_since.pop((at, "look"), None)
         if not state.refusal:
             self.take_up(at, state, head)
-        if state.refusal:
+        if state.refusal and not self.mirror.options.dry_run:  # whose result says it
             self.say(f"{at[0]}-{at[1]}: {state.refusal}")
 
     def take_up(self, at: Partition, state: PartitionState, head: Head | None) -> None:
@@ -136,10 +148,14 @@ class Reindex:
     def _lose_patience(self, at: Partition, state: PartitionState, doing: str) -> None:
         now = self.mirror.clock()
         since = self._stands_since.setdefault((at, doing), now)
-        if now - since > self.mirror.options.patience_seconds and not state.fault:
+        if self.mirror.options.dry_run:
+            state.problem = state.trouble
+        elif now - since > self.mirror.options.patience_seconds and not state.fault:
             state.problem = f"nothing was copied for {round(now - since)} s: {state.trouble}"
-        if state.fault:
-            self.say(f"{at[0]}-{at[1]}: {state.fault}")
+        text = state.fault or f"trying again: {state.trouble}"
+        if self._said.get(at) != text:
+            self._said[at] = text
+            self.say(f"{at[0]}-{at[1]}: {text}")
 
     # --- copying
 

@@ -34,6 +34,11 @@ class OpenedSource:
     def __init__(self, logs: TopicLogs) -> None:
         self._logs = logs
 
+    async def reach(self) -> None:
+        """May raise PulsarError."""
+        await self._logs.client.protocol_version()
+        await self._logs.catalog.list_names()
+
     def log(self, topic: str, partition: int) -> EntryLog:
         return self._logs.log(self._name(topic).partition(partition), NAME)
 

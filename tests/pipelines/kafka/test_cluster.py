@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handler.errors import ConfigError
+from handler.pipelines.kafka.client import CanNotConnect, connected
 from handler.pipelines.kafka.cluster import Cluster
 
 SASL = {"bootstrap": "a:9093", "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", "username": "u"}
@@ -53,3 +54,17 @@ def test_a_secret_is_read_where_it_is_used(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_plain_cluster_needs_an_address() -> None:
     assert Cluster.of("target", {"bootstrap": "a:1,b:2"}).options() == {"bootstrap_servers": "a:1,b:2", "security_protocol": "PLAINTEXT"}
+
+
+def test_a_certificate_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    missing = str(tmp_path / "ca.pem")
+    with pytest.raises(ConfigError, match=f"ca_file = {missing} can't be read: No such file"):
+        Cluster.of("source", {"bootstrap": "a:1", "security_protocol": "SSL", "ca_file": missing}).options()
+    with pytest.raises(ConfigError, match=f"certificate_file = {missing}, key_file =  can't be read"):
+        Cluster.of("source", {"bootstrap": "a:1", "security_protocol": "SSL", "certificate_file": missing}).options()
+
+
+async def test_what_can_not_be_connected_to_is_named() -> None:
+    with pytest.raises(CanNotConnect, match=r"127\.0\.0\.1:1 can't be connected to: .* speak PLAINTEXT"):
+        async with connected(Cluster(bootstrap="127.0.0.1:1"), "test"):
+            pass

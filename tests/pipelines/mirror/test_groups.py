@@ -64,3 +64,5 @@ def test_a_group_is_moved_wholly_or_not_at_all() -> None:
     assert [one.is_to_be_set for one in found] == [False, False, True]
     assert "another partition of the group" in found[0].problem
     assert [one.is_to_be_set for one in wholly([fine, elsewhere])] == [True, False]  # a topic that is not mirrored keeps nobody
+    assert "does not copy" in wholly([stuck, elsewhere])[1].note
+    assert not wholly([stuck, elsewhere])[1].problem
