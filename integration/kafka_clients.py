@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 QUIET = {"log_level": 0}
@@ -84,11 +84,21 @@ def read(address: str, topic: str, count: int, partition: int = 0, offset: int =
     return found
 
 
-def bounds(address: str, topic: str, partition: int = 0) -> tuple[int, int]:
+def bounds(address: str, topic: str, partition: int = 0, seconds: float = 60) -> tuple[int, int]:
+    """Where a partition begins and ends; waits for its leader, as an application's client does."""
     client = consumer(address)
-    low, high = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
-    client.close()
-    return int(low), int(high)
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            try:
+                low, high = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+                return int(low), int(high)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.LEADER_NOT_AVAILABLE or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+    finally:
+        client.close()
 
 
 def create(address: str, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
