@@ -117,7 +117,7 @@ class Replay:
 
     def _round(self, frame: DataFrame) -> None:
         options = self.options
-        goals = {at: Goal(self._routes[at], self.progress.get(at), 0, self.wanted[at]) for at in self._left()}
+        goals = {at: Goal(self._routes[at], self.progress.get(at)) for at in self._left()}
         task = WritingTask(target=options.target, client_id=CLIENT_ID, into_existing=options.into_existing, goals=goals, batches_of=batches)
         rows = frame.selectExpr("topic", "partition", "offset", "unix_millis(timestamp) AS millis", "key", "value", "headers")
         parts = min(len(self.wanted), max(1, self.spark.sparkContext.defaultParallelism))

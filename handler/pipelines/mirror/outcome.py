@@ -13,6 +13,8 @@ from handler.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
+# Of a partition.
+MOST_LEFT_OUT: Final = 1_000
 FENCED: Final = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
 
 

@@ -26,7 +26,7 @@ from handler.pipelines.kafka.topics import (
 )
 from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
 from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
-from handler.pipelines.mirror.outcome import Outcome
+from handler.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome
 from handler.pipelines.mirror.places import RecordPlace, record_place, told
 from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
 from handler.pipelines.mirror.record import Recorded, latest
@@ -41,8 +41,6 @@ REST_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 120.0
 # So often in a row a partition may be taken away from this run before it says so.
 FENCED_ROUNDS: Final = 5
-# Of a partition, in the result.
-MOST_LEFT_OUT: Final = 1_000
 
 
 class MirrorFailed(SidecarError):

@@ -17,7 +17,7 @@ from handler.pipelines.kafka.copied_batches import CopiedBatch
 from handler.pipelines.kafka.topics import Partition
 from handler.pipelines.mirror.batches import Batches
 from handler.pipelines.mirror.delivery import Progress, Route
-from handler.pipelines.mirror.outcome import Outcome, failed
+from handler.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome, failed
 from handler.pipelines.mirror.target import Target
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Goal:
 
     route: Route
     known: Progress | None
-    first: int  # where a partition begins that is new
-    end: int  # all before this source number are among the rows, or were
+    first: int = 0  # where a partition begins that is new
+    end: int = 0  # all before this source number are among the rows, or were; 0 where only the rows themselves tell how far it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class _Writing:
                 self._outcome = replace(self._outcome, progress=progress)
                 writer = Batches(target, self._outcome, self._stored)
                 end = progress.next_source
-                batches = task.batches_of(rows, end, self._left_out.append)
+                batches = task.batches_of(rows, end, self._leave_out)
                 fault: Exception | None = None
                 while batch := _next(batches):
                     if isinstance(batch, Exception):
@@ -105,6 +105,10 @@ class _Writing:
             except BaseException:
                 await target.give_up()
                 raise
+
+    def _leave_out(self, text: str) -> None:
+        if len(self._left_out) < MOST_LEFT_OUT:
+            self._left_out.append(text)
 
     def _stored(self, progress: Progress, records: int, size: int) -> None:
         self._outcome = self._outcome.with_stored(progress, records, size)
