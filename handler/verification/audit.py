@@ -15,7 +15,7 @@ from crc32c import crc32c
 from handler.errors import EntryUnreadable, ProtocolError
 from handler.partition.fold.fold import Fold, IndexAlarm
 from handler.partition.log.entries import Content, read_entry
-from handler.partition.log.formats import KAFKA
+from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LogStats, Position, RawEntry
@@ -85,6 +85,7 @@ class PartitionReport:
     batches: int = 0
     first_offset: int | None = None
     next_offset: int | None = None
+    formats: Counter[str] = field(default_factory=Counter)  # how many entries are stored in which
     counts: Counter[Kind] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
 
@@ -212,11 +213,15 @@ class Audit:
     def _look_at(self, entry: RawEntry, content: Content, base: int) -> None:
         metadata = entry.message_metadata
         end = base + content.offset_count - 1
+        is_kafka = any(pair.key == FORMAT_PROPERTY and pair.value == KAFKA.name.encode() for pair in metadata.properties)
+        is_chunk = metadata.num_chunks_from_msg > 1
+        name = "encrypted" if metadata.encryption_keys else "chunks" if is_chunk else KAFKA.name if is_kafka else PULSAR.name
+        self.report.formats[name] += 1
         if metadata.encryption_keys:
             self.report.note(Kind.ENCRYPTED, entry.position, "its consumers are given it as it is stored", (base, end))
-        elif metadata.num_chunks_from_msg > 1:
+        elif is_chunk:
             self._count_chunk(entry, metadata, end)
-        elif any(pair.key == FORMAT_PROPERTY and pair.value == KAFKA.name.encode() for pair in metadata.properties):
+        elif is_kafka:
             self._check_sums(entry, base)
 
     def _count_chunk(self, entry: RawEntry, metadata: MessageMetadata, offset: int) -> None:

@@ -13,8 +13,9 @@ def lines(report: PartitionReport) -> Iterator[str]:
     last = (report.next_offset or 0) - 1
     offsets = "no offsets" if report.first_offset is None else f"offsets {report.first_offset} to {last}"
     offloaded = f", {report.offloaded_ledgers} offloaded" if report.offloaded_ledgers else ""
+    formats = ", ".join(f"{count} {name}" for name, count in report.formats.most_common())
     yield (
-        f"{report.name}: {offsets}, {report.batches} batches in {report.entries} entries, {megabytes(report.bytes)}, "
+        f"{report.name}: {offsets}, {report.batches} batches in {report.entries} entries ({formats or 'none'}), {megabytes(report.bytes)}, "
         f"{report.ledgers} ledgers{offloaded}"
     )
     for kind in Kind:
@@ -51,7 +52,7 @@ def _object(report: PartitionReport) -> dict[str, object]:
     return {
         "partition": report.name, "first_offset": report.first_offset, "next_offset": report.next_offset, "entries": report.entries,
         "batches": report.batches, "bytes": report.bytes, "ledgers": report.ledgers, "offloaded_ledgers": report.offloaded_ledgers,
-        "counts": {kind.name.lower(): count for kind, count in report.counts.items()},
+        "formats": dict(report.formats), "counts": {kind.name.lower(): count for kind, count in report.counts.items()},
         "findings": [_finding(finding) for finding in report.findings],
     }  # fmt: skip
 

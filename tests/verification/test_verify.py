@@ -47,6 +47,8 @@ async def test_a_log_of_all_kinds_that_is_well_has_no_findings() -> None:
     log.append(PLAIN, 1, b"native")
     report = await report_of(log)
     assert found(report) == {}
+    assert dict(report.formats) == {"kafka": 101, "pulsar": 1}
+    assert "102 entries (101 kafka, 1 pulsar)" in "".join(lines(report))
     assert (report.first_offset, report.next_offset, report.entries, report.batches) == (0, 202, 102, 102)
     assert summary([report]).endswith("every index is accounted for")
     assert json.loads(as_json([report]))["faults"] == 0

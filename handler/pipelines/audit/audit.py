@@ -16,7 +16,7 @@ from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
 from handler.pipelines.archive.write import Source, look, read_topics
 from handler.pipelines.audit import measure
-from handler.pipelines.audit.causes import Cause, cause_of, read_causes
+from handler.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
 from handler.pipelines.audit.copies import bound_rows, copied_by, run_rows
 from handler.pipelines.audit.report import bars, page, result_rows
 from handler.pipelines.kafka.client import TRANSIENT, Refused
@@ -62,6 +62,13 @@ class AuditFailed(SidecarError):
     """One sentence for whoever runs the audit."""
 
 
+def looked_at(cluster: Cluster, topics: tuple[str, ...]) -> Source:
+    try:
+        return asyncio.run(look(cluster, topics))
+    except (Refused, *TRANSIENT) as error:
+        raise AuditFailed(f"{cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
+
+
 @dataclass(slots=True)
 class Audit:
     spark: SparkSession
@@ -74,7 +81,8 @@ class Audit:
     different: int | None = None
 
     def run(self) -> None:
-        causes = self._causes()
+        verified = self._verified()
+        causes = read_causes(verified) if verified else {}
         # First: what was copied until now is in what is read from now on, on both sides.
         copied = self._copied(self.options.against)
         rows = self._rows(self.options.source, self.options.topics).persist()
@@ -88,6 +96,8 @@ class Audit:
         tables["Partitions"] = result_rows(found, _PARTITIONS)
         gaps = self._keep("gaps", measure.gaps(records), MOST_LISTED)
         tables["Offsets without a record"] = [["topic", "partition", "from", "to", "cause"], *_explained(gaps, causes)]
+        if verified:
+            tables["The logs, as verify has read them"] = log_rows(verified)
         plots = self._plots(found, self._keep("hours", measure.hours(records)))
         tables["Most frequent keys"] = result_rows(self._keep("keys", measure.keys(records)), ("topic", "key", "records", "bytes"))
         columns = ("topic", "partition", "offset", "timestamp", "bytes")
@@ -129,7 +139,7 @@ class Audit:
             here, there = measure.in_order(rows), measure.in_order(other)
         else:
             source = self.options.source.cluster
-            firsts = {} if source is None else self._look(source, self.options.topics).firsts
+            firsts = {} if source is None else looked_at(source, self.options.topics).firsts
             runs = self.spark.createDataFrame(list(run_rows(copied)), measure.RUNS)
             bounds = F.broadcast(self.spark.createDataFrame(list(bound_rows(copied, firsts)), measure.BOUNDS))
             here = measure.by_runs(measure.within(rows, bounds, F.lit(0), F.col("source_end")), runs)
@@ -165,7 +175,7 @@ class Audit:
 
     def _rows(self, place: RecordSource, topics: tuple[str, ...]) -> DataFrame:
         if place.cluster is not None:
-            source = self._look(place.cluster, topics)
+            source = looked_at(place.cluster, topics)
             ranges = {at: (source.firsts[at], end) for at, end in source.ends.items() if end > source.firsts[at]}
             if not ranges:
                 raise AuditFailed("these topics have no records")
@@ -177,19 +187,16 @@ class Audit:
             frame = self.spark.read.parquet(place.path)
         return frame.where(F.col("topic").isin(*topics)) if topics else frame
 
-    def _look(self, cluster: Cluster, topics: tuple[str, ...]) -> Source:
-        try:
-            return asyncio.run(look(cluster, topics))
-        except (Refused, *TRANSIENT) as error:
-            raise AuditFailed(f"{cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
-
-    def _causes(self) -> dict[Partition, list[Cause]]:
+    def _verified(self) -> str:
+        """What verify --json has printed; empty where nobody gave it."""
         if not self.options.verify_file:
-            return {}
+            return ""
         try:
-            return read_causes(Path(self.options.verify_file).read_text())
+            text = Path(self.options.verify_file).read_text()
+            read_causes(text)
         except (OSError, ValueError) as error:
             raise AuditFailed(f"--verify {self.options.verify_file} can't be read: {error}") from error
+        return text
 
 
 def _explained(gaps: list[Any], causes: Mapping[Partition, list[Cause]]) -> list[list[object]]:

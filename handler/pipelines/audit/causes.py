@@ -29,9 +29,21 @@ def read_causes(text: str) -> dict[Partition, list[Cause]]:
             ]
             name = (topic or one["partition"]).rpartition("/")[2]
             found[name, int(index) if topic else 0] = causes
+        log_rows(text)
         return found
     except (KeyError, TypeError) as error:
         raise ValueError(f"this is not what verify --json prints: {text[:100]}") from error
+
+
+def log_rows(text: str) -> list[list[object]]:
+    """What the logs are made of, as a table."""
+    rows: list[list[object]] = [["partition", "entries", "in which format", "batches", "bytes", "ledgers", "what was found"]]
+    for one in json.loads(text)["partitions"]:
+        formats, counts = (
+            ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in one[key].items() if count) for key in ("formats", "counts")
+        )
+        rows.append([one["partition"], one["entries"], formats, one["batches"], one["bytes"], one["ledgers"], counts])
+    return rows
 
 
 def cause_of(first: int, last: int, causes: Sequence[Cause]) -> str:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from handler.errors import ConfigError
+from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.mirror.names import MirrorName
 from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
+from handler.pipelines.options import table as lines_of
 
 TEXT: Final = "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
 _VALUES: Final = (
@@ -44,8 +46,7 @@ def run(settings: Settings) -> int:
     if sum((bool(against_path), bool(against_table), has_target)) > 1:
         raise ConfigError("compare with one place at a time: --target, --against-path or --against-table")
     if settings.flag("dry_run"):
-        print(f"{', '.join(topics) or 'all topics'} would be read, and {out} written. Nothing was done: this was a dry run.")
-        return 0
+        return _plan(cluster, topics, path or table, out)
     from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource, result_of
     from handler.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
@@ -73,3 +74,19 @@ def run(settings: Settings) -> int:
         print(line)
     print(f"{out}/report.html has the report")
     return 1 if audit.findings else 0
+
+
+def _plan(cluster: Cluster | None, topics: tuple[str, ...], archive: str, out: str) -> int:
+    if cluster is None:
+        print(f"{', '.join(topics) or 'all topics'} of {archive} would be read, and {out} written.")
+    else:
+        from handler.pipelines.audit.audit import looked_at
+
+        found = looked_at(cluster, topics)
+        rows: list[list[object]] = [["TOPIC", "PARTITION", "FROM", "TO", "OFFSETS"]]
+        rows += [[*at, found.firsts[at], end, end - found.firsts[at]] for at, end in sorted(found.ends.items())]
+        for line in lines_of(rows, frozenset(str(one) for one in rows[0][1:])):
+            print(line)
+        print(f"All of that would be read, and {out} written.")
+    print("Nothing was done: this was a dry run.")
+    return 0

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from handler.pipelines.audit.causes import Cause, cause_of, read_causes
+from handler.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
+from handler.pulsar.entry import Position
+from handler.verification.audit import Kind, PartitionReport
+from handler.verification.report import as_json
 
 
 def test_what_verify_prints_is_read() -> None:
-    findings = [
-        {"kind": "trimmed", "first_offset": 0, "last_offset": 9, "text": "retention"},
-        {"kind": "unread", "first_offset": None, "last_offset": None, "text": "the end"},
+    one = PartitionReport("persistent://public/default/a-b-partition-3", ledgers=2, entries=12, bytes=900, batches=14)
+    one.formats.update({"kafka": 11, "pulsar": 1})
+    one.note(Kind.TRIMMED, None, "retention", (0, 9), 10)
+    one.note(Kind.BEFORE_INDEX, Position(1, 2), "of before")
+    text = as_json([one, PartitionReport("persistent://public/default/single")])
+    assert read_causes(text) == {("a-b", 3): [Cause(0, 9, "trimmed", "retention")], ("single", 0): []}
+    assert log_rows(text)[1:] == [
+        [one.name, 12, "11 kafka, 1 pulsar", 14, 900, 2, "10 trimmed, 1 before index"],
+        ["persistent://public/default/single", 0, "", 0, 0, 0, ""],
     ]
-    partitions = [
-        {"partition": "persistent://public/default/a-b-partition-3", "findings": findings},
-        {"partition": "persistent://public/default/single", "findings": []},
-    ]
-    found = read_causes(json.dumps({"faults": 0, "partitions": partitions}))
-    assert found == {("a-b", 3): [Cause(0, 9, "trimmed", "retention")], ("single", 0): []}
+
+
+def test_anything_else_is_refused() -> None:
     for text in ("{}", "[]", '{"partitions":[{}]}'):
         with pytest.raises(ValueError, match="not what verify --json prints"):
             read_causes(text)
