@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,10 @@ from handler.pipelines.mirror.run import Mirror
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, Record, bounds, create, produce
 from integration.launcher.jars import class_path
-from integration.launcher.spark import CONNECTOR, ICEBERG
+from integration.launcher.process import free_port
+from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.launcher.spark import CONNECTOR, ICEBERG, SparkCluster
 from integration.pipelines import SCALE, Driver, contents, fill, pipeline
 
 LOCAL: Final = ("--master", "local[2]")
@@ -197,3 +201,66 @@ def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster,
     produce(cluster.kafka, topic, [b"other"] * 5)  # it has outgrown what was archived
     with pytest.raises(ArchiveFailed, match=f"topic {topic} was made anew since it was archived"):
         archive_here(spark, cluster.kafka, topic, tmp_path / "archive")
+
+
+def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+    broker = Standalone(tmp_path / "pulsar")
+    broker.start()
+    sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
+    sidecar.start()
+    workers = SparkCluster(tmp_path / "spark")
+    topic, path, count = new_topic(), tmp_path / "archive", 30_000 * SCALE
+    create(sidecar.address, topic, 2)
+    for partition in range(2):
+        produce(sidecar.address, topic, [b"%d-" % number + b"v" * 500 for number in range(count)], partition=partition)
+    there = ("--source", sidecar.address, "--topic", topic)
+    on_cluster = ("--master", workers.url, "--conf", "spark.executor.memory=512m", *jars(class_path(CONNECTOR)))
+
+    def restart(what: Any) -> None:
+        what.kill()
+        what.start()
+
+    def run_while(name: str, *arguments: str, progress: Callable[[], float], faults: Sequence[Callable[[Driver], None]]) -> int:
+        """Each fault meets with work, as far as there is any."""
+        driver = Driver(tmp_path, name, *arguments, *on_cluster)
+        met = 0
+        try:
+            for fault in faults:
+                before, deadline = progress(), time.monotonic() + 240
+                while progress() == before and driver.is_running:
+                    assert time.monotonic() < deadline, driver.log.read_text()[-3_000:]
+                    time.sleep(0.1)
+                met += driver.is_running
+                fault(driver)
+            assert driver.wait(400 * SCALE) == 0, driver.log.read_text()[-3_000:]
+        finally:
+            if driver.is_running:
+                driver.kill()
+        return met
+
+    def replayed() -> int:
+        try:
+            return bounds(sidecar.address, f"again-{topic}")[1]
+        except KafkaException:
+            return 0
+
+    try:
+        faults = (
+            restart, lambda _: restart(sidecar), lambda _: workers.kill_worker(0), lambda _: restart(broker),
+        )  # fmt: skip
+        archive = (*there, "--path", str(path), "--batch-records", str(10_000 * SCALE))
+        assert run_while("archive", *archive, progress=lambda: len(list(path.glob("batch=*"))), faults=faults) > 2
+        for partition in range(2):
+            found = [record.value for record in archived(spark, path, topic, partition)]
+            assert found == [b"%d-" % number + b"v" * 500 for number in range(count)]
+        audit = (*there, "--out", str(tmp_path / "audit"), "--against-path", str(path), "--result", str(tmp_path / "result.json"))
+        run_while("audit", *audit, progress=lambda: len(list((tmp_path / "audit").glob("*"))), faults=[lambda _: restart(sidecar)])
+        assert json.loads((tmp_path / "result.json").read_text())["different"] == 0
+        replay = ("--name", "back", "--target", sidecar.address, "--path", str(path), "--prefix", "again-")
+        run_while("replay", *replay, progress=replayed, faults=[lambda _: restart(sidecar), restart, lambda _: restart(broker)])
+        for partition in range(2):
+            assert contents(sidecar.address, f"again-{topic}", partition) == contents(sidecar.address, topic, partition)
+    finally:
+        workers.stop()
+        sidecar.kill()
+        broker.stop()

@@ -26,6 +26,8 @@ PIPELINES: Final[Mapping[str, Any]] = {
     "reindex": reindex,
 }
 
+INTERRUPTED: Final = 130  # as a shell has it for Ctrl-C
+
 
 def add_pipelines(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     text = "move whole topics with Spark, and what belongs to them"
@@ -48,6 +50,9 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was done is told
     try:
         return int(PIPELINES[options.pipeline].run(Settings(options)))
+    except KeyboardInterrupt:
+        print("stopped: started again it goes on from what is done", flush=True)
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] in ("pyspark", "py4j", "pyarrow"):
             raise ConfigError("pipelines need Spark: pip install 'kafka-sidecar[spark]'") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from handler.errors import ConfigError
+from handler.pipelines import command
 from handler.pipelines.command import add_pipelines
 from handler.pipelines.mirror.command import options_of
 from handler.pipelines.options import Settings, table, write_result
@@ -75,6 +76,23 @@ def test_what_is_missing_is_said() -> None:
     for arguments, said in (([], "--name"), (["--name", "a"], "--topic"), (["--name", "a", "--topic", "t"], "--source")):
         with pytest.raises(ConfigError, match=said):
             options_of(settings(*arguments))
+
+
+def test_an_interrupt_is_told_and_is_no_fault(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Interrupted:
+        TEXT = "it is stopped"
+
+        def add(self, command: argparse.ArgumentParser) -> None:
+            command.add_argument("--config")
+
+        def run(self, _: Settings) -> int:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "PIPELINES", {"stopped": Interrupted()})
+    parser = argparse.ArgumentParser()
+    add_pipelines(parser.add_subparsers(dest="command"))
+    assert command.run(parser.parse_args(["pipeline", "stopped"])) == command.INTERRUPTED
+    assert "goes on from what is done" in capsys.readouterr().out
 
 
 def test_a_result_is_written_for_programs(tmp_path: Path) -> None:
