@@ -84,7 +84,7 @@ def read(address: str, topic: str, count: int, partition: int = 0, offset: int =
     return found
 
 
-def bounds(address: str, topic: str, partition: int = 0, seconds: float = 60) -> tuple[int, int]:
+def bounds(address: str, topic: str, partition: int = 0, seconds: float = 180) -> tuple[int, int]:
     """Where a partition begins and ends; waits for its leader, as an application's client does."""
     client = consumer(address)
     deadline = time.monotonic() + seconds
