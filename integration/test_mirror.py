@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import pulsar
 import pytest
-from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from integration.conftest import Cluster
@@ -44,7 +45,14 @@ def _subscriptions(cluster: Cluster, topic: str, partition: int = 0) -> dict[str
 def _commit(sidecar: SidecarProcess, group: str, topic: str, offset: int) -> None:
     client = Consumer({"bootstrap.servers": sidecar.address, "group.id": group, "enable.auto.commit": False, **QUIET})
     client.assign([TopicPartition(topic, 0)])
-    client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+            break
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS or time.monotonic() > deadline:
+                raise
     client.close()
 
 
@@ -124,10 +132,13 @@ def test_groups_whose_names_mean_something_else_to_pulsar_are_not_mirrored(
     produce(cluster.kafka, topic, [b"x"] * 3)
     sidecar = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url, groups__mirror="*", groups__namespace="public/all-mirrored")
     sidecar.start()
-    _commit(sidecar, group, topic, 2)
-    admin = AdminClient({"bootstrap.servers": sidecar.address})
-    admin.delete_consumer_groups([group])[group].result(20)
-    assert sidecar.stop() == 0
+    try:
+        _commit(sidecar, group, topic, 2)
+        admin = AdminClient({"bootstrap.servers": sidecar.address})
+        admin.delete_consumer_groups([group])[group].result(20)
+        assert sidecar.stop() == 0
+    finally:
+        sidecar.kill()
     assert "is not mirrored" in sidecar.log.read_text()
     assert [record.value for record in read(cluster.kafka, topic, 3)] == [b"x"] * 3, "the topic is as it was"
     assert _subscriptions(cluster, topic) == {}
