@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import time
 import uuid
@@ -19,14 +20,17 @@ from handler import doctor
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
+from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
 from handler.apis.routing.transactions import PeerTransactions
 from handler.config import Config, metrics_address
 from handler.coordination.kept_states import KeptStates
 from handler.coordination.leaders import Identity
 from handler.errors import ConfigError
+from handler.fleet.fleet import Fleet
+from handler.fleet.member import Member
 from handler.fleet.peers import Peers
-from handler.fleet.server import ControlServer, Overloaded
+from handler.fleet.server import Answers, ControlServer, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
@@ -57,6 +61,8 @@ LOOK_SECONDS: Final = 2.0
 # How often it is looked whether there are transactions that somebody has to coordinate.
 STAND_SECONDS: Final = 10.0
 SAY_SECONDS: Final = 60.0
+# While clients go to the other sidecars: who has asked for nothing for so long has gone.
+QUIET_SECONDS: Final = 1.0
 # A topic costs half a millisecond, one after the other: of a thousand in use, two hundredths of a processor.
 IN_USE_SECONDS: Final = 30.0
 
@@ -68,6 +74,7 @@ class Caller:
         self.principal = ANONYMOUS
         self.peer = peer
         self.local_address = ("", 0)
+        self.waiting_since = None
 
     def abort(self) -> None:
         """Its connection is the other sidecar's."""
@@ -117,13 +124,19 @@ class Sidecar:
         def now() -> Now:
             return Now(loop.time(), time.time_ns() // 1_000_000)
 
-        own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", config.kafka.node_id, config.kafka.advertised)
+        kafka = config.kafka
+        own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.node_id, kafka.advertised, kafka.rack, kafka.namespace)
         # Also counts while the machine sleeps, where there is such a clock.
         awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         groups = group_runtime(
             self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, awake_clock
         )
         peers = Peers(loop.time)
+        host, port = config.kafka.advertised_address or config.kafka.listen_address
+        self.fleet = Fleet(
+            Member(config.kafka.node_id, host, port, config.kafka.rack or None), own.name,
+            groups.leaders.fleet, groups.leaders.look_again, peers, loop.time,
+        )  # fmt: skip
         self.services = Services(
             config=config.kafka,
             catalog=catalog,
@@ -142,6 +155,7 @@ class Sidecar:
                 awake_clock,
             ),
             peers=peers,
+            fleet=self.fleet,
             mirror=mirror,
             log_starts=self._log_starts,
             in_turn=InTurn(),
@@ -151,10 +165,16 @@ class Sidecar:
         )
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
         peer_transactions = PeerTransactions(self.services.transactions, groups)
-        self.control = ControlServer(own.name, self._serve_peer, self._forget_topics, peer_transactions)
+        answers = Answers(
+            serve=self._serve_peer, topics_deleted=self._forget_topics, transactions=peer_transactions,
+            ping=self.fleet.on_ping, warm=partial(warm, self.services),
+        )  # fmt: skip
+        self.control = ControlServer(own.name, answers)
+        self._handing_over: set[asyncio.Task[None]] = set()
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
+            others_serve=lambda: not self.fleet.is_alone,
         )  # fmt: skip
 
     async def start(self, *, once: bool = False) -> None:
@@ -175,9 +195,17 @@ class Sidecar:
         for runtime in (self.services.groups, self.services.transactions):
             runtime.control_address = self.config.control.advertised or f"{host}:{port}"
         if self.config.kafka.advertised:
-            self.services.groups.ensure_candidate()  # so that clients hear of all nodes before they ask for a coordinator
+            await self.fleet.start(self._on_fleet_change)
         self.port = await self.listener.start(*self.config.kafka.listen_address)
         await self.control.ready()
+        await self.fleet.serve()
+
+    def _on_fleet_change(self) -> None:
+        """Who leads now what this sidecar has led opens it; clients are sent there a little later."""
+        if not self.fleet.leads_nothing:  # when it leaves it waits for them
+            task = asyncio.create_task(warm_heirs(self.services))
+            self._handing_over.add(task)
+            task.add_done_callback(self._handing_over.discard)
 
     async def _stand_for_transactions(self) -> None:
         """Somebody has to lead where transactions are, though no client asks: to time out what is open, to complete what is prepared."""
@@ -226,14 +254,35 @@ class Sidecar:
         self.services.groups.coordinator.forget_topics(topics)
 
     async def drain(self) -> bool:
-        await self.control.drain()
-        self.services.groups.leave()
-        self.services.transactions.leave()
+        """Others lead, then coordinate, what this one has; then it stops."""
+        await self.control.not_ready()
+        await self.fleet.leave()
+        for runtime in (self.services.groups, self.services.transactions):
+            runtime.leave(others_are_there=self.fleet.leads_nothing)
+        self.control.drain()
+        if self.fleet.leads_nothing:
+            await self._hand_over()
         seconds = self.config.limits.drain_seconds
         drained = await asyncio.gather(self.listener.drain(seconds), self.control.finish(seconds))
         return all(drained)
 
+    async def _hand_over(self) -> None:
+        """Until clients have gone to the members that lead now."""
+        await warm_heirs(self.services)
+        self.fleet.send_away()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        services = self.services
+        while loop.time() - begun < self.config.limits.handover_seconds:
+            asked_at = max(services.produce_redirects.last_asked_at, services.fetch_redirects.last_asked_at, begun)
+            if loop.time() - asked_at >= QUIET_SECONDS:
+                break
+            await asyncio.sleep(QUIET_SECONDS / 10)
+
     async def close(self) -> None:
+        await self.fleet.close()
+        for task in self._handing_over:
+            task.cancel()
         await self._lag.stopped()
         await self._topic_listing.stopped()
         await self._standing.stopped()
@@ -283,8 +332,8 @@ async def _started(sidecar: Sidecar, stop: asyncio.Event, once: bool) -> bool:
     return True
 
 
-async def run(config: Config, *, once: bool = False) -> int:
-    """Serve until SIGTERM or SIGINT; 0 after a clean drain. A second signal does not wait."""
+async def run(config: Config, *, once: bool = False, ends_with_input: bool = False) -> int:
+    """Serve until SIGTERM or SIGINT, or the end of the standard input; 0 after a clean drain. A second signal does not wait."""
     stop = asyncio.Event()
     force = asyncio.Event()
 
@@ -294,6 +343,14 @@ async def run(config: Config, *, once: bool = False) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop)
+    if ends_with_input:
+
+        def on_input() -> None:
+            if not os.read(0, 1):
+                loop.remove_reader(0)
+                stop.set()
+
+        loop.add_reader(0, on_input)
     sidecar = Sidecar(config)
     try:
         _serve_metrics(config)

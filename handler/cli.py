@@ -37,6 +37,10 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--topics", action="store_true", help="look at every topic too: two admin calls a partition")
         if name == "serve":
             command.add_argument("--once", action="store_true", help="end at once, and not wait, where Pulsar can't be reached")
+            command.add_argument(
+                "--workers", type=int, default=1, metavar="N", help="so many processes, with ports and node ids of their own"
+            )
+            command.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)  # ends with its supervisor
             command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
     _add_groups(commands)
     _add_inspect(commands)
@@ -166,6 +170,19 @@ async def _doctor(config: Config, look_at_topics: bool) -> int:
     return 1 if faults else 0
 
 
+def _serve(config: Config, options: argparse.Namespace) -> int:
+    if options.workers != 1:
+        from handler.workers import check_workers, supervise
+
+        check_workers(config, options.workers)
+        arguments = ["--loop", options.loop, *["--once"] * options.once]
+        arguments += ["--config", str(options.config)] if options.config else []
+        return asyncio.run(supervise(config, options.workers, arguments))
+    from handler.app import run
+
+    return _run(run(config, once=options.once, ends_with_input=options.worker), options.loop)
+
+
 def _check_config(config: Config) -> int:
     for section in fields(config):
         print(f"[{section.name}]")
@@ -226,9 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _inspect(config, options)
         if options.command == "verify":
             return _verify(config, options)
-        from handler.app import run
-
-        return _run(run(config, once=options.once), options.loop)
+        return _serve(config, options)
     except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)
         return 2

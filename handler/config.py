@@ -48,6 +48,7 @@ class KafkaConfig:
         "How records are stored in topics that do not say so themselves (entry.format): kafka as their producers sent them, "
         "pulsar as messages that native Pulsar clients read.",
     )
+    rack: str = setting("", "Rack or zone of this sidecar: consumers whose client.rack it is read from it (KIP-392).")
     fetch_max_bytes: int = setting(16 * 1024 * 1024, "Bytes in one fetch answer, whatever the client asks for.")
 
     @property
@@ -117,7 +118,10 @@ class LimitsConfig:
     max_connections: int = setting(10_000, "Kafka connections at once.")
     connection_idle_seconds: float = setting(600.0, "Close a Kafka connection that is silent for so long.")
     pulsar_idle_seconds: float = setting(60.0, "Close a Pulsar producer or reader nobody uses for so long.")
-    drain_seconds: float = setting(20.0, "On SIGTERM, how long requests in work may take.")
+    handover_seconds: float = setting(
+        5.0, "On SIGTERM, how long clients may take to go to the other sidecars; less where none comes any more."
+    )
+    drain_seconds: float = setting(20.0, "After that, how long requests in work may take.")
     batches_per_entry: int = setting(
         100,
         "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars of 0.1 "

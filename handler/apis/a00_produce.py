@@ -1,7 +1,7 @@
 """Produce (0), versions 3 to 13.
 
 One record batch per partition, appended as it is. acks=1 and acks=all mean the same: Pulsar has
-acknowledged. acks=0 gets no answer. Version 0 is told as the lowest, as Kafka 4 does, for clients
+acknowledged. acks=0 gets no answer, so nobody is sent to the leader by it. Version 0 is told as the lowest, as Kafka 4 does, for clients
 that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. Internal topics are INVALID_TOPIC_EXCEPTION.
 
 v3   record batches of magic 2 (KIP-98)
@@ -9,21 +9,23 @@ v5   the log start in the response
 v7   zstd (KIP-110)
 v8   errors of single records (KIP-467), where records are opened
 v9   flexible (KIP-482)
-v10  the current leader in the response (KIP-951), not given
+v10  the current leader in the response (KIP-951)
 v12  a transactional batch adds its partition to the transaction (KIP-890); before, AddPartitionsToTxn has
 v13  topics by id (KIP-516)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from handler.apis.api import Api, Call, Response, Result, Services
+from handler.apis.nodes import nodes
 from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
 from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from handler.apis.topics import resolve
+from handler.fleet.member import Member
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.partition.write.log_validator import BatchRefused
@@ -35,6 +37,8 @@ from handler.transactions.machine import Producer
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -56,13 +60,15 @@ from handler.wire.records import (
 class _ResponseInWork:
     """The response to one request while its partitions are in work."""
 
-    __slots__ = ("_appends", "_left", "_on_error", "_result", "_topics")
+    __slots__ = ("_appends", "_is_elsewhere", "_left", "_nodes", "_on_error", "_result", "_topics")
 
-    def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None) -> None:
+    def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None, nodes: Callable[[], Sequence[Member]]) -> None:
         self._result = result
+        self._nodes = nodes
         self._on_error = on_error  # for acks=0: what to do about an error that no response can tell
         self._topics: list[TopicProduceResponse] = []
         self._appends: list[tuple[Partition, PartitionProduceResponse]] = []
+        self._is_elsewhere = False  # of any partition
         self._left = 1  # held until every partition is begun
 
     def topic(self, requested: TopicProduceData) -> list[PartitionProduceResponse]:
@@ -74,6 +80,13 @@ class _ResponseInWork:
         responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1))
         if self._on_error is not None:
             self._on_error()
+
+    def refuse_elsewhere(self, responses: list[PartitionProduceResponse], index: int, leader: Member) -> None:
+        """Before anything is appended: another member leads the partition, and a client that knows KIP-951 goes there."""
+        current = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=0)
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1, current_leader=current))
+        self._is_elsewhere = True
 
     def append(
         self, responses: list[PartitionProduceResponse], index: int, partition: Partition, header: BatchHeader, records: bytes,
@@ -114,7 +127,13 @@ class _ResponseInWork:
         self._left -= 1
         if self._left == 0:
             silent = self._on_error is not None
-            self._result.resolve(None if silent else ProduceResponse(responses=self._topics))
+            self._result.resolve(None if silent else ProduceResponse(responses=self._topics, node_endpoints=self._endpoints()))
+
+    def _endpoints(self) -> Sequence[NodeEndpoint]:
+        """Of all nodes: there are clients that forget those which are not among them (franz-go)."""
+        if not self._is_elsewhere:
+            return ()
+        return [NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in self._nodes()]
 
 
 def _checked(services: Services, version: int, acks: int, records: bytes) -> BatchHeader | ErrorCode:
@@ -153,8 +172,9 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
     # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
     # Its request still holds its bytes of the budget until it is written.
     result: Promise[Response] = Promise()
-    response = _ResponseInWork(result, call.client.abort if request.acks == 0 else None)
-    deadline = services.clock() + max(request.timeout_ms / 1000, 0.001)
+    response = _ResponseInWork(result, call.client.abort if request.acks == 0 else None, lambda: nodes(services, call.client))
+    now = services.clock()
+    deadline = now + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:
         responses = response.topic(topic)
         name = resolve(services, topic.name, topic.topic_id)
@@ -169,12 +189,20 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
             if isinstance(header, ErrorCode):
                 response.refuse(responses, requested.index, header)
                 continue
+            leader = services.leader(name, requested.index)
+            if leader is not None and leader != services.fleet.own and services.fleet.sends_away(now):
+                redirects = services.produce_redirects
+                redirects.last_asked_at = now
+                if request.acks and redirects.refuses(call.client, name.partition(requested.index), leader.node_id, header, now):
+                    response.refuse_elsewhere(responses, requested.index, leader)
+                    continue
             try:
                 partition = services.partition(name, requested.index)
             except TopicMissing:
                 response.refuse(responses, requested.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                services.produce_partitions.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
+                if leader == services.fleet.own:
+                    services.produce_partitions.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
                 verification = _verification(services, call.version, request.transactional_id, header, name, requested.index)
                 if isinstance(verification, ErrorCode):
                     response.refuse(responses, requested.index, verification)

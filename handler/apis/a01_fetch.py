@@ -9,13 +9,13 @@ v4   isolation level (KIP-98)
 v5   the log start in the response
 v7   fetch sessions (KIP-227)
 v9   leader epochs (KIP-320)
-v11  rack ids (KIP-392), not used
+v11  rack ids (KIP-392): the leader names the replica in the client's rack, where there is one
 v12  flexible (KIP-482)
 v13  topics by id (KIP-516)
+v12  the current leader in the response, v16 its address (KIP-951)
 v15  replica state (KIP-903), ignored: nobody replicates from here
 v17  directory ids of replicas (KIP-853), ignored
 v18  high watermarks of replicas (KIP-1166), ignored
-Not implemented: follower fetching, rack ids.
 """
 
 from __future__ import annotations
@@ -26,23 +26,43 @@ from dataclasses import dataclass
 from typing import Final
 
 from handler.apis.answer_share import CountedFetchResponse
-from handler.apis.api import Api, Call, Response, Result, Services
+from handler.apis.api import Api, Call, Client, Response, Result, Services
 from handler.apis.fetch_session_cache import CachedPartition, FetchContext, rotate
+from handler.apis.nodes import nodes
+from handler.fleet.member import Member
 from handler.partition.partition import Partition
 from handler.partition.read.fetch_cache import FetchedRun
 from handler.pulsar.errors import TopicMissing
 from handler.telemetry import metrics
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from handler.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
 
 READ_COMMITTED: Final = 1
+NONE: Final = ErrorCode.NONE
+NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 # Old data may take longer to arrive than a consumer's max_wait (500 ms); Kafka too answers a read
 # from disk when it is done and not before. Well below a client's request timeout of 30 s.
 CATCH_UP_SECONDS: Final = 10.0
 # For so long data of other partitions waits for the end of one that is read beyond it: else each fetch of a
 # consumer would be answered before it can be told that its offset is out of range.
 HOLD_BACK_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """The client is to read a partition from another member."""
+
+    member: Member
+    error: ErrorCode  # NONE where this one leads and the other is in the client's rack
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +89,7 @@ class _DelayedFetch:
     """One request until it is answered."""
 
     __slots__ = (
+        "_client",
         "_context",
         "_deadline",
         "_has_news",
@@ -76,23 +97,28 @@ class _DelayedFetch:
         "_number_of",
         "_partitions",
         "_quiet",
+        "_rack",
         "_reading",
         "_request",
         "_result",
+        "_sends_elsewhere",
         "_services",
         "_timer",
         "_waiting_since",
         "_wanted",
     )
 
-    def __init__(self, services: Services, request: FetchRequest, context: FetchContext) -> None:
+    def __init__(self, services: Services, client: Client, request: FetchRequest, context: FetchContext) -> None:
         self._services = services
+        self._client = client
         self._request = request
         self._context = context
-        services.fetch_partitions.drop_stale(services.catalog)
+        self._rack = request.rack_id if services.fleet.view.leadership.has_racks else ""
+        services.fetch_partitions.drop_stale(services.generation)
         self._waiting_since = services.clock()
-        self._wanted, self._quiet = context.split(services.catalog.forgotten, self._waiting_since)
+        self._wanted, self._quiet = context.split(services.generation, self._waiting_since)
         self._partitions = [self._partition(wanted) for wanted in self._wanted]
+        self._sends_elsewhere = any(isinstance(partition, _Elsewhere) for partition in self._partitions)
         self._number_of: dict[Partition, int] = {}  # while it waits
         self._has_news = True  # something may have come since the last reading
         self._result: asyncio.Future[Response] | None = None
@@ -101,8 +127,8 @@ class _DelayedFetch:
         self._deadline = self._waiting_since + max(0, request.max_wait_ms) / 1000
         self._is_committed = request.isolation_level == READ_COMMITTED
 
-    def _partition(self, wanted: CachedPartition) -> Partition | ErrorCode:
-        known = self._services.fetch_partitions.get(wanted.topic, wanted.index)
+    def _partition(self, wanted: CachedPartition) -> Partition | _Elsewhere | ErrorCode:
+        known = None if self._rack else self._services.fetch_partitions.get(wanted.topic, wanted.index)
         if known is not None and known.ended is None and wanted.leader_epoch <= 0:
             return known
         catalog = self._services.catalog
@@ -120,12 +146,32 @@ class _DelayedFetch:
                 return ErrorCode.UNKNOWN_TOPIC_ID
         if wanted.leader_epoch > 0:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
+        leader = self._services.leader(name, wanted.index)
+        elsewhere = self._elsewhere(name, wanted.index, leader)
+        if elsewhere is not None:
+            return elsewhere
         try:
             partition = self._services.partition(name, wanted.index)
         except TopicMissing:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self._services.fetch_partitions.put(wanted.topic, wanted.index, partition)
+        if leader == self._services.fleet.own:
+            self._services.fetch_partitions.put(wanted.topic, wanted.index, partition)
         return partition
+
+    def _elsewhere(self, name: TopicName, index: int, leader: Member | None) -> _Elsewhere | None:
+        """Where the client is sent; None if it is served."""
+        services, now = self._services, self._waiting_since
+        own, redirects = services.fleet.own, services.fetch_redirects
+        reader = services.leader(name, index, self._rack) if self._rack else leader
+        if leader is None or reader is None or reader == own:
+            return None
+        subject = name.partition(index)
+        if leader == own:
+            return _Elsewhere(reader, NONE) if redirects.names_replica(self._client, subject, reader.node_id, now) else None
+        if not services.fleet.sends_away(now):
+            return None
+        redirects.last_asked_at = now
+        return _Elsewhere(leader, NOT_LEADER) if redirects.refuses(self._client, subject, leader.node_id, now) else None
 
     def begin(self) -> Result:
         answer = self._try_complete()
@@ -140,6 +186,7 @@ class _DelayedFetch:
                 partition.watch(self)
         for partition in self._quiet:
             partition.watch(self)
+        self._services.fleet.when_sending_away(self._on_sending_away)
         self._timer = loop.call_at(self._deadline, self._on_expiration)
         return self._result
 
@@ -147,6 +194,7 @@ class _DelayedFetch:
         if self._timer is not None:
             self._timer.cancel()
         self._services.answers.withdraw(self._there_is_room)
+        self._services.fleet.forget(self._on_sending_away)
         for partition in self._number_of:
             partition.unwatch(self)
         for partition in self._quiet:
@@ -157,6 +205,11 @@ class _DelayedFetch:
             answer = self._try_complete()
             if answer is not None:
                 self._result.set_result(answer)
+
+    def _on_sending_away(self) -> None:
+        """Its next request is told who leads now."""
+        if self._result is not None and not self._result.done():
+            self._result.set_result(self._answer(self._read().runs))
 
     def on_partition_changed(self, partition: Partition) -> None:
         """One partition has news. The others are looked at only when it has something to answer with."""
@@ -197,7 +250,8 @@ class _DelayedFetch:
             return None
         # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
         impatient = self._deadline <= self._waiting_since and not reading.under_way
-        if reading.has_failed or reading.size >= self._request.min_bytes or impatient or not (reading.runs or self._quiet):
+        is_decided = reading.has_failed or self._sends_elsewhere or not (reading.runs or self._quiet)
+        if is_decided or reading.size >= self._request.min_bytes or impatient:
             return self._answer(reading.runs)
         return None
 
@@ -224,9 +278,13 @@ class _DelayedFetch:
         self._reading = _Reading(runs, awaits_an_end)
         return self._reading
 
-    def _read_one(self, wanted: CachedPartition, partition: Partition | ErrorCode, left: int, first: bool) -> FetchedRun | None:
+    def _read_one(
+        self, wanted: CachedPartition, partition: Partition | _Elsewhere | ErrorCode, left: int, first: bool
+    ) -> FetchedRun | None:
         if isinstance(partition, ErrorCode):
             return FetchedRun([], 0, wanted.offset, partition)
+        if isinstance(partition, _Elsewhere):
+            return FetchedRun([], 0, wanted.offset, partition.error)
         if partition.ended is not None:
             return FetchedRun([], 0, wanted.offset, partition.ended)
         if not partition.is_open:
@@ -251,12 +309,19 @@ class _DelayedFetch:
         response = CountedFetchResponse(
             session_id=self._context.session_id, responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()]
         )
+        if self._sends_elsewhere:  # of all nodes, as in a Produce answer
+            told = nodes(self._services, self._client)
+            response.node_endpoints = [NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in told]
         response.counted_bytes = sum(run.size for run in runs if run is not None)
         self._services.answers.take(response.counted_bytes)
         return response
 
-    def _partition_answer(self, wanted: CachedPartition, partition: Partition | ErrorCode, run: FetchedRun | None) -> PartitionData | None:
+    def _partition_answer(
+        self, wanted: CachedPartition, partition: Partition | _Elsewhere | ErrorCode, run: FetchedRun | None
+    ) -> PartitionData | None:
         """The partition's part; None when an incremental answer leaves it out."""
+        if isinstance(partition, _Elsewhere):
+            return _elsewhere_answer(wanted, partition)
         error = ErrorCode.NONE if run is None else run.error
         high_watermark, stable, log_start = -1, -1, -1
         aborted: list[AbortedTransaction] = []
@@ -288,6 +353,22 @@ class _DelayedFetch:
         )
 
 
+def _elsewhere_answer(wanted: CachedPartition, elsewhere: _Elsewhere) -> PartitionData:
+    wanted.sent_high_watermark = wanted.sent_log_start = -2  # if it comes back it is told all of it again
+    node = elsewhere.member.node_id
+    is_replica = elsewhere.error is ErrorCode.NONE
+    return PartitionData(
+        partition_index=wanted.index,
+        error_code=elsewhere.error,
+        high_watermark=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        current_leader=None if is_replica else LeaderIdAndEpoch(leader_id=node, leader_epoch=0),
+        preferred_read_replica=node if is_replica else -1,
+        records=(),
+    )
+
+
 def _topic_answer(topic: str | uuid.UUID | None, partitions: list[PartitionData]) -> FetchableTopicResponse:
     if isinstance(topic, str):
         return FetchableTopicResponse(topic=topic, partitions=partitions)
@@ -298,7 +379,7 @@ def handle(services: Services, call: Call, request: FetchRequest) -> Result:
     context = services.sessions.context(request, call.version, services.clock())
     if context.error is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error, session_id=context.session_id)
-    return _DelayedFetch(services, request, context).begin()
+    return _DelayedFetch(services, call.client, request, context).begin()
 
 
 API: Final = Api("Fetch", FetchRequest, FetchResponse, 4, 18, handle, ends_with_client=True)

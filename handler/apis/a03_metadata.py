@@ -11,7 +11,7 @@ v11  no authorized operations of the cluster (KIP-700)
 v12  topics by id (KIP-516)
 v13  an error of the whole (KIP-1102)
 
-This sidecar leads everything; others are told as coordinators of groups. Topics are made on the way when the request and the
+Each sidecar of a fleet names the same leaders; one that is alone leads everything. Topics are made on the way when the request and the
 configuration allow it. Without a list, all topics of the listed namespaces and Kafka's internal ones. A topic that Pulsar does
 not describe in time is told as it was known, or has no leader yet; so the cluster id may be null.
 """
@@ -24,6 +24,7 @@ from typing import Final, cast
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_TOPIC, in_time
+from handler.apis.nodes import controller, nodes, replicas
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
@@ -46,10 +47,9 @@ TOP_LEVEL_ERROR_SINCE: Final = 13
 
 
 def _found(services: Services, topic: Topic, name: str) -> MetadataResponseTopic:
-    node = services.config.node_id
     partitions = [
-        MetadataResponsePartition(partition_index=index, leader_id=node, leader_epoch=0, replica_nodes=(node,), isr_nodes=(node,))
-        for index in range(topic.partitions)
+        MetadataResponsePartition(partition_index=index, leader_id=ids[0], leader_epoch=0, replica_nodes=ids, isr_nodes=ids)
+        for index, ids in enumerate(replicas(services, topic))
     ]
     return MetadataResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
 
@@ -105,15 +105,7 @@ async def _topics(services: Services, call: Call, request: MetadataRequest) -> l
 
 
 async def _handle(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:
-    node = services.config.node_id
-    host, port = services.node_address(call.client)
-    response = MetadataResponse(
-        brokers=[
-            MetadataResponseBroker(node_id=node_id, host=host, port=port)
-            for node_id, host, port in ((node, host, port), *services.groups.leaders.advertised_nodes())
-        ],
-        controller_id=node,
-    )
+    response = MetadataResponse(controller_id=controller(services))
     try:
         response.cluster_id, response.topics = await asyncio.gather(
             in_time(call, services.catalog.cluster_id(), None), _topics(services, call, request)
@@ -123,6 +115,11 @@ async def _handle(services: Services, call: Call, request: MetadataRequest) -> M
         if not request.topics and call.version < TOP_LEVEL_ERROR_SINCE:
             call.client.abort()  # an empty list without an error would say that there are no topics
         response.topics = [_missing(response.error_code, topic.name or "") for topic in request.topics or ()]
+    # After the topics: who leads by then is among the nodes.
+    response.brokers = [
+        MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
+        for node_id, host, port, rack in nodes(services, call.client)
+    ]
     return response
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
-from handler.apis.nodes import live_nodes
+from handler.apis.nodes import controller, live_nodes, nodes
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -33,7 +33,7 @@ def _partition(services: Services, topic: str, index: int) -> PartitionDataResul
         return PartitionDataResult(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     voters = [ReplicaState(replica_id=node, log_end_offset=UNKNOWN_OFFSET) for node in sorted(live_nodes(services))]
     return PartitionDataResult(
-        partition_index=index, leader_id=services.config.node_id, leader_epoch=0, high_watermark=UNKNOWN_OFFSET, current_voters=voters
+        partition_index=index, leader_id=controller(services), leader_epoch=0, high_watermark=UNKNOWN_OFFSET, current_voters=voters
     )
 
 
@@ -45,10 +45,11 @@ async def _handle(services: Services, call: Call, request: DescribeQuorumRequest
         )
         for topic in request.topics
     ]
-    host, port = services.node_address(call.client)
-    known = ((services.config.node_id, host, port), *services.groups.leaders.advertised_nodes())
-    nodes = [Node(node_id=node, listeners=[Listener(name="PLAINTEXT", host=host, port=port)]) for node, host, port in known]
-    return DescribeQuorumResponse(topics=topics, nodes=nodes)
+    listeners = [
+        Node(node_id=node_id, listeners=[Listener(name="PLAINTEXT", host=host, port=port)])
+        for node_id, host, port, _ in nodes(services, call.client)
+    ]
+    return DescribeQuorumResponse(topics=topics, nodes=listeners)
 
 
 API: Final = Api("DescribeQuorum", DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, _handle, ends_with_client=True)

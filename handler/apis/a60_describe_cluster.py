@@ -12,6 +12,7 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_CLUSTER, in_time
+from handler.apis.nodes import controller, nodes
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.wire.error_code import ErrorCode
@@ -21,8 +22,7 @@ BROKERS: Final = 1
 
 
 async def _handle(services: Services, call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    node = services.config.node_id
-    host, port = services.node_address(call.client)
+    node = controller(services)
     if request.endpoint_type != BROKERS:
         return _refused(node, ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a broker's listener")
     try:
@@ -32,8 +32,8 @@ async def _handle(services: Services, call: Call, request: DescribeClusterReques
     if cluster_id is None:
         return _refused(node, LATE_CLUSTER, "Pulsar did not answer in time")
     brokers = [
-        DescribeClusterBroker(broker_id=node_id, host=host, port=port)
-        for node_id, host, port in ((node, host, port), *services.groups.leaders.advertised_nodes())
+        DescribeClusterBroker(broker_id=node_id, host=host, port=port, rack=rack)
+        for node_id, host, port, rack in nodes(services, call.client)
     ]
     return DescribeClusterResponse(cluster_id=cluster_id, controller_id=node, brokers=brokers)
 

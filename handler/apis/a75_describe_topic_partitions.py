@@ -10,6 +10,7 @@ import asyncio
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
+from handler.apis.nodes import replicas
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
@@ -74,18 +75,17 @@ async def _handle(services: Services, call: Call, request: DescribeTopicPartitio
 def _topic(services: Services, name: str, topic: Topic | ErrorCode, indexes: range) -> DescribeTopicPartitionsResponseTopic:
     if isinstance(topic, ErrorCode):
         return DescribeTopicPartitionsResponseTopic(error_code=topic, name=name)
-    node = services.config.node_id
     partitions = [
         DescribeTopicPartitionsResponsePartition(
             partition_index=index,
-            leader_id=node,
+            leader_id=ids[0],
             leader_epoch=0,
-            replica_nodes=(node,),
-            isr_nodes=(node,),
+            replica_nodes=ids,
+            isr_nodes=ids,
             eligible_leader_replicas=(),
             last_known_elr=(),
         )
-        for index in indexes
+        for index, ids in zip(indexes, replicas(services, topic)[indexes.start : indexes.stop], strict=True)
     ]
     return DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
 

@@ -14,8 +14,11 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
+from handler.apis.redirects import FetchRedirects, ProduceRedirects
 from handler.apis.resolved_partitions import ResolvedPartitions
 from handler.config import KafkaConfig
+from handler.fleet.fleet import Fleet
+from handler.fleet.member import Member
 from handler.fleet.peers import Peers
 from handler.groups.service import GroupRuntime
 from handler.mirror.mirror import Mirror
@@ -54,6 +57,8 @@ class Client(Protocol):
     peer: str
     local_address: tuple[str, int]
 
+    @property
+    def waiting_since(self) -> float | None: ...
     def abort(self) -> None: ...
 
 
@@ -81,6 +86,7 @@ class Services:
     groups: GroupRuntime
     transactions: TransactionRuntime
     peers: Peers
+    fleet: Fleet
     mirror: Mirror
     log_starts: LogStarts
     in_turn: InTurn[tuple[Client, str]]  # requests of a client about a group
@@ -89,6 +95,13 @@ class Services:
     wall_clock: Callable[[], int]  # milliseconds
     produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
+    produce_redirects: ProduceRedirects = field(default_factory=ProduceRedirects)
+    fetch_redirects: FetchRedirects = field(default_factory=FetchRedirects)
+
+    @property
+    def generation(self) -> int:
+        """Changes when words of requests may mean another topic than before, or another member may lead it."""
+        return self.catalog.forgotten + self.fleet.version
 
     def partition(self, name: TopicName, index: int) -> Partition:
         """The partition, or TopicMissing where it is known not to be there."""
@@ -98,6 +111,15 @@ class Services:
         if partition not in self.partitions:
             self.catalog.look_soon(name)  # a listing may have told of it as it was a while ago
         return self.partitions.get(partition)
+
+    def leader(self, name: TopicName, index: int, rack: str = "") -> Member | None:
+        """The member that leads a partition, or serves reads of it in a rack (KIP-392); None where the topic is not known here."""
+        if self.fleet.is_alone:
+            return self.fleet.own
+        topic = self.catalog.remembered(name)
+        if topic is None or not 0 <= index < topic.partitions:
+            return None
+        return self.fleet.view.leadership.replica_in(rack, name.pulsar, topic.partitions, index)
 
     def node_address(self, client: Client) -> tuple[str, int]:
         """Where clients find this node: as configured, else where this one has found it."""

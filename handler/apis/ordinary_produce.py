@@ -83,7 +83,7 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     if requested is None or requested.acks not in ACKS or not requested.batches:
         return None
     known = services.produce_partitions
-    known.drop_stale(services.catalog)
+    known.drop_stale(services.generation)
     now = services.clock()
     deadline = now + max(requested.timeout_ms / 1000, 0.001)
     latest = services.wall_clock() + MAX_AHEAD_MS

@@ -6,21 +6,20 @@ from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
 from handler.partition.partition import Partition
-from handler.topics.catalog import Catalog
 
 
 class ResolvedPartitions:
-    """The partitions that requests of one API and one principal have found.
+    """The partitions that requests of one API and one principal have found, and that this sidecar leads.
 
-    They are good for as long as the catalogue has forgotten no topic since. A topic that was deleted, or made again under its
-    name, is one that the catalogue forgets; a partition that has ended says so itself. They keep none alive: there are as many
-    as there are partitions in use, by as many names as clients give them.
+    They are good for as long as the catalogue has forgotten no topic since, and the fleet is the same. A topic that was deleted, or
+    made again under its name, is one that the catalogue forgets; a partition that has ended says so itself. They keep none alive:
+    there are as many as there are partitions in use, by as many names as clients give them.
     """
 
-    __slots__ = ("_forgotten", "_partitions")
+    __slots__ = ("_generation", "_partitions")
 
     def __init__(self) -> None:
-        self._forgotten = 0  # as the catalogue counts them
+        self._generation = 0  # see `Services.generation`
         self._partitions: WeakValueDictionary[tuple[Hashable, int], Partition] = WeakValueDictionary()
 
     def get(self, topic: Hashable, index: int) -> Partition | None:
@@ -30,8 +29,8 @@ class ResolvedPartitions:
     def put(self, topic: Hashable, index: int, partition: Partition) -> None:
         self._partitions[topic, index] = partition
 
-    def drop_stale(self, catalog: Catalog) -> None:
+    def drop_stale(self, generation: int) -> None:
         """Once for each request: drop all if any of it may not be so any more."""
-        if self._forgotten != catalog.forgotten:
+        if self._generation != generation:
             self._partitions.clear()
-            self._forgotten = catalog.forgotten
+            self._generation = generation

@@ -8,11 +8,11 @@ before, for each change of a leader is a new term.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
+
+from handler.coordination.rendezvous import shared_out
 
 # A rolling restart takes each sidecar away for less than this: nothing moves for it.
 STABLE_SECONDS: Final = 30.0
@@ -40,26 +40,6 @@ def _seconds(wall_ms: int) -> int:
     return min(max(wall_ms // 1_000 - _EPOCH, 0), _MIDDLE - 1)
 
 
-def leaders(shards: int, members: Collection[str]) -> list[str]:
-    """The sidecar that is to lead each shard: rendezvous hashing with bounded loads.
-
-    Nobody leads more than its share, rounded up, and one who comes or goes moves little else than its own part.
-    """
-    share = math.ceil(shards / len(members))
-    loads: Counter[str] = Counter()
-    found = []
-    for shard in range(shards):
-        ranked = sorted(members, key=lambda member: _weight(shard, member))
-        leader = next(member for member in ranked if loads[member] < share)
-        loads[leader] += 1
-        found.append(leader)
-    return found
-
-
-def _weight(shard: int, member: str) -> bytes:
-    return hashlib.blake2b(f"{shard} {member}".encode(), digest_size=8).digest()
-
-
 class Balance:
     """One candidate's view. `shard_to_claim` is asked every few seconds."""
 
@@ -79,7 +59,7 @@ class Balance:
         settled = now - self._stable_since >= STABLE_SECONDS and now >= self._next_claim_at
         if not settled or self._name not in members or len(leading) < self._shards:
             return None  # an election is going on
-        for shard, leader in enumerate(leaders(self._shards, members)):
+        for shard, leader in enumerate(shared_out("shards", self._shards, members)):
             claimed = now - self._claimed_at.get(shard, -math.inf) < CLAIM_AGAIN_SECONDS
             if leader == self._name != leading[shard] and not claimed:
                 self._claimed_at[shard] = now

@@ -17,6 +17,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 ADVERTISED: Final = "kafka.advertised"
 NODE: Final = "kafka.node"
 CONTROL: Final = "kafka.control"
+RACK: Final = "kafka.rack"
+NAMESPACE: Final = "kafka.namespace"
 # Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
 FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
@@ -29,6 +31,8 @@ class Leader(NamedTuple):
     node: int
     advertised: str  # host:port for Kafka clients, empty where only its own reach it
     control: str  # host:port for other sidecars
+    rack: str = ""
+    namespace: str = ""  # of topics that are named without one
 
 
 class Directory:
@@ -77,8 +81,9 @@ class Directory:
 
     def advertised(self, own_node: int) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
-        nodes = Counter(other.node for other in self._others.values() if other.advertised)
-        return [other for other in self._others.values() if other.advertised and other.node != own_node and nodes[other.node] == 1]
+        told = [other for other in self._others.values() if other.advertised and other.node != own_node]
+        nodes = Counter(node for node, _ in {(other.node, other.advertised) for other in told})  # one started again may be there twice
+        return [other for other in told if nodes[other.node] == 1]
 
     def is_settled(self, other: Leader) -> bool:
         """Whether it has been told for a while. Clients that get a coordinator which their metadata, a little older,
@@ -87,12 +92,22 @@ class Directory:
         return self._clock() - self._known_since.get(other.name, self._clock()) >= SETTLED_SECONDS
 
     async def refresh_if_stale(self) -> None:
-        """Look again, if the last look was a while ago. After a failure the old answer stays."""
+        """Look again, if the last look was a while ago."""
         if self._clock() - self._learnt_at >= STALE_SECONDS:
-            try:
-                await self._look()
-            except PulsarError as error:
-                log.info("the sidecars of %s are not known at the moment: %s", self._topic, error)
+            await self.look_again()
+
+    async def look_again(self) -> bool:
+        """Whether it could be looked at; after a failure the old answer stays."""
+        try:
+            await self._look()
+        except PulsarError as error:
+            log.info("the sidecars of %s are not known at the moment: %s", self._topic, error)
+            return False
+        return True
+
+    def forget(self) -> None:
+        """The next question looks again."""
+        self._learnt_at = -STALE_SECONDS
 
     async def _ask(self) -> None:
         try:
@@ -115,7 +130,7 @@ def candidates(stats: Mapping[str, Any], subscription: str) -> list[Leader]:
     for consumer in _subscription(stats, subscription).get("consumers") or ():
         metadata = consumer.get("metadata") or {}
         node = metadata.get(NODE, "0")
-        place = metadata.get(ADVERTISED, ""), metadata.get(CONTROL, "")
+        place = metadata.get(ADVERTISED, ""), metadata.get(CONTROL, ""), metadata.get(RACK, ""), metadata.get(NAMESPACE, "")
         found.append(Leader(consumer.get("consumerName", ""), int(node) if node.isdigit() else 0, *place))
     return found
 

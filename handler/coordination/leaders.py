@@ -38,6 +38,8 @@ class Identity(NamedTuple):
     name: str
     node_id: int
     advertised: str  # for Kafka clients; empty where only its own reach it
+    rack: str = ""
+    namespace: str = ""
 
 
 def _node(leader: Leader) -> Node:
@@ -53,6 +55,7 @@ class Leaders:
         self._shards = shards
         self._directory = directory
         self._candidate = candidate
+        self._is_leaving = False
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._loop = asyncio.get_running_loop()
 
@@ -61,16 +64,34 @@ class Leaders:
         leader = await self.leader(key)
         if leader is not None and self.is_advertised(leader):
             return _node(leader)
+        if self._is_leaving:
+            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # another sidecar passes on, this one not for long
         return Node(self._own.node_id, *own)  # and passes on what is asked
 
     def is_advertised(self, leader: Leader) -> bool:
         """Whether clients are told where that sidecar is: both advertise an address, and have node ids of their own."""
-        known = bool(self._own.advertised) and leader in self._directory.advertised(self._own.node_id)
-        return known and self._directory.is_settled(leader)
+        return leader in self.fleet() and self._directory.is_settled(leader)
 
-    def advertised_nodes(self) -> list[Node]:
-        """The other sidecars that clients are told of. Those of one that advertises no address reach only that one."""
-        return [_node(other) for other in self._directory.advertised(self._own.node_id)] if self._own.advertised else []
+    def fleet(self) -> list[Leader]:
+        """The other sidecars that clients may be sent to: topics have the same names there.
+
+        Clients of one that advertises no address reach only that one.
+        """
+        others = self._directory.advertised(self._own.node_id) if self._own.advertised else []
+        return [other for other in others if other.namespace in ("", self._own.namespace)]
+
+    async def look_again(self) -> bool:
+        """At who stands for election; whether that could be seen."""
+        try:
+            await self._candidate()
+        except CoordinatorError:
+            return False
+        return await self._directory.look_again()
+
+    def leave(self, others_are_there: bool) -> None:
+        """Name others from now on."""
+        self._is_leaving = others_are_there
+        self._directory.forget()
 
     async def known_leaders(self) -> list[Leader]:
         """The other sidecars that coordinate, whether this one has to do with it or not."""

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from handler.coordination.balance import Balance
 from handler.coordination.codec import Codec
-from handler.coordination.directory import ADVERTISED, CONTROL, NODE, Directory
+from handler.coordination.directory import ADVERTISED, CONTROL, NAMESPACE, NODE, RACK, Directory
 from handler.coordination.election import Election
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.internal_topic import partitions_of
@@ -131,6 +131,8 @@ class CoordinatorRuntime(Generic[C]):
     async def candidate(self) -> None:
         """Return when this sidecar stands for election; CoordinatorError while it can't."""
         self.ensure_candidate()
+        if self._has_left and not self._is_candidate.is_set():
+            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._is_candidate.wait()
@@ -145,7 +147,8 @@ class CoordinatorRuntime(Generic[C]):
             raise
         metadata = {
             ADVERTISED.encode(): self._own.advertised.encode(), NODE.encode(): str(self._own.node_id).encode(),
-            CONTROL.encode(): self.control_address.encode(),
+            CONTROL.encode(): self.control_address.encode(), RACK.encode(): self._own.rack.encode(),
+            NAMESPACE.encode(): self._own.namespace.encode(),
         }  # fmt: skip
         topics = [f"{self._topic.pulsar}-partition-{number}" for number in range(partitions)]
         self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
@@ -164,9 +167,10 @@ class CoordinatorRuntime(Generic[C]):
     async def _partitions(self) -> int:
         return await partitions_of(self._admin, self._topic.pulsar, self._topic.partitions)
 
-    def leave(self) -> None:
+    def leave(self, *, others_are_there: bool = False) -> None:
         """Stand in no election any more: others take over at once, and waiting clients look for them."""
         self._has_left = True
+        self.leaders.leave(others_are_there)
         self._standing.stop()
         for election in self._elections:
             election.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
@@ -14,10 +14,14 @@ from handler.control.v1.control_pb2 import (
     EndOffsetsResponse,
     ForwardRequest,
     ForwardResponse,
+    PingRequest,
+    PingResponse,
     TopicsDeletedRequest,
     TopicsDeletedResponse,
     VerifyTransactionRequest,
     VerifyTransactionResponse,
+    WarmRequest,
+    WarmResponse,
 )
 from handler.errors import SidecarError
 from handler.fleet.server import OPTIONS, SERVICE
@@ -40,6 +44,10 @@ class PeerUnavailable(SidecarError):
     """The other sidecar can't be asked now, or did not answer."""
 
 
+class PeerTooOld(PeerUnavailable):
+    """The other sidecar is there, and of a version that does not know the question."""
+
+
 class Peers:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -52,6 +60,14 @@ class Peers:
         """The answer of the sidecar `name` at `address`; the call ends with the task that waits for it."""
         response: ForwardResponse = await self._call(address, "Forward", ForwardRequest(to=name, frame=frame, peer=peer), ForwardResponse)
         return response.frame
+
+    async def ping(self, address: str, name: str, own_name: str, *, serves: bool) -> PingResponse:
+        response: PingResponse = await self._call(address, "Ping", PingRequest(to=name, sender=own_name, serves=serves), PingResponse)
+        return response
+
+    async def warm(self, address: str, name: str, partitions: Sequence[str]) -> None:
+        """Have partitions opened that the sidecar `name` is about to lead."""
+        await self._call(address, "Warm", WarmRequest(to=name, partitions=partitions), WarmResponse)
 
     async def topics_deleted(self, address: str, name: str, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Tell of deleted topics, by name and with their ids."""
@@ -75,7 +91,8 @@ class Peers:
         try:
             return await call(request)
         except grpc.aio.AioRpcError as error:
-            raise PeerUnavailable(f"the sidecar at {address} did not answer: {error.code().name} {error.details()}") from error
+            kind = PeerTooOld if error.code() is grpc.StatusCode.UNIMPLEMENTED else PeerUnavailable
+            raise kind(f"the sidecar at {address} did not answer: {error.code().name} {error.details()}") from error
         finally:
             self._in_use[address] -= 1
             self._used_at[address] = self._clock()

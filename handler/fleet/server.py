@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, Protocol
 
@@ -21,10 +22,14 @@ from handler.control.v1.control_pb2 import (
     EndOffsetsResponse,
     ForwardRequest,
     ForwardResponse,
+    PingRequest,
+    PingResponse,
     TopicsDeletedRequest,
     TopicsDeletedResponse,
     VerifyTransactionRequest,
     VerifyTransactionResponse,
+    WarmRequest,
+    WarmResponse,
 )
 from handler.errors import ConfigError, ProtocolError, SidecarError
 from handler.telemetry import metrics
@@ -59,18 +64,25 @@ class TransactionService(Protocol):
     async def end_offsets(self, request: EndOffsetsRequest) -> EndOffsetsResponse: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Who answers what others ask."""
+
+    serve: Serve
+    topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None]
+    transactions: TransactionService
+    ping: Callable[[PingRequest], PingResponse]
+    warm: Callable[[Sequence[str]], Awaitable[None]]
+
+
 class Overloaded(SidecarError):
     """No more requests are taken at the moment."""
 
 
 class ControlServer:
-    def __init__(
-        self, name: str, serve: Serve, topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None], transactions: TransactionService
-    ) -> None:
+    def __init__(self, name: str, answers: Answers) -> None:
         self._name = name
-        self._serve = serve
-        self._topics_deleted = topics_deleted
-        self._transactions = transactions
+        self._answers = answers
         self._server: Any = None
         self._health = health.HealthServicer()
         self._draining = False
@@ -95,7 +107,16 @@ class ControlServer:
             request_deserializer=EndOffsetsRequest.FromString,
             response_serializer=EndOffsetsResponse.SerializeToString,
         )
-        methods = {"Forward": forward, "TopicsDeleted": deleted, "VerifyTransaction": verified, "EndOffsets": ended}
+        pinged = grpc.unary_unary_rpc_method_handler(
+            self._ping, request_deserializer=PingRequest.FromString, response_serializer=PingResponse.SerializeToString
+        )
+        warmed = grpc.unary_unary_rpc_method_handler(
+            self._warm, request_deserializer=WarmRequest.FromString, response_serializer=WarmResponse.SerializeToString
+        )
+        methods = {
+            "Ping": pinged, "Warm": warmed, "Forward": forward,
+            "TopicsDeleted": deleted, "VerifyTransaction": verified, "EndOffsets": ended,
+        }  # fmt: skip
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -121,7 +142,7 @@ class ControlServer:
         if len(self._works) >= MAX_WORKS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_WORKS} requests are in work")
         # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
-        work = asyncio.ensure_future(self._serve(request.frame, request.peer))
+        work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer))
         self._works.add(work)
         work.add_done_callback(self._done)
         try:
@@ -133,19 +154,28 @@ class ControlServer:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise AssertionError("abort raises") from error
 
+    async def _ping(self, request: PingRequest, context: Any) -> PingResponse:
+        await self._check(request.to, context)
+        return self._answers.ping(request)
+
+    async def _warm(self, request: WarmRequest, context: Any) -> WarmResponse:
+        await self._check(request.to, context)
+        await self._answers.warm(request.partitions)
+        return WarmResponse()
+
     async def _deleted(self, request: TopicsDeletedRequest, context: Any) -> TopicsDeletedResponse:
         await self._check(request.to, context)
         ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
-        self._topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
+        self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
         return TopicsDeletedResponse()
 
     async def _verified(self, request: VerifyTransactionRequest, context: Any) -> VerifyTransactionResponse:
         await self._check(request.to, context)
-        return await self._transactions.verify(request)
+        return await self._answers.transactions.verify(request)
 
     async def _end_offsets(self, request: EndOffsetsRequest, context: Any) -> EndOffsetsResponse:
         await self._check(request.to, context)
-        return await self._transactions.end_offsets(request)
+        return await self._answers.transactions.end_offsets(request)
 
     async def _check(self, to: str, context: Any) -> None:
         if to != self._name:
@@ -158,12 +188,15 @@ class ControlServer:
             metrics.INTERNAL_ERRORS.labels("request").inc()
             log.error("a request of another sidecar ended in an error of this one", exc_info=failure)
 
-    async def drain(self) -> None:
-        """Say that no more should be sent here."""
-        self._draining = True
+    async def not_ready(self) -> None:
+        """Say that no more clients should come here."""
         if self._server is not None:
             for service in READY:
                 await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    def drain(self) -> None:
+        """Take no more requests of clients of others."""
+        self._draining = True
 
     async def finish(self, seconds: float) -> bool:
         """Wait for what is in work; True when all of it came to its end."""

@@ -57,6 +57,10 @@ class PartitionTable:
         """Whether a transaction holds back consumers of a partition that is in use here."""
         return any(partition.transactions.open for partition in self._partitions.values())
 
+    def names(self) -> list[str]:
+        """The partitions that are in use."""
+        return list(self._partitions)
+
     def topics(self) -> set[str]:
         """The topics of which a partition is in use."""
         return {name.rpartition("-partition-")[0] for name in self._partitions}

@@ -3,7 +3,7 @@
 Requests are begun in the order they come, many may be in work, and answers leave in the order of
 the requests. Reading stops while the client takes no answers, while too many of its requests are
 in work, and while the process has no bytes to spare. States: serving → draining (no new requests,
-what is begun is answered) → closed. A request that changes something runs to its end also when its client goes:
+what is begun is answered) → the end is sent → closed. A request that changes something runs to its end also when its client goes:
 until then the connection counts as one of the listener's, which bounds how much of that there can be.
 """
 
@@ -19,6 +19,7 @@ from handler.apis.answer_share import AnswerShare, CountedFetchResponse
 from handler.apis.api import ANONYMOUS, BegunRequest, Response
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
+from handler.server.awake import Awake
 from handler.server.budget import ByteBudget
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -36,6 +37,8 @@ RESUME_IN_WORK: Final = 64
 STALLED_SECONDS: Final = 10.0
 # Bytes: so many a second of a request, and of answers within those seconds. A slower client does not move, when others wait.
 LEAST_RATE: Final = 64 * 1024
+# How long a client that is told of the end may take to end too.
+FAREWELL_SECONDS: Final = 1.0
 # A heartbeat that waits for longer behind other answers is on its way to miss a session.
 LATE_SECONDS: Final = 3.0
 
@@ -63,8 +66,17 @@ class _Slot:
 
 class KafkaConnection(asyncio.Protocol):
     def __init__(
-        self, dispatch: Dispatch, budget: ByteBudget, answers: AnswerShare, max_request: int, on_lost: Callable[[KafkaConnection], None]
+        self,
+        dispatch: Dispatch,
+        budget: ByteBudget,
+        answers: AnswerShare,
+        max_request: int,
+        on_lost: Callable[[KafkaConnection], None],
+        awake: Awake,
+        on_stood_still: Callable[[], None],
     ) -> None:
+        self._awake = awake
+        self._on_stood_still = on_stood_still
         self._dispatch = dispatch
         self._budget = budget
         self._answers = answers
@@ -84,12 +96,18 @@ class KafkaConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._orphans = 0
         self._draining = False
+        self._has_left = False
         self._paused = False
         self._resuming = False
         self.principal = ANONYMOUS
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest of the requests that have no answer came."""
+        return self._slots[0].begun if self._slots else None
 
     # --- asyncio.Protocol
 
@@ -130,6 +148,11 @@ class KafkaConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._loop.time()
+        if self._has_left:
+            return
+        if self._awake.stood_still(self.last_active):
+            self._on_stood_still()
+            return
         try:
             frames = self._frames.feed(data)
         except ProtocolError as error:
@@ -166,7 +189,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _regulate(self) -> None:
         """Read on or not, from everything that has a say in it."""
-        if self._transport is None:
+        if self._transport is None or self._has_left:
             return
         pause = (
             self._waiting_for_budget or self._client_is_slow or self._draining or bool(self._backlog)
@@ -279,7 +302,7 @@ class KafkaConnection(asyncio.Protocol):
             if slot.answer_size and not self._client_is_slow:
                 self._give_back(slot.answer_size)
         if self._draining and not slots:
-            self.close()
+            self._take_leave()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
             # Not at once: the code that completed this answer may be about to complete others.
             self._resuming = True
@@ -346,7 +369,22 @@ class KafkaConnection(asyncio.Protocol):
         self._backlog.clear()
         self._regulate()
         if not self._slots:
-            self.close()
+            self._take_leave()
+
+    def _take_leave(self) -> None:
+        """Send the end, and drop what still comes until the client has ended too.
+
+        A socket that is closed with unread requests sends a reset instead, which takes back answers that are on their way: a client
+        would send again what was appended.
+        """
+        if self._transport is None or self._has_left:
+            return
+        self._has_left = True
+        if self._writer is not None:
+            self._writer.flush()
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self._loop.call_later(FAREWELL_SECONDS, self.close)
 
     def close(self) -> None:
         if self._transport is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final, cast
 
 from handler.apis.answer_share import AnswerShare
 from handler.errors import ConfigError
+from handler.server.awake import BEAT_SECONDS, Awake
 from handler.server.budget import ByteBudget
 from handler.server.connection import Dispatch, KafkaConnection
 from handler.tasks import every
@@ -26,8 +28,17 @@ IDLE_SWEEP_SECONDS: Final = 30.0
 
 class Listener:
     def __init__(
-        self, dispatch: Dispatch, budget: ByteBudget, answers: AnswerShare, *, max_request: int, max_connections: int, idle_seconds: float
+        self,
+        dispatch: Dispatch,
+        budget: ByteBudget,
+        answers: AnswerShare,
+        *,
+        max_request: int,
+        max_connections: int,
+        idle_seconds: float,
+        others_serve: Callable[[], bool],
     ) -> None:
+        """`others_serve`: whether clients would go elsewhere while this process stands still."""
         self._dispatch = dispatch
         self._budget = budget
         self._answers = answers
@@ -39,6 +50,8 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)
         self._empty = asyncio.Event()
+        self._awake = Awake(asyncio.get_running_loop().time(), others_serve)
+        self._beating = every(BEAT_SECONDS, "awake", lambda: self._awake.beat(asyncio.get_running_loop().time()))
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, for when 0 was asked for."""
@@ -49,13 +62,17 @@ class Listener:
             where = f"{host}:{port} ({error.strerror})"
             raise ConfigError(f"can't listen on {where}: set kafka.listen to a free address of this machine") from error
         self._sweeper.start()
+        self._awake.beat(loop.time())
+        self._beating.start()
         return int(self._server.sockets[0].getsockname()[1])
 
     def _accept(self) -> asyncio.Protocol:
         if len(self._connections) >= self._max_connections:
             limited.warning("refused a connection: max_connections (%d) are open", self._max_connections)
             return _Refusal()
-        connection = KafkaConnection(self._dispatch, self._budget, self._answers, self._max_request, self._lost)
+        connection = KafkaConnection(
+            self._dispatch, self._budget, self._answers, self._max_request, self._lost, self._awake, self._stood_still
+        )
         self._connections.add(connection)
         return connection
 
@@ -63,6 +80,12 @@ class Listener:
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()
+
+    def _stood_still(self) -> None:
+        log.warning("this process has stood still: its %d connections are ended, their clients ask again", len(self._connections))
+        for connection in list(self._connections):
+            connection.abort()
+        self._awake.beat(asyncio.get_running_loop().time())
 
     def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -83,6 +106,7 @@ class Listener:
         if self._server is not None:
             self._server.close()
         await self._sweeper.stopped()
+        await self._beating.stopped()
         self._empty.clear()
         for connection in list(self._connections):
             connection.drain()

@@ -384,6 +384,8 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
+        elif before is not None and before.partitions != topic.partitions:
+            self.forgotten += 1  # others may lead its partitions now
         if before is None or before.properties != topic.properties:
             self.on_record_configs(topic)  # also of one that was made again, or forgotten for a while
         self._gone.pop(topic.name, None)

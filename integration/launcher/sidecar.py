@@ -11,11 +11,20 @@ from integration.launcher.process import Restartable, Server, free_port
 
 class SidecarProcess(Restartable):
     def __init__(
-        self, directory: Path, pulsar_url: str, admin_url: str, *, port: int = 0, site: Path | None = None, **settings: str
+        self,
+        directory: Path,
+        pulsar_url: str,
+        admin_url: str,
+        *,
+        port: int = 0,
+        site: Path | None = None,
+        workers: int = 1,
+        **settings: str,
     ) -> None:
         """`site`: run what is installed there instead of this checkout."""
         self.port = port or free_port()
         self._site = site
+        self._workers = workers
         self._directory = directory
         self._environment = {
             "KAFKA_SIDECAR_PULSAR__URL": pulsar_url,
@@ -41,7 +50,8 @@ class SidecarProcess(Restartable):
         """Start it, and do not wait until it serves."""
         of_site = [] if self._site is None else ["-P"]
         environment = self._environment if self._site is None else {**self._environment, "PYTHONPATH": str(self._site)}
-        self._server = Server("the sidecar", [sys.executable, *of_site, "-m", "handler", "serve"], self.log, env=environment)
+        serve = ["-m", "handler", "serve", "--workers", str(self._workers)]
+        self._server = Server("the sidecar", [sys.executable, *of_site, *serve], self.log, env=environment)
 
     def wait(self, seconds: float = 30) -> None:
         assert self._server is not None

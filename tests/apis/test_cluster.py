@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from handler.apis import APIS
+from handler.fleet.member import Member
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.api_versions import ApiVersionsRequest
 from handler.wire.messages.describe_cluster import DescribeClusterRequest
@@ -37,7 +38,8 @@ async def test_a_client_that_names_itself_badly_is_refused(sidecar: Sidecar, nam
     assert (await sidecar.ask(request, 2)).error_code is NONE, "before version 3 there is no name"
 
 
-async def test_the_cluster_has_this_node_and_those_that_advertise_themselves(sidecar: Sidecar) -> None:
+async def test_the_cluster_has_this_node_and_the_others_of_its_fleet(sidecar: Sidecar) -> None:
+    sidecar.fleet.change(Member(2, "other", 9093))
     nodes = [(sidecar.config.node_id, "127.0.0.1", 9092), (2, "other", 9093)]
     cluster = await sidecar.ask(DescribeClusterRequest(), 2)
     assert (cluster.error_code, cluster.cluster_id, cluster.controller_id) == (NONE, "standalone", sidecar.config.node_id)

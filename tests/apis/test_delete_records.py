@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from handler.fleet.member import Member
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import Partition
 from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
@@ -178,6 +179,7 @@ async def test_the_producers_of_a_partition_are_those_that_its_log_knows(sidecar
 
 
 async def test_the_quorum_is_of_the_live_nodes_and_nothing_is_made_up(sidecar: Sidecar) -> None:
+    sidecar.fleet.change(Member(2, "other", 9093))
     wanted = [
         TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]),
         TopicData(topic_name="t", partitions=[PartitionData(partition_index=0)]),

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from handler.apis.a35_describe_log_dirs import LOG_DIR
+from handler.fleet.member import Member
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -79,6 +80,8 @@ async def test_there_is_one_directory(sidecar: Sidecar, path: str, code: ErrorCo
 
 
 async def test_what_has_configs_is_listed_by_type(sidecar: Sidecar) -> None:
+    sidecar.fleet.change(Member(2, "other", 9093))
+
     async def listed(types: list[int], version: int = 1) -> Any:
         answer = await sidecar.ask(ListConfigResourcesRequest(resource_types=types), version)
         return answer.error_code, [(one.resource_type, one.resource_name) for one in answer.config_resources]

@@ -20,6 +20,7 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.ordinary_produce import OrdinaryProduce
 from handler.apis.promise import settled
 from handler.config import KafkaConfig
+from handler.fleet.member import Member
 from handler.partition.log.log_config import MAX_AHEAD_MS
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -33,6 +34,7 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from handler.wire.records import split_batches
 from tests.support.batches import batch
+from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import read_all
 
@@ -48,6 +50,7 @@ class Sidecar:
 
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0
+    waiting_since: float | None = None
     ordinary: int = 0  # requests that took the ordinary way
     may_be_ordinary: bool = True
     principal: Principal = ANONYMOUS
@@ -58,9 +61,10 @@ class Sidecar:
         self.table = PartitionTable(
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
         )
+        self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
             config=KafkaConfig(), catalog=self.catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
-            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(),
+            groups=cast(Any, None), peers=cast(Any, None), fleet=self.fleet, mirror=cast(Any, None), in_turn=InTurn(),
             log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip

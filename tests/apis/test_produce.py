@@ -17,6 +17,7 @@ from handler.apis.api import Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
 from handler.config import KafkaConfig
+from handler.fleet.member import Member
 from handler.partition.log.log_config import MAX_AHEAD_MS
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -26,6 +27,7 @@ from handler.topics.names import TopicName, TopicNames
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
+from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
 
 NAME = TopicName("public", "default", "t")
@@ -37,6 +39,7 @@ EMPTY = PartitionProduceData()
 class Setup:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0
+    waiting_since: float | None = None
 
     def __post_init__(self) -> None:
         catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
@@ -44,9 +47,10 @@ class Setup:
         self.table = PartitionTable(
             lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
         )
+        self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
             config=KafkaConfig(), catalog=catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
-            groups=cast(Any, None), peers=cast(Any, None), mirror=cast(Any, None), in_turn=InTurn(),
+            groups=cast(Any, None), peers=cast(Any, None), fleet=self.fleet, mirror=cast(Any, None), in_turn=InTurn(),
             log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip

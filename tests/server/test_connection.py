@@ -13,6 +13,8 @@ import pytest
 from handler.apis.answer_share import AnswerShare, CountedFetchResponse
 from handler.apis.promise import Promise
 from handler.errors import ProtocolError
+from handler.server import connection
+from handler.server.awake import STOOD_STILL_SECONDS, Awake
 from handler.server.budget import ByteBudget
 from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS, KafkaConnection
 from handler.telemetry import metrics
@@ -24,6 +26,7 @@ class FakeTransport:
         self.end_turn: Callable[[], None] = lambda: None
         self.reading = True
         self.closed = False
+        self.ended = False
         self.aborted = False
 
     @property
@@ -46,6 +49,9 @@ class FakeTransport:
 
     def resume_reading(self) -> None:
         self.reading = True
+
+    def write_eof(self) -> None:
+        self.ended = True
 
     def close(self) -> None:
         self.closed = True
@@ -86,10 +92,17 @@ class Client:
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport()
-        self.connection = KafkaConnection(self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost)
+        self.awake = Awake(asyncio.get_running_loop().time(), lambda: True)
+        self.stood_still = 0
+        self.connection = KafkaConnection(
+            self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost, self.awake, self._on_stood_still
+        )
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
         assert self.connection._writer is not None
         self.transport.end_turn = self.connection._writer.flush
+
+    def _on_stood_still(self) -> None:
+        self.stood_still += 1
 
     def _on_lost(self, _: KafkaConnection) -> None:
         self.lost += 1
@@ -260,6 +273,16 @@ async def test_a_lost_client_gives_everything_back() -> None:
     assert budget.used == 0
 
 
+async def test_what_came_while_the_process_stood_still_is_not_read() -> None:
+    client = Client()
+    client.awake.beat(asyncio.get_running_loop().time() - STOOD_STILL_SECONDS - 1)
+    client.send(b"old")
+    assert (client.seen, client.stood_still) == ([], 1)
+    client.awake.beat(asyncio.get_running_loop().time())
+    client.send(b"new")
+    assert client.seen == [b"new"]
+
+
 async def test_draining_answers_what_is_begun_and_takes_nothing_more() -> None:
     client = Client()
     client.send(b"a")
@@ -269,13 +292,19 @@ async def test_draining_answers_what_is_begun_and_takes_nothing_more() -> None:
     client.send(b"b")
     client.resolve(0, b"A")
     assert client.transport.sent == [b"A"]
-    assert client.transport.closed
+    assert client.transport.ended
+    client.send(b"c")
     assert client.seen == [b"a"]
 
 
-async def test_draining_an_idle_connection_closes_it() -> None:
+async def test_draining_an_idle_connection_ends_it_and_what_still_comes_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FAREWELL_SECONDS", 0.01)
     client = Client()
     client.connection.drain()
+    assert (client.transport.ended, client.transport.closed, client.transport.reading) == (True, False, True)
+    client.send(b"late")
+    assert client.seen == []
+    await asyncio.sleep(0.05)
     assert client.transport.closed
 
 

@@ -22,6 +22,7 @@ def listener(answer: object, *, max_connections: int = 10, idle_seconds: float =
         max_request=100,
         max_connections=max_connections,
         idle_seconds=idle_seconds,
+        others_serve=lambda: False,
     )
 
 
@@ -82,7 +83,7 @@ async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_w
     server = Listener(
         lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000),
         max_request=900, max_connections=10, idle_seconds=60.0,
-    )  # fmt: skip
+     others_serve=lambda: False)  # fmt: skip
     port = await server.start("127.0.0.1", 0)
     silent, one = await asyncio.open_connection("127.0.0.1", port)
     one.write(struct.pack(">i", 900) + b"begins")

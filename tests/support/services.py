@@ -17,6 +17,7 @@ from handler.config import GroupsConfig, KafkaConfig, TransactionsConfig
 from handler.coordination.directory import Leader
 from handler.coordination.leaders import Node
 from handler.coordination.term import Phase
+from handler.fleet.member import Member
 from handler.groups.coordinator import Coordinator
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import Now
@@ -36,6 +37,7 @@ from handler.transactions.markers import Markers
 from handler.transactions.records import TransactionRecords
 from handler.wire.error_code import ErrorCode
 from handler.wire.message import Message
+from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_term_log import MemoryOffsets
 
@@ -226,9 +228,6 @@ class LocalGroups:
         self.coordinator.led_shard(group_id)
         return Node(1, *own)
 
-    def advertised_nodes(self) -> list[Node]:
-        return [Node(2, "other", 9093)]
-
 
 class LocalTransactions:
     """Transactional ids that are all coordinated here."""
@@ -281,6 +280,7 @@ class Client:
     principal = ANONYMOUS
     peer = "127.0.0.1:5"
     local_address = ("127.0.0.1", 9092)
+    waiting_since: float | None = None
 
     def __init__(self) -> None:
         self.aborted = 0
@@ -299,6 +299,7 @@ class Sidecar:
     admin: MemoryAdmin = field(default_factory=MemoryAdmin)
     transaction_log: MemoryOffsets = field(default_factory=lambda: MemoryOffsets(codec=TransactionRecords()))
     later_ms: int = 0  # on the transaction coordinator's clock
+    others: Sequence[Member] = ()  # of the fleet
     skew: float = 0.0  # of the clock by which what is known of topics grows old
 
     def __post_init__(self) -> None:
@@ -316,11 +317,12 @@ class Sidecar:
             self.catalog, self.table, groups, self.transaction_log, lambda: time.time_ns() // 1_000_000 + self.later_ms
         )
         self.transactions.coordinator.shards[0].term.elect()
+        self.fleet = TestFleet(Member(self.config.node_id, *self.client.local_address, self.config.rack or None), *self.others)
         self.services = Services(
             config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
             sessions=FetchSessionCache(),
             groups=cast(Any, groups), transactions=cast(Any, self.transactions),
-            peers=cast(Any, None), mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
+            peers=cast(Any, None), fleet=self.fleet, mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
             answers=AnswerShare(2**30), log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip

@@ -6,6 +6,36 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class PingRequest(_message.Message):
+    __slots__ = ("to", "sender", "serves")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    SERVES_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    sender: str
+    serves: bool
+    def __init__(self, to: _Optional[str] = ..., sender: _Optional[str] = ..., serves: _Optional[bool] = ...) -> None: ...
+
+class PingResponse(_message.Message):
+    __slots__ = ("serves", "silent")
+    SERVES_FIELD_NUMBER: _ClassVar[int]
+    SILENT_FIELD_NUMBER: _ClassVar[int]
+    serves: bool
+    silent: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, serves: _Optional[bool] = ..., silent: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WarmRequest(_message.Message):
+    __slots__ = ("to", "partitions")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    partitions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, to: _Optional[str] = ..., partitions: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WarmResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ForwardRequest(_message.Message):
     __slots__ = ("to", "frame", "peer")
     TO_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,113 @@
+"""Clients that are sent to the leader of a partition: once, since any sidecar may serve any partition.
+
+A client that comes back sees another fleet than this sidecar does, and is served until the leader changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+from handler.telemetry import metrics
+from handler.wire.records import BatchHeader
+
+# Of one client; of more partitions it is served without a word.
+MOST_PARTITIONS: Final = 10_000
+# An answer is on its way for so long, and a batch that was sent before it came. Below the retry backoff of all clients, 100 ms.
+ON_ITS_WAY_SECONDS: Final = 0.05
+# After this an idempotent producer is served though the batch that was refused has not come back.
+FORGET_SECONDS: Final = 10.0
+# So often a consumer is sent to the replica of its rack: if it can't reach that, it comes back at once.
+REPLICA_SECONDS: Final = 60.0
+
+
+class Waiting(Protocol):
+    """A client's connection."""
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest of its requests that have no answer came."""
+        ...
+
+
+class _Sequence(NamedTuple):
+    producer_id: int
+    epoch: int
+    first: int
+
+
+@dataclass(slots=True)
+class _Refused:
+    """The first batch that was refused; what its client had sent behind it is refused as well."""
+
+    leader: int
+    at: float
+    sequence: _Sequence | None
+    is_back: bool = False
+
+
+class ProduceRedirects:
+    __slots__ = ("_refused", "last_asked_at")
+
+    def __init__(self) -> None:
+        self._refused: WeakKeyDictionary[Any, dict[Hashable, _Refused]] = WeakKeyDictionary()
+        self.last_asked_at = 0.0
+
+    def refuses(self, client: Waiting, partition: Hashable, leader: int, batch: BatchHeader, now: float) -> bool:
+        """Whether a batch is refused of a partition that `leader` leads, another member."""
+        of_client = self._refused.setdefault(client, {})
+        refused = of_client.get(partition)
+        sequence = _Sequence(batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.has_producer else None
+        if refused is not None and refused.leader == leader:
+            return _is_behind(refused, sequence, client, now)
+        if refused is None and len(of_client) >= MOST_PARTITIONS:
+            return False
+        of_client[partition] = _Refused(leader, now, sequence)
+        metrics.REDIRECTED.inc()
+        return True
+
+
+def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, now: float) -> bool:
+    """Whether the batch was sent before its client could know. Of an idempotent producer the refused batch comes back first: else the fold
+    would take a later one for the producer's first, and the refused one for out of order.
+    """
+    if refused.is_back:
+        return False
+    since = client.waiting_since
+    behind = (since is not None and since <= refused.at) or now - refused.at < ON_ITS_WAY_SECONDS
+    if sequence is not None and refused.sequence is not None and sequence[:2] == refused.sequence[:2]:
+        behind = sequence.first != refused.sequence.first and now - refused.at < FORGET_SECONDS
+    refused.is_back = not behind
+    return behind
+
+
+class FetchRedirects:
+    __slots__ = ("_told", "last_asked_at")
+
+    def __init__(self) -> None:
+        self._told: WeakKeyDictionary[Any, dict[Hashable, tuple[int, float]]] = WeakKeyDictionary()
+        self.last_asked_at = 0.0
+
+    def refuses(self, client: Waiting, partition: Hashable, leader: int, now: float) -> bool:
+        """Whether a consumer is told that another member leads the partition."""
+        known = self._told.setdefault(client, {}).get(partition)
+        if known is not None and known[0] == leader:
+            return False
+        return self._tell(client, partition, leader, now)
+
+    def names_replica(self, client: Waiting, partition: Hashable, replica: int, now: float) -> bool:
+        """Whether a consumer is told that it is to read from the replica in its rack (KIP-392)."""
+        known = self._told.setdefault(client, {}).get(partition)
+        if known is not None and known[0] == replica and now - known[1] < REPLICA_SECONDS:
+            return False
+        return self._tell(client, partition, replica, now)
+
+    def _tell(self, client: Waiting, partition: Hashable, node: int, now: float) -> bool:
+        told = self._told[client]
+        if partition not in told and len(told) >= MOST_PARTITIONS:
+            return False
+        told[partition] = node, now
+        metrics.REDIRECTED.inc()
+        return True

@@ -1,0 +1,78 @@
+"""Which of the other sidecars clients are told of, and which of these lead partitions.
+
+The directory introduces a sidecar, its answers to pings keep it. So a Pulsar that has just restarted, and knows nobody for a moment, ends
+no fleet; and one that leaves stays a node for as long as it answers: clients give up what is in flight to a node that is told no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+# So many pings in a row that got no answer. They are counted, not timed: a sidecar that was paused does not take all others for gone.
+SILENT_PINGS: Final = 3
+# Who was silent leads again after so many answers: on a host that comes and goes leaders would too.
+STEADY_ANSWERS: Final = 10
+
+
+@dataclass(slots=True)
+class _Other:
+    listed: bool = True
+    has_answered: bool = False
+    serves: bool = True  # its own word, once it was heard
+    unanswered: int = 0
+    answers: int = STEADY_ANSWERS  # since it was silent
+
+
+class Liveness:
+    def __init__(self) -> None:
+        self._others: dict[str, _Other] = {}
+        self._called_silent: dict[str, frozenset[str]] = {}  # what each of the others says
+
+    def listed(self, names: Collection[str]) -> None:
+        """The directory, as it is now."""
+        for name in names:
+            self._others.setdefault(name, _Other())
+        for name, other in list(self._others.items()):
+            other.listed = name in names
+            if not other.listed and (other.unanswered or not other.has_answered):
+                del self._others[name]
+                self._called_silent.pop(name, None)
+
+    def answered(self, name: str, *, serves: bool, silent: Collection[str] = ()) -> None:
+        other = self._others.get(name)
+        if other is not None:
+            other.has_answered, other.serves, other.unanswered = True, serves, 0
+            other.answers += 1
+            self._called_silent[name] = frozenset(silent)
+
+    def heard(self, name: str, *, serves: bool) -> None:
+        """It has sent a ping of its own."""
+        other = self._others.get(name)
+        if other is not None:
+            other.serves, other.unanswered = serves, 0
+
+    def unanswered(self, name: str) -> None:
+        other = self._others.get(name)
+        if other is not None:
+            other.unanswered += 1
+            if other.unanswered >= SILENT_PINGS:
+                other.answers = 0
+
+    @property
+    def silent(self) -> list[str]:
+        """Those that had answered and do not any more."""
+        return [name for name, other in self._others.items() if other.has_answered and other.unanswered >= SILENT_PINGS]
+
+    def is_told(self, name: str) -> bool:
+        return name in self._others
+
+    def leads(self, name: str) -> bool:
+        other = self._others.get(name)
+        if other is None or not other.serves:
+            return False
+        if other.has_answered:
+            return other.unanswered < SILENT_PINGS and other.answers >= STEADY_ANSWERS
+        # Its control port may not be reachable from here: the directory's word counts, unless somebody knows better.
+        return not any(name in silent for silent in self._called_silent.values())

@@ -1,0 +1,12 @@
+"""A member of the fleet, as Kafka's clients know it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Member(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None

@@ -1,0 +1,147 @@
+"""`serve --workers N`: a fleet on one host, a process and a core for each member.
+
+The supervisor serves nobody. It starts the workers, starts one again that has ended, and passes the signal to stop on to all. Each worker
+has ports of its own: two processes that write to one partition would make each acknowledgement wait for the tail reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from handler.config import ENV_PREFIX, Config
+from handler.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+MOST_WORKERS: Final = 64
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 30.0
+# A worker that ran for so long and ends is not one that can't start.
+RAN_SECONDS: Final = 60.0
+# As `cli` ends where a setting is wrong: it would be wrong the next time too.
+WRONG_SETTING: Final = 2
+
+
+def worker_config(config: Config, number: int, workers: int) -> Config:
+    """What a worker has of its own: node id, addresses."""
+    kafka, control, telemetry = config.kafka, config.control, config.telemetry
+    return replace(
+        config,
+        kafka=replace(
+            kafka,
+            node_id=kafka.node_id * workers + number,
+            listen=_shifted("kafka.listen", kafka.listen, number),
+            advertised=_shifted("kafka.advertised", kafka.advertised or kafka.listen, number),
+        ),
+        control=replace(
+            control,
+            listen=_shifted("control.listen", control.listen, number),
+            advertised=_shifted("control.advertised", control.advertised, number) if control.advertised else "",
+        ),
+        telemetry=replace(
+            telemetry,
+            metrics_listen=_shifted("telemetry.metrics_listen", telemetry.metrics_listen, number) if telemetry.metrics_listen else "",
+        ),
+    )
+
+
+def check_workers(config: Config, workers: int) -> None:
+    if not 1 <= workers <= MOST_WORKERS:
+        raise ConfigError(f"--workers {workers}: write a number from 1 to {MOST_WORKERS}")
+    host, port = config.kafka.listen_address
+    if not config.kafka.advertised and host in ("0.0.0.0", "::"):  # noqa: S104 - looked for, not listened on
+        raise ConfigError(
+            f"--workers {workers}: kafka.listen is {config.kafka.listen!r}, which names no address for clients: "
+            "set kafka.advertised to the host and the first port"
+        )
+    if port == 0:
+        raise ConfigError(f"--workers {workers}: kafka.listen is {config.kafka.listen!r}: give the first port, each worker takes the next")
+    worker_config(config, workers - 1, workers)
+
+
+def _shifted(name: str, address: str, number: int) -> str:
+    """The worker's port; one that the system chooses stays so."""
+    host, _, port = address.rpartition(":")
+    shifted = int(port) + number if int(port) else 0
+    if shifted > 65_535:
+        raise ConfigError(f"{name} is {address!r}: the ports of all workers must be below 65536")
+    return f"{host}:{shifted}"
+
+
+def worker_environment(config: Config, number: int, workers: int) -> dict[str, str]:
+    own = worker_config(config, number, workers)
+    values = {
+        "KAFKA__NODE_ID": str(own.kafka.node_id), "KAFKA__LISTEN": own.kafka.listen, "KAFKA__ADVERTISED": own.kafka.advertised,
+        "CONTROL__LISTEN": own.control.listen, "CONTROL__ADVERTISED": own.control.advertised,
+        "TELEMETRY__METRICS_LISTEN": own.telemetry.metrics_listen,
+    }  # fmt: skip
+    return {ENV_PREFIX + name: value for name, value in values.items()}
+
+
+class Supervisor:
+    def __init__(self, command: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
+        self._command = command
+        self._environments = environments
+        self._stopping = asyncio.Event()
+        self._workers: dict[int, asyncio.subprocess.Process] = {}
+        self._status = 0
+
+    async def run(self) -> int:
+        """Until a signal stops it, or a setting is wrong; the worst of the workers' statuses."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self._on_signal, name)
+        async with asyncio.TaskGroup() as group:
+            for number in range(len(self._environments)):
+                group.create_task(self._keep(number))
+        return self._status
+
+    def _on_signal(self, number: int) -> None:
+        self._stopping.set()
+        for worker in self._workers.values():
+            if worker.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker.pid, number)  # `send_signal` may take the status before the loop does (bpo-43884)
+
+    async def _keep(self, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            begun = loop.time()
+            # A session of its own: a terminal's Ctrl-C would reach it twice, and the second time it does not wait.
+            # The end of its standard input tells it that the supervisor is gone.
+            worker = await asyncio.create_subprocess_exec(
+                *self._command, env=self._environments[number], stdin=asyncio.subprocess.PIPE, start_new_session=True
+            )
+            self._workers[number] = worker
+            log.info("worker %d is process %d", number, worker.pid)
+            if self._stopping.is_set():
+                self._on_signal(signal.SIGTERM)
+            status = await worker.wait()
+            if self._stopping.is_set() or status == WRONG_SETTING:
+                stopped_early = status in (-signal.SIGTERM, -signal.SIGINT)  # before it heard of signals
+                self._status = max(self._status, 0 if stopped_early else abs(status))
+                self._on_signal(signal.SIGTERM)
+                return
+            pause = FIRST_PAUSE if loop.time() - begun >= RAN_SECONDS else min(2 * pause, LONGEST_PAUSE)
+            log.error("worker %d has ended with status %d and is started again in %.0f s", number, status, pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+
+
+async def supervise(config: Config, workers: int, arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
+    """`arguments` are those of `serve` without --workers."""
+    command = [sys.executable, "-m", "handler", "serve", "--worker", *arguments]
+    environments = [{**environment, **worker_environment(config, number, workers)} for number in range(workers)]
+    first, last = (worker_config(config, number, workers).kafka.advertised for number in (0, workers - 1))
+    log.info("starting %d workers, which clients find at %s to %s", workers, first, last)
+    return await Supervisor(command, environments).run()

@@ -1,0 +1,133 @@
+"""Sidecars that advertise themselves, and load that watches how they hand over."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+
+from integration.kafka_clients import QUIET
+from integration.launcher.process import free_port
+from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.members import wait_for
+
+
+def gateways(broker: Standalone, directory: Path, count: int, **settings: Any) -> list[SidecarProcess]:
+    """Not started yet."""
+    ports = [free_port() for _ in range(count)]
+    return [
+        SidecarProcess(
+            directory / f"gateway-{number}", broker.url, broker.admin_url, port=port,
+            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), **settings,
+        )
+        for number, port in enumerate(ports)
+    ]  # fmt: skip
+
+
+def told(address: str, topic: str) -> tuple[set[int], list[int]]:
+    """The nodes, and the leader of each partition, as one sidecar tells them."""
+    metadata = AdminClient({"bootstrap.servers": address, **QUIET}).list_topics(topic, timeout=10)
+    partitions = metadata.topics[topic].partitions
+    return set(metadata.brokers), [partitions[index].leader for index in sorted(partitions)]
+
+
+def wait_until_all_lead(sidecars: Sequence[SidecarProcess], topic: str, seconds: float = 60) -> list[int]:
+    """Until all of them name the same leaders, and all of them are among these; returns the leaders."""
+    found: list[list[int]] = []
+
+    def agreed() -> bool:
+        found[:] = [told(sidecar.address, topic)[1] for sidecar in sidecars]
+        return all(one == found[0] for one in found) and len(set(found[0])) == len(sidecars)
+
+    wait_for(agreed, seconds)
+    return found[0]
+
+
+class Load:
+    """Producers and a group that go on for as long as the test does something to their sidecars, and what their applications see of it."""
+
+    def __init__(self, addresses: Sequence[str], topic: str, partitions: int, settings: dict[str, Any] | None = None) -> None:
+        self.topic, self.partitions = topic, partitions
+        self.failed: list[str] = []
+        self.acknowledged: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by partition: number, offset
+        self.longest_pause = 0.0
+        self._acknowledged_at: dict[int, float] = {}
+        self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
+        self._producer = Producer({**servers, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
+        group = {"group.id": f"{topic}-readers", "auto.offset.reset": "earliest", "enable.auto.commit": True}
+        self._consumers = [Consumer({**servers, **group}) for _ in range(2)]
+        self._stop, self._stop_reading = threading.Event(), threading.Event()
+        self._threads = [
+            threading.Thread(target=self._produce),
+            *(threading.Thread(target=self._consume, args=(one,)) for one in self._consumers),
+        ]
+        self._numbers: dict[int, int] = defaultdict(int)
+        for thread in self._threads:
+            thread.start()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self.failed.append(str(error))
+
+    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+            return
+        partition, now = message.partition(), time.monotonic()
+        before = self._acknowledged_at.get(partition)
+        self.longest_pause = max(self.longest_pause, now - before if before else 0.0)
+        self._acknowledged_at[partition] = now
+        self.acknowledged[partition].append((int(message.value()), message.offset()))
+
+    def _produce(self) -> None:
+        while not self._stop.is_set():
+            for partition in range(self.partitions):
+                self._producer.produce(self.topic, b"%d" % self._numbers[partition], partition=partition, on_delivery=self._on_delivery)
+                self._numbers[partition] += 1
+            self._producer.poll(0.02)
+        if self._producer.flush(60):
+            self.failed.append("records without an answer")
+
+    def _consume(self, consumer: Consumer) -> None:
+        consumer.subscribe([self.topic])
+        while not self._stop_reading.is_set():
+            message = consumer.poll(0.1)
+            if message is None:
+                continue
+            if message.error() is not None:
+                self.failed.append(f"consumer: {message.error()}")
+                continue
+            self.read[message.partition() or 0].append((int(message.value() or 0), message.offset() or 0))
+        consumer.close()
+
+    def stop(self) -> None:
+        """Stop producing; the group reads to the end."""
+        self._stop.set()
+        self._threads[0].join()
+        until = time.monotonic() + 60
+        while time.monotonic() < until and any(self._left(partition) for partition in range(self.partitions)):
+            time.sleep(0.1)
+        self._stop_reading.set()
+        for thread in self._threads[1:]:
+            thread.join()
+
+    def _left(self, partition: int) -> int:
+        return len({offset for _, offset in self.acknowledged[partition]} - {offset for _, offset in self.read[partition]})
+
+    def check(self) -> None:
+        """Nothing lost, nothing twice in the log, nothing out of order; what was read is what was acknowledged."""
+        for partition in range(self.partitions):
+            written = self.acknowledged[partition]
+            assert [number for number, _ in written] == list(range(self._numbers[partition])), partition
+            offsets = [offset for _, offset in written]
+            assert offsets == sorted(set(offsets)), partition
+            found = {offset: number for number, offset in self.read[partition]}
+            assert found == {offset: number for number, offset in written}, partition

@@ -1,0 +1,121 @@
+"""Several sidecars that share the partitions: one leader for each, handed over without a word to applications."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.fleet import Load, gateways, told, wait_until_all_lead
+from integration.kafka_clients import create
+from integration.launcher.process import free_port
+from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.members import wait_for
+
+PARTITIONS = 8
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    server = Standalone(tmp_path_factory.mktemp("pulsar"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def fleet(broker: Standalone, tmp_path: Path) -> Iterator[list[SidecarProcess]]:
+    sidecars = gateways(broker, tmp_path, 3)
+    for sidecar in sidecars:
+        sidecar.start()
+    yield sidecars
+    for sidecar in sidecars:
+        sidecar.kill()
+        log = sidecar.log.read_text()
+        assert "Traceback" not in log
+        assert "ALARM" not in log
+
+
+def test_all_name_the_same_leaders_and_a_killed_one_is_replaced_and_comes_back(fleet: list[SidecarProcess], topic: str) -> None:
+    create(fleet[0].address, topic, PARTITIONS)
+    before = wait_until_all_lead(fleet, topic)
+    assert {before.count(node) for node in range(3)} <= {2, 3}
+    fleet[2].kill()
+    after = wait_until_all_lead(fleet[:2], topic, 10)
+    assert sum(old != new for old, new in zip(before, after, strict=True)) <= before.count(2) + 1, "little else moves"
+    assert told(fleet[0].address, topic)[0] <= {0, 1, 2}
+    fleet[2].start()
+    assert wait_until_all_lead(fleet, topic) == before, "it leads what it led"
+
+
+def test_leaders_are_found_again_while_a_member_stands_still_or_dies(fleet: list[SidecarProcess], topic: str) -> None:
+    """Whoever stands still comes back with requests in its sockets that its clients have given up."""
+    create(fleet[0].address, topic, PARTITIONS)
+    wait_until_all_lead(fleet, topic)
+    load = Load([sidecar.address for sidecar in fleet], topic, PARTITIONS, {"request.timeout.ms": 4_000, "socket.timeout.ms": 5_000})
+    try:
+        time.sleep(4)
+        fleet[1].signal(signal.SIGSTOP)
+        wait_until_all_lead([fleet[0], fleet[2]], topic, 20)
+        time.sleep(8)
+        fleet[1].signal(signal.SIGCONT)
+        wait_until_all_lead(fleet, topic, 40)
+        fleet[0].kill()
+        wait_until_all_lead(fleet[1:], topic, 20)
+        fleet[0].start()
+        wait_until_all_lead(fleet, topic)
+        time.sleep(4)
+    finally:
+        load.stop()
+    assert not load.failed
+    load.check()
+
+
+def test_workers_are_a_fleet_on_one_host(broker: Standalone, tmp_path: Path, topic: str) -> None:
+    port = free_port()
+    host = SidecarProcess(tmp_path, broker.url, broker.admin_url, port=port, workers=2, kafka__node_id="7")
+    host.start()
+    second = f"127.0.0.1:{port + 1}"
+    create(host.address, topic, PARTITIONS)
+    wait_for(lambda: told(host.address, topic)[1].count(14) == told(second, topic)[1].count(15) == PARTITIONS // 2, 60)
+    load = Load([host.address], topic, PARTITIONS)
+    try:
+        time.sleep(2)
+        worker = re.search(r"handler.workers: worker 1 is process (\d+)", host.log.read_text())
+        assert worker is not None
+        os.kill(int(worker[1]), signal.SIGKILL)
+        wait_for(lambda: host.log.read_text().count("worker 1 is process") == 2)
+        time.sleep(5)
+        wait_for(lambda: set(told(host.address, topic)[1]) == set(told(second, topic)[1]) == {14, 15})
+    finally:
+        load.stop()
+    assert not load.failed
+    load.check()
+    assert host.stop() == 0
+    log = host.log.read_text()
+    assert log.count("stopping: no new connections") == 2
+    assert "Traceback" not in log
+
+
+def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProcess], topic: str) -> None:
+    create(fleet[0].address, topic, PARTITIONS)
+    wait_until_all_lead(fleet, topic)
+    load = Load([sidecar.address for sidecar in fleet], topic, PARTITIONS)
+    try:
+        time.sleep(8)
+        for sidecar in fleet:
+            assert sidecar.stop() == 0
+            sidecar.start()
+            wait_until_all_lead(fleet, topic)
+            time.sleep(4)
+    finally:
+        load.stop()
+    assert not load.failed
+    load.check()
+    assert load.longest_pause < 2

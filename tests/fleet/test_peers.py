@@ -1,0 +1,132 @@
+"""Requests between sidecars: passed on, refused by the wrong one, cancelled, and told apart when nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from handler.control.v1.control_pb2 import PingRequest, PingResponse
+from handler.errors import ProtocolError
+from handler.fleet.peers import Peers, PeerUnavailable
+from handler.fleet.server import Answers, ControlServer
+
+deleted: dict[str, uuid.UUID | None] = {}
+warmed: list[str] = []
+
+
+def ping(request: PingRequest) -> PingResponse:
+    return PingResponse(serves=not request.serves, silent=[request.sender])
+
+
+async def warm(partitions: Sequence[str]) -> None:
+    warmed.extend(partitions)
+
+
+def answers(serve: Callable[[bytes, str], Awaitable[bytes]]) -> Answers:
+    return Answers(serve=serve, topics_deleted=deleted.update, transactions=cast(Any, None), ping=ping, warm=warm)
+
+
+@asynccontextmanager
+async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
+    server = ControlServer("me", answers(serve))
+    port = await server.start("127.0.0.1", 0)
+    peers = Peers(asyncio.get_running_loop().time)
+    try:
+        yield peers, f"127.0.0.1:{port}"
+    finally:
+        await peers.close()
+        await server.close()
+
+
+async def test_a_request_is_answered_by_the_sidecar_it_is_meant_for() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        return frame[::-1] + peer.encode()
+
+    async with serving(serve) as (peers, address):
+        assert await peers.forward(address, "me", b"abc", "10.0.0.1:5") == b"cba10.0.0.1:5"
+        with pytest.raises(PeerUnavailable, match="another sidecar"):
+            await peers.forward(address, "somebody else", b"abc", "10.0.0.1:5")
+
+
+async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_that_request() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        raise ProtocolError("nonsense")
+
+    async with serving(serve) as (peers, address):
+        with pytest.raises(PeerUnavailable, match="nonsense"):
+            await peers.forward(address, "me", b"abc", "10.0.0.1:5")
+        with pytest.raises(PeerUnavailable):
+            await peers.forward("127.0.0.1:1", "me", b"abc", "10.0.0.1:5")
+
+
+async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and_is_waited_for() -> None:
+    begun, go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def serve(frame: bytes, peer: str) -> bytes:
+        begun.set()
+        await go.wait()
+        ended.set()
+        return b""
+
+    server = ControlServer("me", answers(serve))
+    port = await server.start("127.0.0.1", 0)
+    peers = Peers(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
+    await begun.wait()
+    waiting.cancel()
+    await asyncio.sleep(0.1)
+    assert not await server.finish(0.01)
+    go.set()
+    assert await server.finish(5)
+    assert ended.is_set()
+    await peers.close()
+    await server.close()
+
+
+async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
+    begun = asyncio.Event()
+
+    async def serve(frame: bytes, peer: str) -> bytes:
+        begun.set()
+        await asyncio.sleep(60)
+        return b""
+
+    server = ControlServer("me", answers(serve))
+    port = await server.start("127.0.0.1", 0)
+    peers = Peers(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
+    await begun.wait()
+    await server.close()
+    with pytest.raises(PeerUnavailable):
+        await asyncio.wait_for(waiting, 5)
+    await peers.close()
+
+
+async def test_others_are_told_of_deleted_topics() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        return b""
+
+    deleted.clear()
+    async with serving(serve) as (peers, address):
+        await peers.topics_deleted(address, "me", {"a": uuid.UUID(int=7), "b": None})
+        with pytest.raises(PeerUnavailable):
+            await peers.topics_deleted(address, "another", {"c": None})
+    assert deleted == {"a": uuid.UUID(int=7), "b": None}
+
+
+async def test_pings_and_what_is_to_be_opened_reach_the_sidecar_that_is_meant() -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        return b""
+
+    async with serving(serve) as (peers, address):
+        answer = await peers.ping(address, "me", "asker", serves=False)
+        assert (answer.serves, list(answer.silent)) == (True, ["asker"])
+        with pytest.raises(PeerUnavailable):
+            await peers.ping(address, "another", "asker", serves=False)
+        await peers.warm(address, "me", ["a-partition-0", "b-partition-1"])
+    assert warmed == ["a-partition-0", "b-partition-1"]

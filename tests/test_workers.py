@@ -1,0 +1,105 @@
+"""`serve --workers`: what each worker is told, and how they are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from handler import workers as module
+from handler.config import Config, load
+from handler.errors import ConfigError
+from handler.workers import Supervisor, check_workers, worker_config, worker_environment
+
+
+def config(**settings: str) -> Config:
+    return load(None, {f"KAFKA_SIDECAR_{name.upper()}": value for name, value in settings.items()})
+
+
+def test_each_worker_has_a_node_id_and_ports_of_its_own() -> None:
+    given = config(
+        kafka__listen="0.0.0.0:9092", kafka__advertised="kafka.example:19092", kafka__node_id="3",
+        control__listen="127.0.0.1:7000", telemetry__metrics_listen="0.0.0.0:8000",
+    )  # fmt: skip
+    second = worker_config(given, 1, 4)
+    assert (second.kafka.node_id, second.kafka.listen, second.kafka.advertised) == (13, "0.0.0.0:9093", "kafka.example:19093")
+    assert (second.control.listen, second.telemetry.metrics_listen) == ("127.0.0.1:7001", "0.0.0.0:8001")
+    hosts = [replace(given, kafka=replace(given.kafka, node_id=node)) for node in range(3)]
+    ids = {worker_config(host, number, 4).kafka.node_id for host in hosts for number in range(4)}
+    assert len(ids) == 12, "hosts with node ids of their own have workers with ids of their own"
+
+
+def test_what_a_worker_is_told_by_its_environment_is_its_configuration() -> None:
+    given = config(kafka__listen="127.0.0.1:9092")
+    told = load(None, worker_environment(given, 1, 2))
+    assert told == worker_config(given, 1, 2)
+    assert (told.kafka.advertised, told.control.listen) == ("127.0.0.1:9093", "127.0.0.1:0")
+
+
+@pytest.mark.parametrize(
+    ("settings", "workers", "why"),
+    [
+        ({}, 0, "write a number from 1 to 64"),
+        ({"kafka__listen": "0.0.0.0:9092"}, 2, "set kafka.advertised"),
+        ({"kafka__listen": "127.0.0.1:0"}, 2, "give the first port"),
+        ({"kafka__listen": "127.0.0.1:65535"}, 2, "must be below 65536"),
+    ],
+)
+def test_what_can_not_be_shared_out_is_refused(settings: dict[str, str], workers: int, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        check_workers(config(**settings), workers)
+
+
+WORKER = """
+import os, signal, sys, time
+def stop(*_):
+    os._exit(int(os.environ.get("LAST", "0")))
+signal.signal(signal.SIGTERM, stop)
+with open(os.environ["PLACE"], "a") as file:
+    file.write("x")
+if "STATUS" in os.environ:
+    sys.exit(int(os.environ["STATUS"]))
+sys.stdin.read()
+sys.exit(9)
+"""
+
+
+def supervisor(tmp_path: Path, *environments: dict[str, str]) -> Supervisor:
+    told: list[dict[str, str]] = [
+        {**os.environ, "PLACE": str(tmp_path / str(number)), **given} for number, given in enumerate(environments)
+    ]
+    return Supervisor([sys.executable, "-c", WORKER], told)
+
+
+async def starts(tmp_path: Path, number: int, count: int) -> None:
+    place = tmp_path / str(number)
+    async with asyncio.timeout(10):
+        while not place.exists() or len(place.read_text()) < count:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_that_ends_is_started_again_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.02)
+    running = asyncio.create_task(supervisor(tmp_path, {}, {"STATUS": "3"}).run())
+    await starts(tmp_path, 1, 3)
+    assert (tmp_path / "0").read_text() == "x"
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await asyncio.wait_for(running, 10) in (0, 3), "the second may be in its pause"
+
+
+async def test_a_signal_to_stop_reaches_all_and_the_worst_status_is_told(tmp_path: Path) -> None:
+    running = asyncio.create_task(supervisor(tmp_path, {}, {"LAST": "1"}).run())
+    for number in range(2):
+        await starts(tmp_path, number, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await asyncio.wait_for(running, 10) == 1
+
+
+async def test_a_wrong_setting_ends_all(tmp_path: Path) -> None:
+    assert await asyncio.wait_for(supervisor(tmp_path, {}, {"STATUS": "2"}).run(), 10) == 2
