@@ -76,7 +76,7 @@ bench-quick: $(READY)
 	@$(BIN)/python -m bench.quick
 
 proto: $(READY)
-	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto grpc/handler/control/v1/control.proto grpc/handler/partition/kept_state.proto
+	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto grpc/handler/control/v1/control.proto grpc/handler/control/v1/admin.proto grpc/handler/partition/kept_state.proto
 
 messages: $(READY)
 	@$(BIN)/python -m handler.wire.generate

@@ -17,6 +17,7 @@ from typing import Final
 from prometheus_client import start_http_server
 
 from handler import doctor
+from handler.admin.service import ADMIN, AdminService
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
@@ -61,6 +62,8 @@ LOOK_SECONDS: Final = 2.0
 # How often it is looked whether there are transactions that somebody has to coordinate.
 STAND_SECONDS: Final = 10.0
 SAY_SECONDS: Final = 60.0
+# Terminals and service managers may send a signal to a process twice.
+REPEATED_SECONDS: Final = 1.0
 # While clients go to the other sidecars: who has asked for nothing for so long has gone.
 QUIET_SECONDS: Final = 1.0
 # A topic costs half a millisecond, one after the other: of a thousand in use, two hundredths of a processor.
@@ -169,7 +172,8 @@ class Sidecar:
             serve=self._serve_peer, topics_deleted=self._forget_topics, transactions=peer_transactions,
             ping=self.fleet.on_ping, warm=partial(warm, self.services),
         )  # fmt: skip
-        self.control = ControlServer(own.name, answers)
+        self.stop_asked = asyncio.Event()
+        self.control = ControlServer(own.name, answers, (ADMIN, AdminService(self.services, self.stop_asked.set)))
         self._handing_over: set[asyncio.Task[None]] = set()
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
@@ -325,8 +329,9 @@ async def _started(sidecar: Sidecar, stop: asyncio.Event, once: bool) -> bool:
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    if not starting.done():
+    if not starting.done() and not sidecar.port:  # it serves nobody yet
         starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
         return False
     await starting
     return True
@@ -334,13 +339,21 @@ async def _started(sidecar: Sidecar, stop: asyncio.Event, once: bool) -> bool:
 
 async def run(config: Config, *, once: bool = False, ends_with_input: bool = False) -> int:
     """Serve until SIGTERM or SIGINT, or the end of the standard input; 0 after a clean drain. A second signal does not wait."""
-    stop = asyncio.Event()
+    sidecar = Sidecar(config)
+    stop = sidecar.stop_asked
     force = asyncio.Event()
 
-    def asked_to_stop() -> None:
-        (force if stop.is_set() else stop).set()
-
     loop = asyncio.get_running_loop()
+    signalled_at: list[float] = []
+
+    def asked_to_stop() -> None:
+        """The first signal drains, whoever has begun that already. One that came twice at once is the first."""
+        now = loop.time()
+        if signalled_at and now - signalled_at[0] >= REPEATED_SECONDS:
+            force.set()
+        signalled_at.append(now)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop)
     if ends_with_input:
@@ -351,7 +364,6 @@ async def run(config: Config, *, once: bool = False, ends_with_input: bool = Fal
                 stop.set()
 
         loop.add_reader(0, on_input)
-    sidecar = Sidecar(config)
     try:
         _serve_metrics(config)
         if not await _started(sidecar, stop, once):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from handler import __version__, doctor
+from handler.admin import command as ctl
 from handler.config import ENV_PREFIX, Config, load
 from handler.errors import ConfigError, SidecarError
 from handler.pipelines import command as pipelines
@@ -45,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_groups(commands)
     _add_inspect(commands)
     _add_verify(commands)
+    ctl.add_ctl(commands)
     pipelines.add_pipelines(commands)
     return parser
 
@@ -231,7 +233,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "pipeline":
             logs.start("WARNING", "text")
             return pipelines.run(options)
-        config = load(options.config)
+        config = load(Path(options.config) if options.config else None)
+        if options.command == "ctl":
+            return ctl.run(config, options)
         if options.command == "check-config":
             return _check_config(config)
         logs.start(config.telemetry.log_level, config.telemetry.log_format)

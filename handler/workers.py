@@ -1,6 +1,6 @@
 """`serve --workers N`: a fleet on one host, a process and a core for each member.
 
-The supervisor serves nobody. It starts the workers, starts one again that has ended, and passes the signal to stop on to all. Each worker
+The supervisor serves nobody. It starts the workers, starts one again that has ended, and has all drain when it is to stop. Each worker
 has ports of its own: two processes that write to one partition would make each acknowledgement wait for the tail reader.
 """
 
@@ -26,6 +26,8 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
 # A worker that ran for so long and ends is not one that can't start.
 RAN_SECONDS: Final = 60.0
+# A second signal does not wait. One that a terminal or a service manager has sent twice is the first.
+REPEATED_SECONDS: Final = 1.0
 # As `cli` ends where a setting is wrong: it would be wrong the next time too.
 WRONG_SETTING: Final = 2
 
@@ -93,23 +95,35 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._workers: dict[int, asyncio.subprocess.Process] = {}
         self._status = 0
+        self._signalled_at = 0.0
 
     async def run(self) -> int:
         """Until a signal stops it, or a setting is wrong; the worst of the workers' statuses."""
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self._on_signal, name)
+            loop.add_signal_handler(name, self._on_signal)
         async with asyncio.TaskGroup() as group:
             for number in range(len(self._environments)):
                 group.create_task(self._keep(number))
         return self._status
 
-    def _on_signal(self, number: int) -> None:
+    def _on_signal(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if not self._stopping.is_set():
+            self._signalled_at = now
+            self._stop()
+        elif now - self._signalled_at >= REPEATED_SECONDS:
+            for worker in self._workers.values():
+                if worker.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(worker.pid, signal.SIGKILL)  # `kill` may take the status before the loop does (bpo-43884)
+
+    def _stop(self) -> None:
+        """Their input ends: however often a worker is told so, and whatever signals reach it besides, it drains once."""
         self._stopping.set()
         for worker in self._workers.values():
-            if worker.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker.pid, number)  # `send_signal` may take the status before the loop does (bpo-43884)
+            if worker.stdin is not None:
+                worker.stdin.close()
 
     async def _keep(self, number: int) -> None:
         loop = asyncio.get_running_loop()
@@ -124,12 +138,14 @@ class Supervisor:
             self._workers[number] = worker
             log.info("worker %d is process %d", number, worker.pid)
             if self._stopping.is_set():
-                self._on_signal(signal.SIGTERM)
+                self._stop()
             status = await worker.wait()
             if self._stopping.is_set() or status == WRONG_SETTING:
-                stopped_early = status in (-signal.SIGTERM, -signal.SIGINT)  # before it heard of signals
-                self._status = max(self._status, 0 if stopped_early else abs(status))
-                self._on_signal(signal.SIGTERM)
+                self._status = max(self._status, abs(status))
+                self._stop()
+                return
+            if status == 0:
+                log.info("worker %d was drained, and is not started again", number)
                 return
             pause = FIRST_PAUSE if loop.time() - begun >= RAN_SECONDS else min(2 * pause, LONGEST_PAUSE)
             log.error("worker %d has ended with status %d and is started again in %.0f s", number, status, pause)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pulsar
 import pytest
 
+from handler.cli import main
 from integration.fleet import Load, gateways, told, wait_until_all_lead
-from integration.kafka_clients import create
+from integration.kafka_clients import create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
@@ -101,6 +105,36 @@ def test_workers_are_a_fleet_on_one_host(broker: Standalone, tmp_path: Path, top
     log = host.log.read_text()
     assert log.count("stopping: no new connections") == 2
     assert "Traceback" not in log
+
+
+def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_kafka_offset(
+    broker: Standalone, tmp_path: Path, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control = f"127.0.0.1:{free_port()}"
+    sidecar = SidecarProcess(tmp_path, broker.url, broker.admin_url, control__listen=control)
+    sidecar.start()
+
+    def ctl(*arguments: str) -> Any:
+        assert main(["ctl", *arguments, "--address", control, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    create(sidecar.address, topic, 2, {"entry.format": "pulsar"})
+    produce(sidecar.address, topic, [b"%d" % number for number in range(10)], partition=1, settings={"linger.ms": 100})
+    (found,) = ctl("message-id", topic, "1", "7")
+    client = pulsar.Client(broker.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    place = pulsar.MessageId(found["partition"], found["ledger"], found["entry"], found["batch_index"])
+    reader = client.create_reader(f"persistent://public/default/{topic}-partition-1", place, start_message_id_inclusive=True)
+    message = reader.read_next(10_000)
+    assert message.data() == b"7"
+    client.close()
+    native = f"{message.message_id().ledger_id()}:{message.message_id().entry_id()}:{message.message_id().batch_index()}"
+    assert ctl("offset", topic, "1", native) == [{"offset": 7}]
+    (partition,) = ctl("partitions", topic)
+    assert (partition["partition"], partition["state"], partition["end_offset"]) == (1, "open", 10)
+    assert [member["is_self"] for member in ctl("fleet")] == [True]
+    assert ctl("drain") == [{"drain": "begun"}]
+    wait_for(lambda: not sidecar.running)
+    assert sidecar.stop() == 0
 
 
 def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProcess], topic: str) -> None:

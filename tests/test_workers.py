@@ -56,16 +56,18 @@ def test_what_can_not_be_shared_out_is_refused(settings: dict[str, str], workers
 
 
 WORKER = """
-import os, signal, sys, time
-def stop(*_):
-    os._exit(int(os.environ.get("LAST", "0")))
-signal.signal(signal.SIGTERM, stop)
+import os, signal, sys
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append("signal"))
 with open(os.environ["PLACE"], "a") as file:
     file.write("x")
 if "STATUS" in os.environ:
-    sys.exit(int(os.environ["STATUS"]))
-sys.stdin.read()
-sys.exit(9)
+    os._exit(int(os.environ["STATUS"]))
+while sys.stdin.read():
+    pass
+with open(os.environ["PLACE"], "a") as file:
+    file.write("".join(told) + "end")
+os._exit(int(os.environ.get("LAST", "0")))
 """
 
 
@@ -93,12 +95,19 @@ async def test_a_worker_that_ends_is_started_again_and_the_others_go_on(tmp_path
     assert await asyncio.wait_for(running, 10) in (0, 3), "the second may be in its pause"
 
 
-async def test_a_signal_to_stop_reaches_all_and_the_worst_status_is_told(tmp_path: Path) -> None:
-    running = asyncio.create_task(supervisor(tmp_path, {}, {"LAST": "1"}).run())
-    for number in range(2):
+async def test_a_worker_that_was_drained_by_an_operator_is_not_started_again(tmp_path: Path) -> None:
+    assert await asyncio.wait_for(supervisor(tmp_path, {"STATUS": "0"}, {"STATUS": "0"}).run(), 10) == 0
+    assert [(tmp_path / str(number)).read_text() for number in range(2)] == ["x", "x"]
+
+
+async def test_all_are_stopped_once_and_the_worst_status_is_told(tmp_path: Path) -> None:
+    running = asyncio.create_task(supervisor(tmp_path, {}, {"LAST": "1"}, {}).run())
+    for number in range(3):
         await starts(tmp_path, number, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(2):  # as terminals and service managers do
+        os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(running, 10) == 1
+    assert [(tmp_path / str(number)).read_text() for number in range(3)] == ["xend"] * 3, "no signal has made them hurry"
 
 
 async def test_a_wrong_setting_ends_all(tmp_path: Path) -> None:

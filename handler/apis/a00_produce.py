@@ -168,6 +168,19 @@ def _verification(
     )
 
 
+def _is_sent_away(
+    services: Services, call: Call, name: TopicName, index: int, leader: Member, header: BatchHeader, now: float
+) -> bool:  # fmt: skip
+    """Whether a batch is refused because its client is sent to the leader, or stands behind one that was."""
+    redirects, subject = services.produce_redirects, name.partition(index)
+    if redirects.is_behind(call.client, subject, header, now):
+        return True
+    if leader == services.fleet.own or not services.sends_away(name, now):
+        return False
+    redirects.last_asked_at = now
+    return redirects.refuses(call.client, subject, services.fleet.version, header, now)
+
+
 def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
     # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
     # Its request still holds its bytes of the budget until it is written.
@@ -190,12 +203,9 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
                 response.refuse(responses, requested.index, header)
                 continue
             leader = services.leader(name, requested.index)
-            if leader is not None and leader != services.fleet.own and services.fleet.sends_away(now):
-                redirects = services.produce_redirects
-                redirects.last_asked_at = now
-                if request.acks and redirects.refuses(call.client, name.partition(requested.index), leader.node_id, header, now):
-                    response.refuse_elsewhere(responses, requested.index, leader)
-                    continue
+            if leader is not None and request.acks and _is_sent_away(services, call, name, requested.index, leader, header, now):
+                response.refuse_elsewhere(responses, requested.index, leader)
+                continue
             try:
                 partition = services.partition(name, requested.index)
             except TopicMissing:

@@ -167,11 +167,11 @@ class _DelayedFetch:
             return None
         subject = name.partition(index)
         if leader == own:
-            return _Elsewhere(reader, NONE) if redirects.names_replica(self._client, subject, reader.node_id, now) else None
-        if not services.fleet.sends_away(now):
+            return _Elsewhere(reader, NONE) if redirects.names_replica(self._client, subject, now) else None
+        if not services.sends_away(name, now):
             return None
         redirects.last_asked_at = now
-        return _Elsewhere(leader, NOT_LEADER) if redirects.refuses(self._client, subject, leader.node_id, now) else None
+        return _Elsewhere(leader, NOT_LEADER) if redirects.refuses(self._client, subject, services.fleet.version) else None
 
     def begin(self) -> Result:
         answer = self._try_complete()

@@ -121,6 +121,10 @@ class Services:
             return None
         return self.fleet.view.leadership.replica_in(rack, name.pulsar, topic.partitions, index)
 
+    def sends_away(self, name: TopicName, now: float) -> bool:
+        """Whether clients are sent to the leaders of a topic: all sidecars know the members by now, and how many partitions there are."""
+        return self.fleet.sends_away(now) and (self.fleet.leads_nothing or not self.catalog.has_just_grown(name))
+
     def node_address(self, client: Client) -> tuple[str, int]:
         """Where clients find this node: as configured, else where this one has found it."""
         return self.config.advertised_address or client.local_address

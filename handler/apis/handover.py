@@ -24,7 +24,9 @@ WARM_SECONDS: Final = 2.0
 async def warm_heirs(services: Services) -> None:
     """Have the other members open what is in use here and led by them; return when it is open, or after two seconds."""
     heirs: dict[Leader, list[str]] = {}
+    pace = Pace()
     for partition in services.partitions.names():
+        await pace.rest()
         heir = _heir(services, partition)
         if heir is not None:
             heirs.setdefault(heir, []).append(partition)
@@ -56,7 +58,7 @@ async def warm(services: Services, partitions: Iterable[str]) -> None:
         if name is not None and index.isdigit():
             await pace.rest()
             try:
-                opening.append(services.partition(name, int(index)).opened())
+                opening.append(services.partition(name, int(index)))
             except TopicMissing:
                 continue
-    await asyncio.gather(*opening)
+    await asyncio.gather(*(partition.opened() for partition in opening))

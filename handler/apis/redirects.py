@@ -1,6 +1,6 @@
 """Clients that are sent to the leader of a partition: once, since any sidecar may serve any partition.
 
-A client that comes back sees another fleet than this sidecar does, and is served until the leader changes.
+A client that comes back sees another fleet than this sidecar does, and is served until the fleet changes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Sequence(NamedTuple):
 class _Refused:
     """The first batch that was refused; what its client had sent behind it is refused as well."""
 
-    leader: int
+    version: int  # of the fleet
     at: float
     sequence: _Sequence | None
     is_back: bool = False
@@ -55,18 +55,27 @@ class ProduceRedirects:
         self._refused: WeakKeyDictionary[Any, dict[Hashable, _Refused]] = WeakKeyDictionary()
         self.last_asked_at = 0.0
 
-    def refuses(self, client: Waiting, partition: Hashable, leader: int, batch: BatchHeader, now: float) -> bool:
-        """Whether a batch is refused of a partition that `leader` leads, another member."""
+    def is_behind(self, client: Waiting, partition: Hashable, batch: BatchHeader, now: float) -> bool:
+        """Whether a batch was sent behind one that was refused, whoever leads the partition by now."""
+        of_client = self._refused.get(client)
+        refused = None if of_client is None else of_client.get(partition)
+        return refused is not None and _is_behind(refused, _sequence_of(batch), client, now)
+
+    def refuses(self, client: Waiting, partition: Hashable, version: int, batch: BatchHeader, now: float) -> bool:
+        """Whether a batch is refused, of a partition that another member leads in this version of the fleet."""
         of_client = self._refused.setdefault(client, {})
         refused = of_client.get(partition)
-        sequence = _Sequence(batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.has_producer else None
-        if refused is not None and refused.leader == leader:
-            return _is_behind(refused, sequence, client, now)
+        if refused is not None and refused.version == version:
+            return False
         if refused is None and len(of_client) >= MOST_PARTITIONS:
             return False
-        of_client[partition] = _Refused(leader, now, sequence)
+        of_client[partition] = _Refused(version, now, _sequence_of(batch))
         metrics.REDIRECTED.inc()
         return True
+
+
+def _sequence_of(batch: BatchHeader) -> _Sequence | None:
+    return _Sequence(batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.has_producer else None
 
 
 def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, now: float) -> bool:
@@ -84,30 +93,28 @@ def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, n
 
 
 class FetchRedirects:
-    __slots__ = ("_told", "last_asked_at")
+    __slots__ = ("_replica_told", "_told", "last_asked_at")
 
     def __init__(self) -> None:
-        self._told: WeakKeyDictionary[Any, dict[Hashable, tuple[int, float]]] = WeakKeyDictionary()
+        self._told: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()  # in which version of the fleet
+        self._replica_told: WeakKeyDictionary[Any, dict[Hashable, float]] = WeakKeyDictionary()  # when
         self.last_asked_at = 0.0
 
-    def refuses(self, client: Waiting, partition: Hashable, leader: int, now: float) -> bool:
-        """Whether a consumer is told that another member leads the partition."""
-        known = self._told.setdefault(client, {}).get(partition)
-        if known is not None and known[0] == leader:
+    def refuses(self, client: Waiting, partition: Hashable, version: int) -> bool:
+        """Whether a consumer is told that another member leads the partition, in this version of the fleet."""
+        told = self._told.setdefault(client, {})
+        known = told.get(partition)
+        if known == version or (known is None and len(told) >= MOST_PARTITIONS):
             return False
-        return self._tell(client, partition, leader, now)
-
-    def names_replica(self, client: Waiting, partition: Hashable, replica: int, now: float) -> bool:
-        """Whether a consumer is told that it is to read from the replica in its rack (KIP-392)."""
-        known = self._told.setdefault(client, {}).get(partition)
-        if known is not None and known[0] == replica and now - known[1] < REPLICA_SECONDS:
-            return False
-        return self._tell(client, partition, replica, now)
-
-    def _tell(self, client: Waiting, partition: Hashable, node: int, now: float) -> bool:
-        told = self._told[client]
-        if partition not in told and len(told) >= MOST_PARTITIONS:
-            return False
-        told[partition] = node, now
+        told[partition] = version
         metrics.REDIRECTED.inc()
+        return True
+
+    def names_replica(self, client: Waiting, partition: Hashable, now: float) -> bool:
+        """Whether a consumer is told that it is to read from the replica in its rack (KIP-392)."""
+        told = self._replica_told.setdefault(client, {})
+        at = told.get(partition)
+        if (at is not None and now - at < REPLICA_SECONDS) or (at is None and len(told) >= MOST_PARTITIONS):
+            return False
+        told[partition] = now
         return True

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from handler.control.v1.control_pb2 import PingRequest, PingResponse
 from handler.coordination.directory import Leader
@@ -18,12 +18,18 @@ from handler.fleet.leadership import Leadership
 from handler.fleet.liveness import Liveness
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers, PeerTooOld, PeerUnavailable
-from handler.tasks import every
+from handler.tasks import Pace, Shared, every
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
 PING_SECONDS: Final = 1.0
+# In time for the next.
+ANSWER_SECONDS: Final = 0.9
+# The directory is asked no more often than that for those that are new or gone.
+LOOK_SECONDS: Final = 2.0
+# How long a start waits for it.
+START_SECONDS: Final = 30.0
 # Of a large fleet each is pinged less often: a ping costs a third of a millisecond on both sides.
 PING_SECONDS_A_MEMBER: Final = 0.05
 # All sidecars see a change within this; clients are sent away from those that do not lead any more only after it.
@@ -44,7 +50,7 @@ class Fleet:
         own: Member,
         name: str,
         listed: Callable[[], Collection[Leader]],
-        look_again: Callable[[], Awaitable[bool]],
+        look_again: Callable[[], Coroutine[Any, Any, bool]],
         peers: Peers,
         clock: Callable[[], float],
     ) -> None:
@@ -63,10 +69,14 @@ class Fleet:
         self._peers_of: dict[int, Leader] = {}
         self._pinging: dict[str, asyncio.Task[None]] = {}
         self._pinged_at = -math.inf
+        self._strangers = False  # somebody may be there whom the directory did not name at the last look, or not any more
+        self._looked_at = -math.inf
+        self._looking: Shared[None, bool] = Shared()
         self._leaving = False
         self._serves = False
         self._sends_away_at = math.inf
         self._has_woken = True
+        self._waking: asyncio.Task[None] | None = None
         self._waiting: set[Callable[[], None]] = set()
         self._on_change: Callable[[], None] = lambda: None
         self._task = every(PING_SECONDS, "fleet", self._beat)
@@ -102,8 +112,11 @@ class Fleet:
 
     async def start(self, on_change: Callable[[], None]) -> None:
         """Return when it is known who is there. `on_change` is told of later views."""
+        until = self._clock() + START_SECONDS
         while not await self._look_again():
-            log.warning("waiting for the directory of sidecars")
+            if self._clock() >= until:
+                log.warning("the other sidecars can't be looked for: clients are told of this one alone until they can")
+                break
             await asyncio.sleep(PING_SECONDS)
         self._introduce()
         await self._ping_all()
@@ -129,6 +142,9 @@ class Fleet:
 
     async def close(self) -> None:
         await self._task.stopped()
+        await self._looking.close()
+        if self._waking is not None:
+            self._waking.cancel()
         for task in list(self._pinging.values()):
             task.cancel()
         await asyncio.gather(*self._pinging.values(), return_exceptions=True)
@@ -141,14 +157,16 @@ class Fleet:
             self._liveness.heard(request.sender, serves=request.serves)
             self._update()
         else:
-            self._pinged_at = -math.inf  # it is new: look at once
+            self._strangers = True  # it is new
         return PingResponse(serves=self._serves, silent=self._liveness.silent)
 
     async def _beat(self) -> None:
         now = self._clock()
+        if self._strangers and now - self._looked_at >= LOOK_SECONDS:
+            self._strangers, self._looked_at = False, now
+            self._looking.begin(None, self._look_again)
         if now - self._pinged_at >= max(PING_SECONDS, PING_SECONDS_A_MEMBER * len(self._known)) * 0.9:
-            if self._pinged_at == -math.inf or self._liveness.silent:
-                await self._look_again()
+            self._strangers = self._strangers or bool(self._liveness.silent)
             self._pinged_at = now
             self._introduce()
             for other in self._known.values():
@@ -157,16 +175,17 @@ class Fleet:
             self._wake()
 
     def _wake(self) -> None:
+        """Whoever waits asks again, and nothing that was found out for a request before is good any more."""
         self._has_woken = True
+        self.version += 1
         waiting, self._waiting = self._waiting, set()
-        for wake in waiting:
-            wake()
+        self._waking = asyncio.create_task(_wake_all(waiting))
 
     def _introduce(self) -> None:
         """Those of the directory; who is not in it any more is known for as long as it answers."""
         listed = {other.name: other for other in self._listed()}
         self._known.update(listed)
-        self._liveness.listed(listed)
+        self._liveness.listed(listed, [name for name, other in listed.items() if not other.control])
         self._known = {name: other for name, other in self._known.items() if self._liveness.is_told(name)}
         self._update()
 
@@ -186,7 +205,7 @@ class Fleet:
 
     async def _ping(self, other: Leader) -> None:
         try:
-            async with asyncio.timeout(PING_SECONDS * 0.9):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._peers.ping(other.control, other.name, self._name, serves=self._serves)
         except PeerTooOld:
             self._liveness.answered(other.name, serves=True)
@@ -221,6 +240,13 @@ class Fleet:
         """One that was started again may be known by its old name too. Behind one address for all there are none to tell apart."""
         others = sorted(self._known.values(), key=lambda other: self._liveness.leads(other.name))
         return {other.node: other for other in others if _member(other)[1:3] != self.own[1:3]}
+
+
+async def _wake_all(waiting: set[Callable[[], None]]) -> None:
+    pace = Pace()
+    for wake in waiting:
+        wake()
+        await pace.rest()
 
 
 def _member(other: Leader) -> Member:

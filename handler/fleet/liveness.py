@@ -18,7 +18,6 @@ STEADY_ANSWERS: Final = 10
 
 @dataclass(slots=True)
 class _Other:
-    listed: bool = True
     has_answered: bool = False
     serves: bool = True  # its own word, once it was heard
     unanswered: int = 0
@@ -30,13 +29,12 @@ class Liveness:
         self._others: dict[str, _Other] = {}
         self._called_silent: dict[str, frozenset[str]] = {}  # what each of the others says
 
-    def listed(self, names: Collection[str]) -> None:
-        """The directory, as it is now."""
+    def listed(self, names: Collection[str], silent: Collection[str] = ()) -> None:
+        """The directory, as it is now; `silent` have no control port that could be asked."""
         for name in names:
-            self._others.setdefault(name, _Other())
+            self._others.setdefault(name, _Other(unanswered=int(name in silent)))
         for name, other in list(self._others.items()):
-            other.listed = name in names
-            if not other.listed and (other.unanswered or not other.has_answered):
+            if name not in names and (other.unanswered >= SILENT_PINGS or not other.has_answered):
                 del self._others[name]
                 self._called_silent.pop(name, None)
 
@@ -74,5 +72,5 @@ class Liveness:
             return False
         if other.has_answered:
             return other.unanswered < SILENT_PINGS and other.answers >= STEADY_ANSWERS
-        # Its control port may not be reachable from here: the directory's word counts, unless somebody knows better.
-        return not any(name in silent for silent in self._called_silent.values())
+        # Its control port may not be reachable from here: when that was tried the directory's word counts, unless somebody knows better.
+        return other.unanswered > 0 and not any(name in silent for silent in self._called_silent.values())

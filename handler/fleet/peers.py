@@ -24,7 +24,7 @@ from handler.control.v1.control_pb2 import (
     WarmResponse,
 )
 from handler.errors import SidecarError
-from handler.fleet.server import OPTIONS, SERVICE
+from handler.fleet.server import CONTROL, OPTIONS
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Peers:
     async def _call(self, address: str, method: str, request: Any, response: Any) -> Any:
         channel = self._channel(address)
         call = channel.unary_unary(
-            f"/{SERVICE}/{method}", request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+            f"/{CONTROL.full_name}/{method}", request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
         )
         self._in_use[address] = self._in_use.get(address, 0) + 1
         try:

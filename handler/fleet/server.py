@@ -1,6 +1,6 @@
-"""The control port: other sidecars' requests for groups that are coordinated here, and gRPC health.
+"""The control port: what other sidecars ask, what operators ask, and gRPC health.
 
-Service and messages are in `grpc/handler/control/v1/control.proto`.
+Services and messages are in `grpc/handler/control/v1/`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,21 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, Protocol
 
+from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME
 from grpc_health.v1.health import aio as health
+from grpc_reflection.v1alpha import reflection
 
 import grpc
-from handler.control.v1.control_pb2 import (
-    EndOffsetsRequest,
-    EndOffsetsResponse,
-    ForwardRequest,
-    ForwardResponse,
-    PingRequest,
-    PingResponse,
-    TopicsDeletedRequest,
-    TopicsDeletedResponse,
-    VerifyTransactionRequest,
-    VerifyTransactionResponse,
-    WarmRequest,
-    WarmResponse,
-)
+from handler.control.v1 import control_pb2 as pb
 from handler.errors import ConfigError, ProtocolError, SidecarError
+from handler.fleet.rpc import Aborted, Exhausted, Invalid, Misdirected, answered_by
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
-SERVICE: Final = "kafka_sidecar.control.v1.Control"
+CONTROL: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Control"]
 # Requests of other sidecars at once, beside their bytes: five sidecars whose 10,000 clients (limits.max_connections) all join
 # groups that are coordinated here.
 MAX_WORKS: Final = 50_000
@@ -60,18 +51,18 @@ Serve = Callable[[bytes, str], Awaitable[bytes]]
 class TransactionService(Protocol):
     """What sidecars ask each other about transactions."""
 
-    async def verify(self, request: VerifyTransactionRequest) -> VerifyTransactionResponse: ...
-    async def end_offsets(self, request: EndOffsetsRequest) -> EndOffsetsResponse: ...
+    async def verify(self, request: pb.VerifyTransactionRequest) -> pb.VerifyTransactionResponse: ...
+    async def end_offsets(self, request: pb.EndOffsetsRequest) -> pb.EndOffsetsResponse: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Who answers what others ask."""
+    """Who answers what other sidecars ask."""
 
     serve: Serve
     topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None]
     transactions: TransactionService
-    ping: Callable[[PingRequest], PingResponse]
+    ping: Callable[[pb.PingRequest], pb.PingResponse]
     warm: Callable[[Sequence[str]], Awaitable[None]]
 
 
@@ -79,46 +70,82 @@ class Overloaded(SidecarError):
     """No more requests are taken at the moment."""
 
 
-class ControlServer:
+class _Control:
+    """The Control service: a method for each of its own."""
+
     def __init__(self, name: str, answers: Answers) -> None:
         self._name = name
         self._answers = answers
+        self.is_draining = False
+        self.works: set[asyncio.Future[bytes]] = set()
+
+    async def forward(self, request: pb.ForwardRequest) -> pb.ForwardResponse:
+        self._check(request.to)
+        if self.is_draining:
+            raise Aborted("this sidecar stops")
+        if len(self.works) >= MAX_WORKS:
+            raise Exhausted(f"{MAX_WORKS} requests are in work")
+        # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
+        work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer))
+        self.works.add(work)
+        work.add_done_callback(self._done)
+        try:
+            return pb.ForwardResponse(frame=await asyncio.shield(work))
+        except Overloaded as error:
+            raise Exhausted(str(error)) from error
+        except ProtocolError as error:
+            raise Invalid(str(error)) from error
+
+    async def topics_deleted(self, request: pb.TopicsDeletedRequest) -> pb.TopicsDeletedResponse:
+        self._check(request.to)
+        ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
+        self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
+        return pb.TopicsDeletedResponse()
+
+    async def verify_transaction(self, request: pb.VerifyTransactionRequest) -> pb.VerifyTransactionResponse:
+        self._check(request.to)
+        return await self._answers.transactions.verify(request)
+
+    async def end_offsets(self, request: pb.EndOffsetsRequest) -> pb.EndOffsetsResponse:
+        self._check(request.to)
+        return await self._answers.transactions.end_offsets(request)
+
+    async def ping(self, request: pb.PingRequest) -> pb.PingResponse:
+        self._check(request.to)
+        return self._answers.ping(request)
+
+    async def warm(self, request: pb.WarmRequest) -> pb.WarmResponse:
+        self._check(request.to)
+        await self._answers.warm(request.partitions)
+        return pb.WarmResponse()
+
+    def _check(self, to: str) -> None:
+        if to != self._name:
+            raise Misdirected("this is another sidecar")
+
+    def _done(self, work: asyncio.Future[bytes]) -> None:
+        self.works.discard(work)
+        failure = None if work.cancelled() else work.exception()  # the other sidecar may wait no more
+        if failure is not None and not isinstance(failure, SidecarError):
+            metrics.INTERNAL_ERRORS.labels("request").inc()
+            log.error("a request of another sidecar ended in an error of this one", exc_info=failure)
+
+
+class ControlServer:
+    def __init__(self, name: str, answers: Answers, *further: tuple[ServiceDescriptor, object]) -> None:
+        """`further` services, each with the object that answers it."""
+        self._control = _Control(name, answers)
+        self._services = [(CONTROL, self._control), *further]
         self._server: Any = None
         self._health = health.HealthServicer()
-        self._draining = False
-        self._works: set[asyncio.Future[bytes]] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which the system chose if `port` is 0."""
         self._server = grpc.aio.server(options=[*OPTIONS, *_SERVER])
-        forward = grpc.unary_unary_rpc_method_handler(
-            self._forward, request_deserializer=ForwardRequest.FromString, response_serializer=ForwardResponse.SerializeToString
-        )
-        deleted = grpc.unary_unary_rpc_method_handler(
-            self._deleted, request_deserializer=TopicsDeletedRequest.FromString, response_serializer=TopicsDeletedResponse.SerializeToString
-        )
-        verified = grpc.unary_unary_rpc_method_handler(
-            self._verified,
-            request_deserializer=VerifyTransactionRequest.FromString,
-            response_serializer=VerifyTransactionResponse.SerializeToString,
-        )
-        ended = grpc.unary_unary_rpc_method_handler(
-            self._end_offsets,
-            request_deserializer=EndOffsetsRequest.FromString,
-            response_serializer=EndOffsetsResponse.SerializeToString,
-        )
-        pinged = grpc.unary_unary_rpc_method_handler(
-            self._ping, request_deserializer=PingRequest.FromString, response_serializer=PingResponse.SerializeToString
-        )
-        warmed = grpc.unary_unary_rpc_method_handler(
-            self._warm, request_deserializer=WarmRequest.FromString, response_serializer=WarmResponse.SerializeToString
-        )
-        methods = {
-            "Ping": pinged, "Warm": warmed, "Forward": forward,
-            "TopicsDeleted": deleted, "VerifyTransaction": verified, "EndOffsets": ended,
-        }  # fmt: skip
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
+        self._server.add_generic_rpc_handlers(tuple(answered_by(service, answers) for service, answers in self._services))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = [service.full_name for service, _ in self._services]
+        reflection.enable_server_reflection([*names, SERVICE_NAME, reflection.SERVICE_NAME], self._server)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             bound = int(self._server.add_insecure_port(address))
@@ -126,67 +153,13 @@ class ControlServer:
             raise ConfigError(f"can't listen for other sidecars on {host}:{port}: set control.listen to a free address") from error
         await self._server.start()
         await self._health.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
-        for service in READY:
-            await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+        await self.not_ready()
         return bound
 
     async def ready(self) -> None:
         """Kafka clients are served from now on."""
         for service in READY:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
-
-    async def _forward(self, request: ForwardRequest, context: Any) -> ForwardResponse:
-        await self._check(request.to, context)
-        if self._draining:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "this sidecar stops")
-        if len(self._works) >= MAX_WORKS:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_WORKS} requests are in work")
-        # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
-        work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer))
-        self._works.add(work)
-        work.add_done_callback(self._done)
-        try:
-            return ForwardResponse(frame=await asyncio.shield(work))
-        except Overloaded as error:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
-            raise AssertionError("abort raises") from error
-        except ProtocolError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            raise AssertionError("abort raises") from error
-
-    async def _ping(self, request: PingRequest, context: Any) -> PingResponse:
-        await self._check(request.to, context)
-        return self._answers.ping(request)
-
-    async def _warm(self, request: WarmRequest, context: Any) -> WarmResponse:
-        await self._check(request.to, context)
-        await self._answers.warm(request.partitions)
-        return WarmResponse()
-
-    async def _deleted(self, request: TopicsDeletedRequest, context: Any) -> TopicsDeletedResponse:
-        await self._check(request.to, context)
-        ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
-        self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
-        return TopicsDeletedResponse()
-
-    async def _verified(self, request: VerifyTransactionRequest, context: Any) -> VerifyTransactionResponse:
-        await self._check(request.to, context)
-        return await self._answers.transactions.verify(request)
-
-    async def _end_offsets(self, request: EndOffsetsRequest, context: Any) -> EndOffsetsResponse:
-        await self._check(request.to, context)
-        return await self._answers.transactions.end_offsets(request)
-
-    async def _check(self, to: str, context: Any) -> None:
-        if to != self._name:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this is another sidecar")
-
-    def _done(self, work: asyncio.Future[bytes]) -> None:
-        self._works.discard(work)
-        failure = None if work.cancelled() else work.exception()  # the other sidecar may wait no more
-        if failure is not None and not isinstance(failure, SidecarError):
-            metrics.INTERNAL_ERRORS.labels("request").inc()
-            log.error("a request of another sidecar ended in an error of this one", exc_info=failure)
 
     async def not_ready(self) -> None:
         """Say that no more clients should come here."""
@@ -196,18 +169,18 @@ class ControlServer:
 
     def drain(self) -> None:
         """Take no more requests of clients of others."""
-        self._draining = True
+        self._control.is_draining = True
 
     async def finish(self, seconds: float) -> bool:
         """Wait for what is in work; True when all of it came to its end."""
-        if not self._works:
+        if not self._control.works:
             return True
-        _, left = await asyncio.wait(set(self._works), timeout=seconds)
+        _, left = await asyncio.wait(set(self._control.works), timeout=seconds)
         return not left
 
     async def close(self) -> None:
         if self._server is not None:
             await self._server.stop(grace=None)
             self._server = None
-        for work in self._works:
+        for work in self._control.works:
             work.cancel()

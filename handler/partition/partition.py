@@ -250,6 +250,11 @@ class Partition:
         await self._replay.over()
         return self._fold.producers.states
 
+    @property
+    def producer_count(self) -> int:
+        """Those that were met so far."""
+        return len(self._fold.producers.states)
+
     def set_config(self, config: LogConfig) -> None:
         """Of what is appended from now on."""
         self._configs_told += 1

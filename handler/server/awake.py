@@ -1,29 +1,37 @@
 """Whether this process has stood still: a stopped container, a suspended machine.
 
 Meanwhile another sidecar has served its clients. What then stands in their sockets they have given up, and sent again elsewhere, and
-without a producer id nothing shows that it is old. So their connections are ended unread.
+without a producer id nothing shows that it is old. So it is not read.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
 BEAT_SECONDS: Final = 0.5
-# As long as the others wait until they take a silent sidecar for gone.
-STOOD_STILL_SECONDS: Final = 3.0
+# No client gives a request up earlier (request.timeout.ms is 30 s by default), and no loop is held for so long by mere work.
+STOOD_STILL_SECONDS: Final = 10.0
+# Also counts while the machine sleeps, where there is such a clock.
+CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def _now() -> float:
+    return time.clock_gettime(CLOCK)
 
 
 class Awake:
-    __slots__ = ("_at", "_matters")
+    __slots__ = ("_at", "_clock", "_matters")
 
-    def __init__(self, now: float, matters: Callable[[], bool]) -> None:
+    def __init__(self, matters: Callable[[], bool], clock: Callable[[], float] = _now) -> None:
         """`matters`: whether anybody else could have served clients."""
-        self._at = now
+        self._clock = clock
+        self._at = clock()
         self._matters = matters
 
-    def beat(self, now: float) -> None:
-        self._at = now
+    def beat(self) -> None:
+        self._at = self._clock()
 
-    def stood_still(self, now: float) -> bool:
-        return now - self._at > STOOD_STILL_SECONDS and self._matters()
+    def stood_still(self) -> bool:
+        return self._clock() - self._at > STOOD_STILL_SECONDS and self._matters()

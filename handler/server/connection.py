@@ -10,6 +10,7 @@ until then the connection counts as one of the listener's, which bounds how much
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -150,7 +151,7 @@ class KafkaConnection(asyncio.Protocol):
         self.last_active = self._loop.time()
         if self._has_left:
             return
-        if self._awake.stood_still(self.last_active):
+        if self._awake.stood_still():
             self._on_stood_still()
             return
         try:
@@ -210,6 +211,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _begin(self, frame: memoryview) -> None:
         size = len(frame)
+        begun = self._loop.time()
         try:
             handled = self._dispatch(self, frame)
         except ProtocolError as error:
@@ -221,7 +223,7 @@ class KafkaConnection(asyncio.Protocol):
             self.abort()
             return
         self._budget.take(size)
-        slot = _Slot(handled, size, self._loop.time())
+        slot = _Slot(handled, size, begun)
         self._slots.append(slot)
         answer = handled.answer
         if answer is None or isinstance(answer, Message | bytes):
@@ -382,7 +384,8 @@ class KafkaConnection(asyncio.Protocol):
         self._has_left = True
         if self._writer is not None:
             self._writer.flush()
-        self._transport.write_eof()
+        with contextlib.suppress(OSError):  # its client has gone meanwhile
+            self._transport.write_eof()
         self._transport.resume_reading()
         self._loop.call_later(FAREWELL_SECONDS, self.close)
 

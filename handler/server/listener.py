@@ -50,8 +50,8 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)
         self._empty = asyncio.Event()
-        self._awake = Awake(asyncio.get_running_loop().time(), others_serve)
-        self._beating = every(BEAT_SECONDS, "awake", lambda: self._awake.beat(asyncio.get_running_loop().time()))
+        self._awake = Awake(others_serve)
+        self._beating = every(BEAT_SECONDS, "awake", self._beat)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, for when 0 was asked for."""
@@ -62,7 +62,7 @@ class Listener:
             where = f"{host}:{port} ({error.strerror})"
             raise ConfigError(f"can't listen on {where}: set kafka.listen to a free address of this machine") from error
         self._sweeper.start()
-        self._awake.beat(loop.time())
+        self._awake.beat()
         self._beating.start()
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -81,11 +81,16 @@ class Listener:
         if not self._connections:
             self._empty.set()
 
+    def _beat(self) -> None:
+        if self._awake.stood_still():  # timers may run before sockets are read
+            self._stood_still()
+        self._awake.beat()
+
     def _stood_still(self) -> None:
         log.warning("this process has stood still: its %d connections are ended, their clients ask again", len(self._connections))
+        self._awake.beat()
         for connection in list(self._connections):
-            connection.abort()
-        self._awake.beat(asyncio.get_running_loop().time())
+            connection.drain()  # what was begun before is answered, and what stands unread is dropped
 
     def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -20,7 +20,7 @@ FETCHED_BYTES = Total("kafka_sidecar_fetched_bytes", "Bytes of record batches fe
 REGISTRY.register(PRODUCED_BYTES)
 REGISTRY.register(FETCHED_BYTES)
 PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
-FLEET_MEMBERS = Gauge("kafka_sidecar_fleet_members", "Sidecars that clients are told of, this one among them.")
+FLEET_MEMBERS = Gauge("kafka_sidecar_fleet_members", "Sidecars that lead partitions, as this one sees it.")
 REDIRECTED = Counter("kafka_sidecar_redirected_total", "Requests about a partition that were refused because another sidecar leads it.")
 CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")
 TRANSACTION_BYTES = Gauge("kafka_sidecar_transaction_bytes", "Bytes of what is known of aborted transactions, of which the cache has less.")

@@ -31,6 +31,8 @@ limited = RateLimitedLog(log)
 FRESH_SECONDS: Final = 5.0
 # More are served as well, and looked up more often.
 MAX_TOPICS: Final = 50_000
+# Sidecars look at topics in use each half a minute.
+GROWN_SECONDS: Final = 40.0
 # For so long Pulsar is not asked for a topic that was deleted, unless a client lists the topics.
 GONE_SECONDS: Final = 60.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
@@ -85,6 +87,7 @@ class Catalog:
         self.names = names
         self._admin = admin
         self._clock = clock
+        self._grown: dict[TopicName, float] = {}  # when that was seen
         self.forgotten = 0  # so many topics were forgotten up to now: what was found out before may be about another topic
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
@@ -374,6 +377,11 @@ class Catalog:
         if topic is not None:  # the next request for it asks Pulsar again; its id stays known meanwhile
             self._topics[name] = replace(topic, learnt_at=-math.inf)
 
+    def has_just_grown(self, name: TopicName) -> bool:
+        """Whether other sidecars may not know yet how many partitions it has."""
+        at = self._grown.get(name)
+        return at is not None and self._clock() - at < GROWN_SECONDS
+
     def forget(self, name: TopicName) -> None:
         topic = self._topics.pop(name, None)
         if topic is not None:
@@ -386,6 +394,8 @@ class Catalog:
             self.forget(topic.name)
         elif before is not None and before.partitions != topic.partitions:
             self.forgotten += 1  # others may lead its partitions now
+            self._grown = {name: at for name, at in self._grown.items() if self._clock() - at < GROWN_SECONDS}
+            self._grown[topic.name] = self._clock()
         if before is None or before.properties != topic.properties:
             self.on_record_configs(topic)  # also of one that was made again, or forgotten for a while
         self._gone.pop(topic.name, None)

@@ -44,7 +44,7 @@ PARTITIONS = 2
 PRODUCERS = 3
 
 
-@dataclass
+@dataclass(eq=False)
 class Sidecar:
     """A sidecar's write path from the frame to the log, which both ways share."""
 

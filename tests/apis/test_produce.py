@@ -35,7 +35,7 @@ TOPIC_ID = uuid.UUID(int=77)
 EMPTY = PartitionProduceData()
 
 
-@dataclass
+@dataclass(eq=False)
 class Setup:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0

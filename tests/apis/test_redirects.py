@@ -13,6 +13,7 @@ from handler.apis import redirects
 from handler.apis.redirects import FORGET_SECONDS, ON_ITS_WAY_SECONDS, REPLICA_SECONDS, FetchRedirects, ProduceRedirects
 from handler.fleet.fleet import SETTLED_SECONDS
 from handler.fleet.member import Member
+from handler.topics.catalog import GROWN_SECONDS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -102,12 +103,16 @@ async def test_until_all_have_seen_a_change_everybody_serves(sidecar: Sidecar) -
     assert error(await produce(sidecar, index)) is ELSEWHERE
 
 
-async def test_a_topic_that_grows_may_have_other_leaders(sidecar: Sidecar) -> None:
+async def test_a_topic_that_grows_may_have_other_leaders_and_is_served_everywhere_until_all_know(sidecar: Sidecar) -> None:
     generation = sidecar.services.generation
     sidecar.admin.there[NAMESPACE + "t"] = (PARTITIONS * 2, sidecar.admin.there[NAMESPACE + "t"][1])
     sidecar.skew += 3600
     assert len(await leaders(sidecar)) == PARTITIONS * 2
     assert sidecar.services.generation > generation
+    index = await led_by(sidecar, 2)
+    assert error(await produce(sidecar, index)) is NONE
+    sidecar.skew += GROWN_SECONDS
+    assert error(await produce(sidecar, index)) is ELSEWHERE
 
 
 async def test_who_wants_no_answer_is_served(sidecar: Sidecar) -> None:
@@ -162,27 +167,31 @@ def header(sequence: int, producer: int = 7, epoch: int = 0) -> BatchHeader:
 
 def test_of_an_idempotent_producer_the_refused_batch_comes_back_first() -> None:
     told, client = ProduceRedirects(), Client()
-    assert told.refuses(client, "p", 2, header(5), 1.0)
-    assert told.refuses(client, "p", 2, header(6), 1.0 + FORGET_SECONDS / 2), "it would be taken for the producer's first"
-    assert not told.refuses(client, "p", 2, header(5), 1.0 + FORGET_SECONDS / 2)
-    assert not told.refuses(client, "p", 2, header(6), 1.0 + FORGET_SECONDS / 2)
-    assert told.refuses(client, "p", 3, header(7), 1.0), "another leads"
-    assert not told.refuses(client, "p", 3, header(9), 2.0 + FORGET_SECONDS), "the batch went elsewhere long ago"
+    assert told.refuses(client, "p", 1, header(5), 1.0)
+    assert told.is_behind(client, "p", header(6), 1.0 + FORGET_SECONDS / 2), "it would be taken for the producer's first"
+    assert not told.is_behind(client, "p", header(5), 1.0 + FORGET_SECONDS / 2)
+    assert not told.is_behind(client, "p", header(6), 1.0 + FORGET_SECONDS / 2)
+    assert not told.refuses(client, "p", 1, header(6), 1.0 + FORGET_SECONDS / 2), "it was told"
+    assert told.refuses(client, "p", 2, header(7), 1.0), "the fleet is another"
+    assert not told.is_behind(client, "p", header(9), 2.0 + FORGET_SECONDS), "the batch went elsewhere long ago"
 
 
 def test_without_sequences_what_came_before_the_answer_had_left_is_refused() -> None:
     told, client = ProduceRedirects(), Client()
     plain = header(-1, producer=-1, epoch=-1)
-    assert told.refuses(client, "p", 2, plain, 1.0)
-    client.waiting_since = 0.5
-    assert told.refuses(client, "p", 2, plain, 9.0), "the answer stands behind another"
-    client.waiting_since = None
-    assert not told.refuses(client, "p", 2, plain, 9.0)
+    assert not told.is_behind(client, "p", plain, 1.0)
+    assert told.refuses(client, "p", 1, plain, 1.0)
+    client.waiting_since = 1.0
+    assert told.is_behind(client, "p", plain, 9.0), "the answer stands behind another"
+    client.waiting_since = 8.0
+    assert not told.is_behind(client, "p", plain, 9.0)
 
 
 def test_a_client_of_very_many_partitions_is_served_without_a_word_about_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redirects, "MOST_PARTITIONS", 2)
     produce, fetch, client = ProduceRedirects(), FetchRedirects(), Client()
     assert [produce.refuses(client, index, 1, header(0), 0.0) for index in range(3)] == [True, True, False]
-    assert [fetch.refuses(client, index, 1, 0.0) for index in range(3)] == [True, True, False]
-    assert [fetch.names_replica(client, 0, 2, at) for at in (0.0, 1.0, REPLICA_SECONDS + 1)] == [True, False, True]
+    assert [fetch.refuses(client, index, 1) for index in range(3)] == [True, True, False]
+    assert [fetch.refuses(client, 0, version) for version in (1, 2, 2)] == [False, True, False]
+    assert [fetch.names_replica(client, 0, at) for at in (0.0, 1.0, REPLICA_SECONDS + 1)] == [True, False, True]
+    assert [fetch.names_replica(client, index, 0.0) for index in (1, 2)] == [True, False]

@@ -89,6 +89,7 @@ async def members(count: int, directory: dict[str, Leader]) -> AsyncIterator[lis
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PING_SECONDS", 0.05)
     monkeypatch.setattr(module, "PING_SECONDS_A_MEMBER", 0.0)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
 
 
 async def test_members_find_each_other_and_name_the_same_leaders() -> None:
@@ -133,11 +134,12 @@ async def test_one_that_leaves_tells_all_others_at_once_and_stays_a_node_until_i
         woken: list[bool] = []
         first.fleet.when_sending_away(lambda: woken.append(True))
         first.fleet.send_away()
+        await until(lambda: bool(woken))
         assert (first.fleet.sends_away(asyncio.get_running_loop().time()), woken) == (True, [True])
 
 
 async def test_clients_are_sent_away_when_all_have_seen_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SETTLED_SECONDS", 0.3)
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 1.5)
     async with members(2, {}) as (first, second):
         woken: list[bool] = []
         first.fleet.when_sending_away(lambda: woken.append(True))

@@ -8,8 +8,11 @@ NAMES = ("a", "b")
 
 
 def of(*names: str) -> Liveness:
+    """Each was asked once, and has not answered yet."""
     liveness = Liveness()
     liveness.listed(names)
+    for name in names:
+        liveness.unanswered(name)
     return liveness
 
 
@@ -75,6 +78,16 @@ def test_a_directory_that_forgets_everybody_for_a_moment_ends_no_fleet() -> None
     liveness.answered("a", serves=True)
     liveness.listed([])
     assert leading(liveness) == told(liveness) == {"a"}, "nobody has heard b"
-    liveness.unanswered("a")
-    liveness.listed([])
+    for _ in range(SILENT_PINGS):
+        assert told(liveness) == {"a"}
+        liveness.unanswered("a")
+        liveness.listed([])
     assert told(liveness) == set(), "it is neither listed nor there"
+
+
+def test_one_that_was_not_asked_yet_leads_nothing_unless_it_can_not_be_asked() -> None:
+    liveness = Liveness()
+    liveness.listed(NAMES, ["b"])
+    assert leading(liveness) == {"b"}
+    liveness.unanswered("a")
+    assert leading(liveness) == {"a", "b"}

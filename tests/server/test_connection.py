@@ -88,11 +88,12 @@ class Client:
     seen: list[bytes] = field(default_factory=list)
     lost: int = 0
     answers_share: AnswerShare = field(default_factory=lambda: AnswerShare(10_000))
+    clock: float = 0.0
     changes: bool = False  # its requests change something
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport()
-        self.awake = Awake(asyncio.get_running_loop().time(), lambda: True)
+        self.awake = Awake(lambda: True, lambda: self.clock)
         self.stood_still = 0
         self.connection = KafkaConnection(
             self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost, self.awake, self._on_stood_still
@@ -275,10 +276,10 @@ async def test_a_lost_client_gives_everything_back() -> None:
 
 async def test_what_came_while_the_process_stood_still_is_not_read() -> None:
     client = Client()
-    client.awake.beat(asyncio.get_running_loop().time() - STOOD_STILL_SECONDS - 1)
+    client.clock += STOOD_STILL_SECONDS + 1
     client.send(b"old")
     assert (client.seen, client.stood_still) == ([], 1)
-    client.awake.beat(asyncio.get_running_loop().time())
+    client.awake.beat()
     client.send(b"new")
     assert client.seen == [b"new"]
 

@@ -23,7 +23,7 @@ class TestFleet(Fleet):
     def change(self, *others: Member) -> None:
         """Everybody has seen it by now."""
         self._there = others
-        self._introduce()
+        self._introduce()  # none of them has a control port
         self.now += SETTLED_SECONDS
 
     def depart(self) -> None:

@@ -1,0 +1,93 @@
+"""Kafka's offsets and Pulsar's message ids, each found by the other."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Final, NamedTuple
+
+from handler.errors import EntryUnreadable
+from handler.fleet.rpc import Aborted, NotThere
+from handler.partition.log.entries import read_entry
+from handler.partition.log.port import EntryLog
+from handler.partition.partition import Partition
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
+from handler.wire.error_code import ErrorCode
+
+# Where an entry is one message for native clients.
+NO_BATCH: Final = -1
+
+
+class NotInTheLog(NotThere):
+    """There is no such offset, or no such entry."""
+
+
+class CanNotLookUp(Aborted):
+    """The partition can't be looked at now."""
+
+
+class Found(NamedTuple):
+    position: Position
+    batch_index: int
+    offset: int
+    base_offset: int
+    offset_count: int
+
+
+async def find_offset(partition: Partition, offset: int) -> Found:
+    """Where a record is in Pulsar."""
+    await _opened(partition)
+    start, end = await partition.confirmed_start(), await partition.confirmed_end()
+    if not start <= offset < end:
+        raise NotInTheLog(f"offset {offset} is not in the log: it has offsets {start} to {end - 1}" if start < end else "the log is empty")
+    position = await partition.entry_log.find_index(offset)
+    entry = None if position is None else await _entry_from(partition.entry_log, position)
+    if entry is None:
+        raise NotInTheLog(f"the entry that holds offset {offset} is not given to readers")
+    base, count = _offsets(entry)
+    if not base <= offset < base + count:
+        raise NotInTheLog(f"offset {offset} has no record: the next one is {base}")
+    return Found(entry.position, offset - base if _is_batch(entry) else NO_BATCH, offset, base, count)
+
+
+async def find_message_id(partition: Partition, position: Position, batch_index: int) -> Found:
+    """Which offset a message has."""
+    await _opened(partition)
+    last = (await partition.entry_log.stats()).last
+    entry = await _entry_from(partition.entry_log, position) if last is not None and position <= last else None
+    if entry is None or entry.position != position:
+        raise NotInTheLog(f"there is no entry {position}: the next one is {entry.position if entry is not None else 'not there yet'}")
+    base, count = _offsets(entry)
+    in_entry = max(batch_index, 0)
+    if in_entry >= count:
+        raise NotInTheLog(f"entry {position} has {count} records: there is no batch index {batch_index}")
+    return Found(position, batch_index, base + in_entry, base, count)
+
+
+async def _opened(partition: Partition) -> None:
+    error = await partition.opened()
+    if error is not ErrorCode.NONE:
+        raise CanNotLookUp(f"{partition.name} can't be opened: {error.name}")
+
+
+async def _entry_from(log: EntryLog, position: Position) -> RawEntry | None:
+    try:
+        async with aclosing(raw_entries_from(log, position, 1)) as entries:
+            return await anext(entries)
+    except NoEntryCame:  # what stands there and behind it readers are not given
+        return None
+
+
+def _offsets(entry: RawEntry) -> tuple[int, int]:
+    """The first, and how many."""
+    if entry.last_index is None:
+        raise NotInTheLog(f"entry {entry.position} has no index: it is from before AppendIndexMetadataInterceptor was on")
+    try:
+        count = read_entry(entry).offset_count
+    except EntryUnreadable as error:
+        raise CanNotLookUp(f"entry {entry.position} can't be read: {error}") from error
+    return entry.last_index - count + 1, count
+
+
+def _is_batch(entry: RawEntry) -> bool:
+    return entry.message_metadata.HasField("num_messages_in_batch")

@@ -1,0 +1,46 @@
+"""`kafka-sidecar ctl` on a screen."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from handler.admin.command import COMMANDS, _address, _row, table
+from handler.cli import _parser
+from handler.config import Config, ControlConfig
+from handler.control.v1 import admin_pb2 as pb
+from handler.errors import ConfigError
+
+
+def test_rows_are_a_table_with_numbers_to_the_right() -> None:
+    found = pb.Partition(topic="orders", partition=3, state="open", end_offset=1_234, last=pb.MessageId(ledger=12, entry=5))
+    lines = table([_row(found), _row(pb.Partition(topic="t", state="opening"))])
+    assert lines == [
+        "TOPIC   PARTITION  STATE    LEADER  LOG START  END OFFSET  LAST STABLE OFFSET  LAST  PRODUCERS  OPEN TRANSACTIONS",
+        "orders          3  open          0          0        1234                   0  12:5          0                  0",
+        "t               0  opening       0          0           0                   0  -             0                  0",
+    ]
+    assert table([]) == ["There are none."]
+
+
+def test_the_control_port_is_that_of_the_configuration_unless_another_is_given() -> None:
+    config = Config(control=ControlConfig(listen="127.0.0.1:7000"))
+    assert _address(config, argparse.Namespace(address=None)) == "127.0.0.1:7000"
+    assert _address(config, argparse.Namespace(address="pod:9")) == "pod:9"
+    with pytest.raises(ConfigError, match="write --address HOST:PORT"):
+        _address(Config(), argparse.Namespace(address=None))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["ctl", name, "--help"])
+    assert COMMANDS[name].help in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("given", ["12", "a:b", "1:2:3:4"])
+def test_a_message_id_that_is_none_is_refused(given: str) -> None:
+    options = _parser().parse_args(["ctl", "offset", "t", "0", given])
+    with pytest.raises(ConfigError, match="write LEDGER:ENTRY"):
+        COMMANDS["offset"].ask(None, options)  # type: ignore[arg-type]

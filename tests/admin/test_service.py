@@ -1,0 +1,142 @@
+"""What an operator is told by a running sidecar, over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar, cast
+
+import pytest
+import pytest_asyncio
+
+import grpc
+from handler.admin.service import ADMIN, AdminService
+from handler.control.client import ControlClient, ControlFailed
+from handler.fleet.member import Member
+from handler.fleet.server import Answers, ControlServer
+from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.batches import batch
+from tests.support.services import Sidecar
+
+T = TypeVar("T")
+Question = Callable[[ControlClient], Any]
+
+
+class Setup:
+    def __init__(self) -> None:
+        self.sidecar = Sidecar()
+        self.drained = 0
+        nothing = cast(Any, None)
+        answers = Answers(serve=nothing, topics_deleted=nothing, transactions=nothing, ping=nothing, warm=nothing)
+        self.server = ControlServer("me", answers, (ADMIN, AdminService(self.sidecar.services, self._drain)))
+        self.port = 0
+
+    def _drain(self) -> None:
+        self.drained += 1
+
+    async def ask(self, question: Callable[[ControlClient], T]) -> T:
+        def asked() -> T:
+            with ControlClient(f"127.0.0.1:{self.port}", seconds=5) as client:
+                return question(client)
+
+        return await asyncio.to_thread(asked)
+
+    async def produce(self, *values: bytes) -> None:
+        data = [
+            TopicProduceData(
+                name="t", partition_data=[PartitionProduceData(index=0, records=batch(*values, producer_id=7, epoch=0, sequence=0))]
+            )
+        ]
+        await self.sidecar.ask(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data), 12)
+
+
+@pytest_asyncio.fixture
+async def setup() -> AsyncIterator[Setup]:
+    made = Setup()
+    made.port = await made.server.start("127.0.0.1", 0)
+    made.sidecar.admin.make("t", 2)
+    await made.sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    yield made
+    await made.server.close()
+    await made.sidecar.close()
+
+
+async def test_offsets_and_message_ids_are_found_by_each_other(setup: Setup) -> None:
+    await setup.produce(b"a", b"b", b"c")
+    found = await setup.ask(lambda client: client.find_message_id("t", 0, 2))
+    assert (found.partition, found.batch_index) == (0, -1), "for native clients the entry is one message"
+    assert await setup.ask(lambda client: client.find_offset("t", 0, found.ledger, found.entry)) == 0
+    assert await setup.ask(lambda client: client.find_offset("t", 0, found.ledger, found.entry, 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "why"),
+    [
+        (lambda client: client.find_message_id("t", 0, 3), grpc.StatusCode.NOT_FOUND, "it has offsets 0 to 2"),
+        (lambda client: client.find_message_id("t", 1, 0), grpc.StatusCode.NOT_FOUND, "the log is empty"),
+        (lambda client: client.find_message_id("t", 2, 0), grpc.StatusCode.NOT_FOUND, "partitions 0 to 1"),
+        (lambda client: client.find_message_id("missing", 0, 0), grpc.StatusCode.NOT_FOUND, "there is no topic missing"),
+        (lambda client: client.find_message_id("a/b", 0, 0), grpc.StatusCode.INVALID_ARGUMENT, "write t, tenant/namespace/t"),
+        (lambda client: client.find_offset("t", 0, 99, 0), grpc.StatusCode.NOT_FOUND, "there is no entry 99:0"),
+        (lambda client: client.set_log_level("nobody", "INFO"), grpc.StatusCode.INVALID_ARGUMENT, "no logger nobody"),
+        (lambda client: client.set_log_level("handler", "LOUD"), grpc.StatusCode.INVALID_ARGUMENT, "use FATAL, ERROR"),
+    ],
+)
+async def test_what_is_not_there_is_refused_with_a_sentence(
+    setup: Setup, question: Callable[[ControlClient], Any], code: Any, why: str
+) -> None:
+    await setup.produce(b"a", b"b", b"c")
+    with pytest.raises(ControlFailed, match=why) as failure:
+        await setup.ask(question)
+    assert failure.value.code is code
+
+
+async def test_partitions_in_use_are_listed_with_what_their_fold_knows(setup: Setup) -> None:
+    await setup.produce(b"a", b"b")
+    (found,) = await setup.ask(lambda client: client.partitions())
+    assert (found.topic, found.partition, found.state, found.leader) == ("t", 0, "open", 0)
+    assert (found.log_start, found.end_offset, found.last_stable_offset, found.producers) == (0, 2, 2, 1)
+    assert await setup.ask(lambda client: client.partitions("t")) == [found]
+    assert await setup.ask(lambda client: client.partitions("another")) == []
+
+
+async def test_groups_that_are_coordinated_here_are_listed(setup: Setup) -> None:
+    await setup.sidecar.lead()
+    join = JoinGroupRequest(
+        group_id="g", protocol_type="consumer", session_timeout_ms=10_000, rebalance_timeout_ms=10_000,
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )  # fmt: skip
+    await setup.sidecar.ask(join, 3)
+    (group,) = await setup.ask(lambda client: client.groups())
+    assert (group.group_id, group.protocol, group.members) == ("g", "classic", 1)
+
+
+async def test_the_fleet_is_told_as_it_is_seen(setup: Setup) -> None:
+    setup.sidecar.fleet.change(Member(2, "other", 9093, "x"))
+    own, other = await setup.ask(lambda client: client.fleet())
+    assert (own.node_id, own.is_self, own.leads) == (0, True, True)
+    assert (other.node_id, other.host, other.port, other.rack, other.is_self) == (2, "other", 9093, "x", False)
+
+
+async def test_health_is_told(setup: Setup) -> None:
+    assert await setup.ask(lambda client: [client.is_healthy(service) for service in ("live", "ready")]) == [True, False]
+    await setup.server.ready()
+    assert await setup.ask(lambda client: client.is_healthy())
+
+
+async def test_draining_is_begun_and_levels_are_set(setup: Setup) -> None:
+    await setup.ask(lambda client: client.drain())
+    assert setup.drained == 1
+    logger = logging.getLogger("handler.admin.service")
+    await setup.ask(lambda client: client.set_log_level(logger.name, "ERROR"))
+    assert (await setup.ask(lambda client: client.log_levels()))[logger.name] == "ERROR"
+    await setup.ask(lambda client: client.set_log_level(logger.name, ""))
+    assert logger.level == logging.NOTSET
+
+
+async def test_nobody_there_is_one_sentence() -> None:
+    with ControlClient("127.0.0.1:1", seconds=2) as client, pytest.raises(ControlFailed, match="no sidecar answers"):
+        await asyncio.to_thread(client.fleet)
