@@ -77,6 +77,7 @@ class Caller:
         self.principal = ANONYMOUS
         self.peer = peer
         self.local_address = ("", 0)
+        self.is_external = False
         self.waiting_since = None
 
     def abort(self) -> None:
@@ -128,16 +129,17 @@ class Sidecar:
             return Now(loop.time(), time.time_ns() // 1_000_000)
 
         kafka = config.kafka
-        own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.node_id, kafka.advertised, kafka.rack, kafka.namespace)
+        external = kafka.own_external_advertised
+        own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.node_id, kafka.advertised, kafka.rack, kafka.namespace, external)
         # Also counts while the machine sleeps, where there is such a clock.
         awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         groups = group_runtime(
             self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, awake_clock
         )
         peers = Peers(loop.time)
-        host, port = config.kafka.advertised_address or config.kafka.listen_address
+        host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
-            Member(config.kafka.node_id, host, port, config.kafka.rack or None), own.name,
+            Member(kafka.node_id, host, port, kafka.rack or None, kafka.external_address), own.name,
             groups.leaders.fleet, groups.leaders.look_again, peers, loop.time,
         )  # fmt: skip
         self.services = Services(
@@ -201,6 +203,8 @@ class Sidecar:
         if self.config.kafka.advertised:
             await self.fleet.start(self._on_fleet_change)
         self.port = await self.listener.start(*self.config.kafka.listen_address)
+        if self.config.kafka.external_listen_address is not None:
+            await self.listener.start_external(*self.config.kafka.external_listen_address)
         await self.control.ready()
         await self.fleet.serve()
 

@@ -36,6 +36,12 @@ class PulsarConfig:
 class KafkaConfig:
     listen: str = setting("127.0.0.1:9092", "Address and port for Kafka clients.")
     advertised: str = setting("", "host:port told to clients; empty for the address by which each client came.")
+    external_listen: str = setting("", "A second address and port, for clients that reach the sidecars at other addresses; empty for none.")
+    external_advertised: str = setting(
+        "",
+        "host:port told to clients that came to external_listen. Several separated by commas: a sidecar takes the one at its node id, "
+        "counted from 0.",
+    )
     node_id: int = setting(0, "The node id of this sidecar.")
     namespace: str = setting("public/default", "Pulsar tenant/namespace of topics without one in their name.")
     listed_namespaces: str = setting(
@@ -62,6 +68,27 @@ class KafkaConfig:
     @property
     def advertised_address(self) -> tuple[str, int] | None:
         return _address("kafka.advertised", self.advertised) if self.advertised else None
+
+    @property
+    def external_listen_address(self) -> tuple[str, int] | None:
+        return _address("kafka.external_listen", self.external_listen) if self.external_listen else None
+
+    @property
+    def own_external_advertised(self) -> str:
+        """Of a list for the whole fleet the address of this one."""
+        addresses = [one.strip() for one in self.external_advertised.split(",")]
+        if len(addresses) == 1:
+            return addresses[0]
+        if self.node_id >= len(addresses):
+            raise ConfigError(
+                f"kafka.external_advertised has {len(addresses)} addresses, and none for node id {self.node_id}: "
+                "write one for each node id, from 0 on"
+            )
+        return addresses[self.node_id]
+
+    @property
+    def external_address(self) -> tuple[str, int] | None:
+        return _address("kafka.external_advertised", self.own_external_advertised) if self.external_advertised else None
 
 
 # partition/log/formats has them.
@@ -233,6 +260,7 @@ def check(config: Config) -> None:
     advertised = config.kafka.advertised_address
     if advertised is not None and (config.kafka.advertised.startswith(":") or advertised[1] == 0):
         raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
+    _check_external(config.kafka)
     named = [("kafka.namespace", config.kafka.namespace), ("groups.namespace", config.groups.namespace)]
     for setting_name, given in named + [("kafka.listed_namespaces", one) for one in config.kafka.further_namespaces]:
         if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", given):
@@ -264,6 +292,17 @@ def _check_control(config: Config) -> None:
         raise ConfigError(
             f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "
             "set control.advertised to host:port, the pod's address say"
+        )
+
+
+def _check_external(config: KafkaConfig) -> None:
+    listen, external = config.external_listen_address, config.external_address
+    if listen is None and external is not None:
+        raise ConfigError("kafka.external_advertised is set and kafka.external_listen is not: set both, or none")
+    if listen is not None and (external is None or not external[1] or config.own_external_advertised.startswith(":")):
+        raise ConfigError(
+            f"kafka.external_listen is set, and kafka.external_advertised is {config.own_external_advertised!r}: "
+            "clients need a host and a port, as in kafka.example:9094"
         )
 
 

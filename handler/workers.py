@@ -42,15 +42,17 @@ def worker_config(config: Config, number: int, workers: int) -> Config:
             node_id=kafka.node_id * workers + number,
             listen=_shifted("kafka.listen", kafka.listen, number),
             advertised=_shifted("kafka.advertised", kafka.advertised or kafka.listen, number),
+            external_listen=_shifted("kafka.external_listen", kafka.external_listen, number),
+            external_advertised=_shifted("kafka.external_advertised", kafka.own_external_advertised, number),
         ),
         control=replace(
             control,
             listen=_shifted("control.listen", control.listen, number),
-            advertised=_shifted("control.advertised", control.advertised, number) if control.advertised else "",
+            advertised=_shifted("control.advertised", control.advertised, number),
         ),
         telemetry=replace(
             telemetry,
-            metrics_listen=_shifted("telemetry.metrics_listen", telemetry.metrics_listen, number) if telemetry.metrics_listen else "",
+            metrics_listen=_shifted("telemetry.metrics_listen", telemetry.metrics_listen, number),
         ),
     )
 
@@ -71,6 +73,8 @@ def check_workers(config: Config, workers: int) -> None:
 
 def _shifted(name: str, address: str, number: int) -> str:
     """The worker's port; one that the system chooses stays so."""
+    if not address:
+        return ""
     host, _, port = address.rpartition(":")
     shifted = int(port) + number if int(port) else 0
     if shifted > 65_535:
@@ -82,6 +86,7 @@ def worker_environment(config: Config, number: int, workers: int) -> dict[str, s
     own = worker_config(config, number, workers)
     values = {
         "KAFKA__NODE_ID": str(own.kafka.node_id), "KAFKA__LISTEN": own.kafka.listen, "KAFKA__ADVERTISED": own.kafka.advertised,
+        "KAFKA__EXTERNAL_LISTEN": own.kafka.external_listen, "KAFKA__EXTERNAL_ADVERTISED": own.kafka.external_advertised,
         "CONTROL__LISTEN": own.control.listen, "CONTROL__ADVERTISED": own.control.advertised,
         "TELEMETRY__METRICS_LISTEN": own.telemetry.metrics_listen,
     }  # fmt: skip

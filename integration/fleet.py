@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,15 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.members import wait_for
 
 
-def gateways(broker: Standalone, directory: Path, count: int, **settings: Any) -> list[SidecarProcess]:
+def gateways(broker: Standalone, directory: Path, numbers: Iterable[int], **settings: Any) -> list[SidecarProcess]:
     """Not started yet."""
-    ports = [free_port() for _ in range(count)]
+    ports = [(number, free_port()) for number in numbers]
     return [
         SidecarProcess(
             directory / f"gateway-{number}", broker.url, broker.admin_url, port=port,
             kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), **settings,
         )
-        for number, port in enumerate(ports)
+        for number, port in ports
     ]  # fmt: skip
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pulsar
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from handler.cli import main
 from integration.fleet import Load, gateways, told, wait_until_all_lead
-from integration.kafka_clients import create, produce
+from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
@@ -35,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 @pytest.fixture
 def fleet(broker: Standalone, tmp_path: Path) -> Iterator[list[SidecarProcess]]:
-    sidecars = gateways(broker, tmp_path, 3)
+    sidecars = gateways(broker, tmp_path, range(3))
     for sidecar in sidecars:
         sidecar.start()
     yield sidecars
@@ -105,6 +106,34 @@ def test_workers_are_a_fleet_on_one_host(broker: Standalone, tmp_path: Path, top
     log = host.log.read_text()
     assert log.count("stopping: no new connections") == 2
     assert "Traceback" not in log
+
+
+def test_clients_from_outside_are_told_of_addresses_that_they_reach(broker: Standalone, tmp_path: Path, topic: str) -> None:
+    """With Kafka's own rule of listeners: who came to the external one gets the external addresses of all, coordinators among them."""
+    outside = [free_port() for _ in range(2)]
+    addresses = ",".join(f"localhost:{port}" for port in outside)
+    sidecars = [
+        sidecar
+        for number, port in enumerate(outside)
+        for sidecar in gateways(
+            broker, tmp_path, [number], kafka__external_listen=f"127.0.0.1:{port}", kafka__external_advertised=addresses
+        )
+    ]
+    for sidecar in sidecars:
+        sidecar.start()
+    create(sidecars[0].address, topic, PARTITIONS)
+    leaders = wait_until_all_lead(sidecars, topic)
+    assert told(f"localhost:{outside[1]}", topic)[1] == leaders
+    for address, ports in ((addresses, outside), (sidecars[0].address, [sidecar.port for sidecar in sidecars])):
+        brokers = AdminClient({"bootstrap.servers": address, **QUIET}).list_topics(topic, timeout=10).brokers
+        assert [brokers[node].port for node in range(2)] == ports
+    load = Load([addresses], topic, PARTITIONS)
+    time.sleep(2)
+    load.stop()
+    assert not load.failed
+    load.check()
+    for sidecar in sidecars:
+        assert sidecar.stop() == 0
 
 
 def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_kafka_offset(

@@ -27,6 +27,16 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(t
         ({"KAFKA_SIDECAR_KAFKAA__LISTEN": "x"}, "[kafkaa] is not known: there are the sections pulsar, kafka"),
         ({"KAFKA_SIDECAR_KAFKA__NODE_ID": "-1"}, "kafka.node_id must be 0 or more"),
         ({"KAFKA_SIDECAR_KAFKA__ADVERTISED": ":9092"}, "clients need a host and a port"),
+        ({"KAFKA_SIDECAR_KAFKA__EXTERNAL_LISTEN": ":9094"}, "kafka.external_advertised is '': clients need a host and a port"),
+        ({"KAFKA_SIDECAR_KAFKA__EXTERNAL_ADVERTISED": "kafka.example:9094"}, "kafka.external_listen is not: set both, or none"),
+        (
+            {
+                "KAFKA_SIDECAR_KAFKA__EXTERNAL_LISTEN": ":9094",
+                "KAFKA_SIDECAR_KAFKA__EXTERNAL_ADVERTISED": "a:1, b:2",
+                "KAFKA_SIDECAR_KAFKA__NODE_ID": "2",
+            },
+            "has 2 addresses, and none for node id 2",
+        ),
         ({"KAFKA_SIDECAR_KAFKA__NAMESPACE": "pub lic/default"}, "write tenant/namespace"),
         ({"KAFKA_SIDECAR_PULSAR__URL": ""}, "it begins with pulsar://"),
         ({"KAFKA_SIDECAR_PULSAR__URL": "pulsar://x:abc"}, "write pulsar://host:port"),

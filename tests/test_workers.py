@@ -34,6 +34,16 @@ def test_each_worker_has_a_node_id_and_ports_of_its_own() -> None:
     assert len(ids) == 12, "hosts with node ids of their own have workers with ids of their own"
 
 
+def test_the_external_listener_of_a_worker_is_counted_up_too() -> None:
+    given = config(
+        kafka__listen="0.0.0.0:9092", kafka__advertised="kafka:9092", kafka__node_id="1",
+        kafka__external_listen="0.0.0.0:9192", kafka__external_advertised="a.example:9192,b.example:9292",
+    )  # fmt: skip
+    told = load(None, worker_environment(given, 2, 3))
+    assert told == worker_config(given, 2, 3)
+    assert (told.kafka.external_listen, told.kafka.external_advertised) == ("0.0.0.0:9194", "b.example:9294")
+
+
 def test_what_a_worker_is_told_by_its_environment_is_its_configuration() -> None:
     given = config(kafka__listen="127.0.0.1:9092")
     told = load(None, worker_environment(given, 1, 2))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from handler.apis.api import Api, Call, Response, Result, Services
-from handler.apis.nodes import nodes
+from handler.apis.nodes import Node, is_told, nodes
 from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
 from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
@@ -62,7 +62,7 @@ class _ResponseInWork:
 
     __slots__ = ("_appends", "_is_elsewhere", "_left", "_nodes", "_on_error", "_result", "_topics")
 
-    def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None, nodes: Callable[[], Sequence[Member]]) -> None:
+    def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None, nodes: Callable[[], Sequence[Node]]) -> None:
         self._result = result
         self._nodes = nodes
         self._on_error = on_error  # for acks=0: what to do about an error that no response can tell
@@ -175,7 +175,7 @@ def _is_sent_away(
     redirects, subject = services.produce_redirects, name.partition(index)
     if redirects.is_behind(call.client, subject, header, now):
         return True
-    if leader == services.fleet.own or not services.sends_away(name, now):
+    if leader == services.fleet.own or not services.sends_away(name, now) or not is_told(services, call.client, leader):
         return False
     redirects.last_asked_at = now
     return redirects.refuses(call.client, subject, services.fleet.version, header, now)

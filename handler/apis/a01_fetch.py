@@ -28,7 +28,7 @@ from typing import Final
 from handler.apis.answer_share import CountedFetchResponse
 from handler.apis.api import Api, Call, Client, Response, Result, Services
 from handler.apis.fetch_session_cache import CachedPartition, FetchContext, rotate
-from handler.apis.nodes import nodes
+from handler.apis.nodes import is_told, nodes
 from handler.fleet.member import Member
 from handler.partition.partition import Partition
 from handler.partition.read.fetch_cache import FetchedRun
@@ -163,7 +163,7 @@ class _DelayedFetch:
         services, now = self._services, self._waiting_since
         own, redirects = services.fleet.own, services.fetch_redirects
         reader = services.leader(name, index, self._rack) if self._rack else leader
-        if leader is None or reader is None or reader == own:
+        if leader is None or reader is None or reader == own or not is_told(services, self._client, reader):
             return None
         subject = name.partition(index)
         if leader == own:

@@ -11,7 +11,8 @@ v11  no authorized operations of the cluster (KIP-700)
 v12  topics by id (KIP-516)
 v13  an error of the whole (KIP-1102)
 
-Each sidecar of a fleet names the same leaders; one that is alone leads everything. Topics are made on the way when the request and the
+Each sidecar of a fleet names the same leaders, at their addresses for the listener to which the client came; one that is alone
+leads everything. Topics are made on the way when the request and the
 configuration allow it. Without a list, all topics of the listed namespaces and Kafka's internal ones. A topic that Pulsar does
 not describe in time is told as it was known, or has no leader yet; so the cluster id may be null.
 """
@@ -22,7 +23,7 @@ import asyncio
 import uuid
 from typing import Final, cast
 
-from handler.apis.api import Api, Call, Services
+from handler.apis.api import Api, Call, Client, Services
 from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.nodes import controller, nodes, replicas
 from handler.apis.topics import find, listed
@@ -46,10 +47,12 @@ EMPTY_MEANS_ALL_UP_TO: Final = 0  # in v0 an empty list asks for all, later null
 TOP_LEVEL_ERROR_SINCE: Final = 13
 
 
-def _found(services: Services, topic: Topic, name: str) -> MetadataResponseTopic:
+def _found(services: Services, client: Client, topic: Topic, name: str) -> MetadataResponseTopic:
     partitions = [
-        MetadataResponsePartition(partition_index=index, leader_id=ids[0], leader_epoch=0, replica_nodes=ids, isr_nodes=ids)
-        for index, ids in enumerate(replicas(services, topic))
+        MetadataResponsePartition(
+            error_code=error, partition_index=index, leader_id=leader, leader_epoch=0, replica_nodes=ids, isr_nodes=ids
+        )
+        for index, (error, leader, ids) in enumerate(replicas(services, client, topic))
     ]
     return MetadataResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
 
@@ -67,7 +70,7 @@ async def _by_id(services: Services, call: Call, topic_id: uuid.UUID) -> Metadat
         return _missing(topic, None, topic_id)
     if topic is None or topic.topic_id != topic_id:
         return _missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
-    return _found(services, topic, services.catalog.names.kafka(topic.name))
+    return _found(services, call.client, topic, services.catalog.names.kafka(topic.name))
 
 
 async def _by_name(services: Services, call: Call, named: str, may_create: bool) -> MetadataResponseTopic:
@@ -77,7 +80,7 @@ async def _by_name(services: Services, call: Call, named: str, may_create: bool)
         return _missing(ErrorCode.INVALID_TOPIC_EXCEPTION, named)
     allowed = services.config.auto_create_topics and not name.internal and may_create
     found = await find(services, call, name, create_partitions=services.config.default_partitions if allowed else 0)
-    return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, found, named)
+    return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, call.client, found, named)
 
 
 async def _all_topics(services: Services, call: Call) -> list[MetadataResponseTopic]:
@@ -86,7 +89,7 @@ async def _all_topics(services: Services, call: Call) -> list[MetadataResponseTo
     pace = Pace()
     for name, topic in await listed(services, call):
         kafka_name = services.catalog.names.kafka(name)
-        described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, topic, kafka_name)
+        described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, call.client, topic, kafka_name)
         topics.append(cast(MetadataResponseTopic, Encoded(described, MetadataResponse, call.version)))
         await pace.rest()
     return topics

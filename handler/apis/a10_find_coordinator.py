@@ -39,7 +39,7 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> Coor
     if error is ErrorCode.NONE:
         try:
             leaders = services.groups.leaders if key_type == GROUP else services.transactions.leaders
-            node = await in_time(call, leaders.find(key, services.node_address(call.client)), None)
+            node = await in_time(call, leaders.find(key, services.node_address(call.client), call.client.is_external), None)
             if node is not None:
                 return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
             error = LATE_COORDINATOR

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
+from handler.apis.api import Api, Call, Client, Services
 from handler.apis.nodes import replicas
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
@@ -65,27 +65,28 @@ async def _handle(services: Services, call: Call, request: DescribeTopicPartitio
             break
         end = begin if isinstance(topic, ErrorCode) else min(begin + left, topic.partitions)
         left -= max(end - begin, 0)
-        topics.append(_topic(services, name, topic, range(begin, end)))
+        topics.append(_topic(services, call.client, name, topic, range(begin, end)))
         if isinstance(topic, Topic) and end < topic.partitions:
             next_cursor = Cursor(topic_name=name, partition_index=end)
             break
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
 
 
-def _topic(services: Services, name: str, topic: Topic | ErrorCode, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _topic(services: Services, client: Client, name: str, topic: Topic | ErrorCode, indexes: range) -> DescribeTopicPartitionsResponseTopic:
     if isinstance(topic, ErrorCode):
         return DescribeTopicPartitionsResponseTopic(error_code=topic, name=name)
     partitions = [
         DescribeTopicPartitionsResponsePartition(
             partition_index=index,
-            leader_id=ids[0],
+            error_code=error,
+            leader_id=leader,
             leader_epoch=0,
             replica_nodes=ids,
             isr_nodes=ids,
             eligible_leader_replicas=(),
             last_known_elr=(),
         )
-        for index, ids in zip(indexes, replicas(services, topic)[indexes.start : indexes.stop], strict=True)
+        for index, (error, leader, ids) in zip(indexes, replicas(services, client, topic)[indexes.start : indexes.stop], strict=True)
     ]
     return DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
 

@@ -56,6 +56,7 @@ class Client(Protocol):
     principal: Principal
     peer: str
     local_address: tuple[str, int]
+    is_external: bool  # came to the external listener
 
     @property
     def waiting_since(self) -> float | None: ...
@@ -126,8 +127,9 @@ class Services:
         return self.fleet.sends_away(now) and (self.fleet.leads_nothing or not self.catalog.has_just_grown(name))
 
     def node_address(self, client: Client) -> tuple[str, int]:
-        """Where clients find this node: as configured, else where this one has found it."""
-        return self.config.advertised_address or client.local_address
+        """Where clients of a listener find this node: as configured, else where this one has found it."""
+        configured = self.config.external_address if client.is_external else self.config.advertised_address
+        return configured or client.local_address
 
 
 # A principal reaches what is in its services. That another has opened a partition decides nothing for it.

@@ -7,10 +7,14 @@ nodes is one that holds already.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from handler.apis.api import Client, Services
 from handler.fleet.member import Member
 from handler.topics.catalog import Topic
+from handler.wire.error_code import ErrorCode
+
+NO_LEADER: Final = -1
 
 
 class NotAssignable(Exception):
@@ -21,11 +25,33 @@ def live_nodes(services: Services) -> set[int]:
     return {member.node_id for member in services.fleet.view.nodes}
 
 
-def nodes(services: Services, client: Client) -> list[Member]:
-    """All that clients are told of, this one at the address by which the client finds it."""
-    host, port = services.node_address(client)
+class Node(NamedTuple):
+    """A member at the address of one listener."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def nodes(services: Services, client: Client) -> list[Node]:
+    """All that a client is told of, at their addresses for the listener to which it came, without those that have none there."""
     own = services.fleet.own
-    return [member._replace(host=host, port=port) if member == own else member for member in services.fleet.view.nodes]
+    told = []
+    for member in services.fleet.view.nodes:
+        address = services.node_address(client) if member == own else _address(member, client)
+        if address is not None:
+            told.append(Node(member.node_id, *address, member.rack))
+    return told
+
+
+def _address(member: Member, client: Client) -> tuple[str, int] | None:
+    return member.external if client.is_external else (member.host, member.port)
+
+
+def is_told(services: Services, client: Client, member: Member) -> bool:
+    """Whether a member has an address for the listener to which the client came."""
+    return member == services.fleet.own or _address(member, client) is not None
 
 
 def controller(services: Services) -> int:
@@ -33,9 +59,21 @@ def controller(services: Services) -> int:
     return services.fleet.view.leadership.members[0].node_id if services.fleet.leads_nothing else services.fleet.own.node_id
 
 
-def replicas(services: Services, topic: Topic) -> tuple[tuple[int, ...], ...]:
-    """Of each partition the node ids, its leader's first. With racks there is one for each, where its clients read (KIP-392)."""
-    return services.fleet.view.leadership.replicas(topic.name.pulsar, topic.partitions)
+class Replicas(NamedTuple):
+    """Of one partition, as a client is told."""
+
+    error: ErrorCode
+    leader: int
+    ids: tuple[int, ...]  # with racks there is one for each, where its clients read (KIP-392)
+
+
+def replicas(services: Services, client: Client, topic: Topic) -> list[Replicas]:
+    """Of all partitions. A leader that a client can't reach is told as Kafka does it (MetadataCache.getPartitionMetadata)."""
+    hidden = {member.node_id for member in services.fleet.view.nodes if not is_told(services, client, member)}
+    return [
+        Replicas(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, ids) if ids[0] in hidden else Replicas(ErrorCode.NONE, ids[0], ids)
+        for ids in services.fleet.view.leadership.replicas(topic.name.pulsar, topic.partitions)
+    ]
 
 
 def check_assignments(services: Services, assignments: Sequence[Sequence[int]]) -> None:

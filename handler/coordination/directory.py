@@ -18,6 +18,7 @@ ADVERTISED: Final = "kafka.advertised"
 NODE: Final = "kafka.node"
 CONTROL: Final = "kafka.control"
 RACK: Final = "kafka.rack"
+EXTERNAL: Final = "kafka.external"
 NAMESPACE: Final = "kafka.namespace"
 # Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
 FRESH_SECONDS: Final = 1.0
@@ -33,6 +34,7 @@ class Leader(NamedTuple):
     control: str  # host:port for other sidecars
     rack: str = ""
     namespace: str = ""  # of topics that are named without one
+    external: str = ""  # host:port for Kafka clients of the external listener
 
 
 class Directory:
@@ -130,7 +132,13 @@ def candidates(stats: Mapping[str, Any], subscription: str) -> list[Leader]:
     for consumer in _subscription(stats, subscription).get("consumers") or ():
         metadata = consumer.get("metadata") or {}
         node = metadata.get(NODE, "0")
-        place = metadata.get(ADVERTISED, ""), metadata.get(CONTROL, ""), metadata.get(RACK, ""), metadata.get(NAMESPACE, "")
+        place = (
+            metadata.get(ADVERTISED, ""),
+            metadata.get(CONTROL, ""),
+            metadata.get(RACK, ""),
+            metadata.get(NAMESPACE, ""),
+            metadata.get(EXTERNAL, ""),
+        )
         found.append(Leader(consumer.get("consumerName", ""), int(node) if node.isdigit() else 0, *place))
     return found
 

@@ -40,11 +40,12 @@ class Identity(NamedTuple):
     advertised: str  # for Kafka clients; empty where only its own reach it
     rack: str = ""
     namespace: str = ""
+    external: str = ""  # for Kafka clients of the external listener
 
 
-def _node(leader: Leader) -> Node:
-    host, _, port = leader.advertised.rpartition(":")
-    return Node(leader.node, host.strip("[]"), int(port))
+def _node(node_id: int, address: str) -> Node:
+    host, _, port = address.rpartition(":")
+    return Node(node_id, host.strip("[]"), int(port))
 
 
 class Leaders:
@@ -59,11 +60,13 @@ class Leaders:
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._loop = asyncio.get_running_loop()
 
-    async def find(self, key: str, own: tuple[str, int]) -> Node:
-        """Where clients find the coordinator of a key; CoordinatorError while there is none."""
+    async def find(self, key: str, own: tuple[str, int], is_external: bool) -> Node:
+        """Where clients of a listener find the coordinator of a key; CoordinatorError while there is none."""
         leader = await self.leader(key)
         if leader is not None and self.is_advertised(leader):
-            return _node(leader)
+            address = leader.external if is_external else leader.advertised
+            if address:
+                return _node(leader.node, address)
         if self._is_leaving:
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # another sidecar passes on, this one not for long
         return Node(self._own.node_id, *own)  # and passes on what is asked

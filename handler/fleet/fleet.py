@@ -251,4 +251,6 @@ async def _wake_all(waiting: set[Callable[[], None]]) -> None:
 
 def _member(other: Leader) -> Member:
     host, _, port = other.advertised.rpartition(":")
-    return Member(other.node, host.strip("[]"), int(port), other.rack or None)
+    external_host, _, external_port = other.external.rpartition(":")
+    external = (external_host.strip("[]"), int(external_port)) if other.external else None
+    return Member(other.node, host.strip("[]"), int(port), other.rack or None, external)

@@ -10,3 +10,4 @@ class Member(NamedTuple):
     host: str
     port: int
     rack: str | None = None
+    external: tuple[str, int] | None = None  # where clients of the external listener find it

@@ -75,7 +75,9 @@ class KafkaConnection(asyncio.Protocol):
         on_lost: Callable[[KafkaConnection], None],
         awake: Awake,
         on_stood_still: Callable[[], None],
+        is_external: bool = False,
     ) -> None:
+        self.is_external = is_external
         self._awake = awake
         self._on_stood_still = on_stood_still
         self._dispatch = dispatch

@@ -1,10 +1,11 @@
-"""The listening socket and everyone connected through it."""
+"""The listening sockets and everyone connected through them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from handler.apis.answer_share import AnswerShare
@@ -47,7 +48,7 @@ class Listener:
         self._idle_seconds = idle_seconds
         self._connections: set[KafkaConnection] = set()
         self._look_for_idle_at = 0.0
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)
         self._empty = asyncio.Event()
         self._awake = Awake(others_serve)
@@ -55,23 +56,32 @@ class Listener:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, for when 0 was asked for."""
-        loop = asyncio.get_running_loop()
-        try:
-            self._server = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
-        except OSError as error:
-            where = f"{host}:{port} ({error.strerror})"
-            raise ConfigError(f"can't listen on {where}: set kafka.listen to a free address of this machine") from error
+        port = await self._listen("kafka.listen", host, port, is_external=False)
         self._sweeper.start()
         self._awake.beat()
         self._beating.start()
-        return int(self._server.sockets[0].getsockname()[1])
+        return port
 
-    def _accept(self) -> asyncio.Protocol:
+    async def start_external(self, host: str, port: int) -> int:
+        """Listen for clients that find the sidecars at other addresses."""
+        return await self._listen("kafka.external_listen", host, port, is_external=True)
+
+    async def _listen(self, setting: str, host: str, port: int, is_external: bool) -> int:
+        loop = asyncio.get_running_loop()
+        try:
+            server = await loop.create_server(partial(self._accept, is_external), host, port, backlog=BACKLOG)
+        except OSError as error:
+            where = f"{host}:{port} ({error.strerror})"
+            raise ConfigError(f"can't listen on {where}: set {setting} to a free address of this machine") from error
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    def _accept(self, is_external: bool) -> asyncio.Protocol:
         if len(self._connections) >= self._max_connections:
             limited.warning("refused a connection: max_connections (%d) are open", self._max_connections)
             return _Refusal()
         connection = KafkaConnection(
-            self._dispatch, self._budget, self._answers, self._max_request, self._lost, self._awake, self._stood_still
+            self._dispatch, self._budget, self._answers, self._max_request, self._lost, self._awake, self._stood_still, is_external
         )
         self._connections.add(connection)
         return connection
@@ -108,8 +118,8 @@ class Listener:
 
     async def drain(self, seconds: float) -> bool:
         """Stop accepting, let everyone finish; True when all did in time."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         await self._sweeper.stopped()
         await self._beating.stopped()
         self._empty.clear()

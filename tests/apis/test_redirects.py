@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from handler.apis import redirects
 from handler.apis.redirects import FORGET_SECONDS, ON_ITS_WAY_SECONDS, REPLICA_SECONDS, FetchRedirects, ProduceRedirects
+from handler.config import KafkaConfig
 from handler.fleet.fleet import SETTLED_SECONDS
 from handler.fleet.member import Member
 from handler.topics.catalog import GROWN_SECONDS
@@ -195,3 +196,31 @@ def test_a_client_of_very_many_partitions_is_served_without_a_word_about_the_res
     assert [fetch.refuses(client, 0, version) for version in (1, 2, 2)] == [False, True, False]
     assert [fetch.names_replica(client, 0, at) for at in (0.0, 1.0, REPLICA_SECONDS + 1)] == [True, False, True]
     assert [fetch.names_replica(client, index, 0.0) for index in (1, 2)] == [True, False]
+
+
+async def test_clients_of_the_external_listener_are_told_of_other_addresses() -> None:
+    sidecar = Sidecar(
+        config=KafkaConfig(external_listen=":9094", external_advertised="one.example:9094"),
+        others=[OTHER._replace(external=("two.example", 19094))],
+    )
+    sidecar.admin.make("t", PARTITIONS)
+    sidecar.client.is_external = True
+    answer = await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(0, "one.example", 9094), (2, "two.example", 19094)]
+    assert {one.leader_id for one in answer.topics[0].partitions} == {0, 2}
+    refused = await produce(sidecar, await led_by(sidecar, 2))
+    assert [(one.node_id, one.host, one.port) for one in refused.node_endpoints] == [(0, "one.example", 9094), (2, "two.example", 19094)]
+    await sidecar.close()
+
+
+async def test_a_leader_without_an_external_address_is_not_told_there(sidecar: Sidecar) -> None:
+    index = await led_by(sidecar, 2)
+    sidecar.client.is_external = True
+    answer = await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    assert [one.node_id for one in answer.brokers] == [0]
+    hidden = answer.topics[0].partitions[index]
+    assert (hidden.error_code, hidden.leader_id) == (ErrorCode.LISTENER_NOT_FOUND, -1)
+    described = await sidecar.ask(DescribeTopicPartitionsRequest(response_partition_limit=100), 0)
+    assert described.topics[0].partitions[index].error_code is ErrorCode.LISTENER_NOT_FOUND
+    assert error(await produce(sidecar, index)) is NONE, "it is not sent where it can't go"
+    assert (await fetch(sidecar, index)).responses[0].partitions[0].error_code is NONE

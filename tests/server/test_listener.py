@@ -44,6 +44,21 @@ async def test_it_serves_and_drains() -> None:
         await asyncio.open_connection("127.0.0.1", port)
 
 
+async def test_a_connection_knows_to_which_listener_it_came() -> None:
+    came: list[bool] = []
+    server = listener(b"answer")
+    server._dispatch = lambda client, _frame: came.append(client.is_external) or Work(b"answer")  # type: ignore[func-returns-value]
+    writers = []
+    for port in (await server.start("127.0.0.1", 0), await server.start_external("127.0.0.1", 0)):
+        reader, writer = await _ask(port)
+        assert await reader.readexactly(6) == b"answer"
+        writers.append(writer)
+    assert came == [False, True]
+    assert await server.drain(5), "both end"
+    for writer in writers:
+        writer.close()
+
+
 async def test_a_drain_that_takes_too_long_says_so() -> None:
     async def never() -> None:
         await asyncio.sleep(60)

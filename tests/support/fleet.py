@@ -35,4 +35,10 @@ class TestFleet(Fleet):
         return super().sends_away(self.now)
 
     def _named(self) -> list[Leader]:
-        return [Leader(f"sidecar-{one.node_id}", one.node_id, f"{one.host}:{one.port}", "", one.rack or "") for one in self._there]
+        return [
+            Leader(
+                f"sidecar-{one.node_id}", one.node_id, f"{one.host}:{one.port}", "", one.rack or "",
+                external=":".join(map(str, one.external or ())),
+            )
+            for one in self._there
+        ]  # fmt: skip

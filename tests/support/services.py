@@ -224,7 +224,7 @@ class LocalGroups:
     async def all(self) -> list[Leader]:
         return []
 
-    async def find(self, group_id: str, own: tuple[str, int]) -> Node:
+    async def find(self, group_id: str, own: tuple[str, int], is_external: bool) -> Node:
         self.coordinator.led_shard(group_id)
         return Node(1, *own)
 
@@ -253,7 +253,7 @@ class LocalTransactions:
     async def all(self) -> list[Leader]:
         return []
 
-    async def find(self, transactional_id: str, own: tuple[str, int]) -> Node:
+    async def find(self, transactional_id: str, own: tuple[str, int], is_external: bool) -> Node:
         return Node(1, *own)
 
 
@@ -281,6 +281,7 @@ class Client:
     peer = "127.0.0.1:5"
     local_address = ("127.0.0.1", 9092)
     waiting_since: float | None = None
+    is_external = False
 
     def __init__(self) -> None:
         self.aborted = 0
