@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_groups(commands)
     _add_inspect(commands)
     _add_verify(commands)
+    _add_try(commands)
     ctl.add_ctl(commands)
     pipelines.add_pipelines(commands)
     return parser
@@ -104,6 +105,21 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verify.add_argument("--partition", type=int, metavar="N", help="only this one (default: all)")
     verify.add_argument("--json", action="store_true", help="print one JSON object")
     verify.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
+
+def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "write a record through running sidecars and read it back"
+    command = commands.add_parser("try", help=text, description=f"{text}; ends with 2 where that fails")
+    command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
+    command.add_argument("--topic", default="", help="a topic that is there (default: one that is made for this, and deleted)")
+    command.add_argument("--seconds", type=float, default=60, metavar="N", help="give up after so long (default: 60)")
+    command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+
+
+def _try(config: Config, options: argparse.Namespace) -> int:
+    from handler.trial import try_out
+
+    return _run(try_out(_bootstrap(config, options), options.topic, options.seconds, print), "asyncio")
 
 
 def _verify(config: Config, options: argparse.Namespace) -> int:
@@ -247,6 +263,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _inspect(config, options)
         if options.command == "verify":
             return _verify(config, options)
+        if options.command == "try":
+            return _try(config, options)
         return _serve(config, options)
     except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)

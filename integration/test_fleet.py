@@ -161,6 +161,8 @@ def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_k
     (partition,) = ctl("partitions", topic)
     assert (partition["partition"], partition["state"], partition["end_offset"]) == (1, "open", 10)
     assert [member["is_self"] for member in ctl("fleet")] == [True]
+    assert main(["try", "--bootstrap-server", sidecar.address]) == 0
+    assert "read back after" in capsys.readouterr().out
     assert ctl("drain") == [{"drain": "begun"}]
     wait_for(lambda: not sidecar.running)
     assert sidecar.stop() == 0
