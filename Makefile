@@ -12,12 +12,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
+.PHONY: golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
-	@echo 'also: test-fast lint fmt bench bench-quick proto messages lock docs clean'
+	@echo 'also: test-fast lint fmt bench bench-quick proto messages lock docs golden clean'
 
 $(READY): requirements.lock
 	@echo 'Setting up $(VENV) ...'
@@ -80,6 +80,9 @@ proto: $(READY)
 
 messages: $(READY)
 	@$(BIN)/python -m handler.wire.generate
+
+golden: $(READY)
+	@$(BIN)/python -m tests.chart.golden
 
 docs: $(READY)
 	@$(BIN)/python -m handler.docs

@@ -209,9 +209,13 @@ def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Conf
     return config
 
 
+# Kubernetes tells pods so of each Service in their namespace (service links); of one named kafka-sidecar they look like settings.
+_SERVICE_LINK: Final = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+
+
 def _merge_environment(given: dict[str, Any], environment: Mapping[str, str]) -> None:
     for variable, value in environment.items():
-        if variable.startswith(ENV_PREFIX):
+        if variable.startswith(ENV_PREFIX) and ("__" in variable or not _SERVICE_LINK.fullmatch(variable.removeprefix(ENV_PREFIX))):
             section, split, name = variable.removeprefix(ENV_PREFIX).lower().partition("__")
             if not split:
                 raise ConfigError(f"{variable} names no setting: write {ENV_PREFIX}SECTION__SETTING")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handler.cli import main
-from handler.config import load
+from handler.config import Config, load
 from handler.errors import ConfigError
 
 
@@ -17,6 +17,12 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(t
     config = load(file, {"KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:2", "KAFKA_SIDECAR_KAFKA__AUTO_CREATE_TOPICS": "true"})
     assert config.kafka.listen_address == ("127.0.0.1", 2)
     assert (config.kafka.node_id, config.kafka.auto_create_topics, config.kafka.default_partitions) == (5, True, 4)
+
+
+def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None:
+    links = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "9092", "PORT": "tcp://10.0.0.1:9092", "PORT_9092_TCP": "tcp://10.0.0.1:9092"}
+    links |= {"PORT_9092_TCP_ADDR": "10.0.0.1", "SERVICE_PORT_KAFKA": "9092", "NODES_SERVICE_HOST": "10.0.0.2"}
+    assert load(None, {f"KAFKA_SIDECAR_{name}": value for name, value in links.items()}) == Config()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+{{/* What values.schema.json can't say. Each says what to change. */}}
+{{- define "pulsar-kafka.validate" -}}
+{{- $values := .Values -}}
+{{- $needed := add $values.preStopSleepSeconds (ceil $values.handoverSeconds) (ceil $values.drainSeconds) 5 -}}
+{{- if lt (int $values.terminationGracePeriodSeconds) (int $needed) -}}
+{{- fail (printf "\n\nterminationGracePeriodSeconds is %v: preStopSleepSeconds, handoverSeconds, drainSeconds and 5 more make %v. With less, pods are killed while they hand over." $values.terminationGracePeriodSeconds $needed) -}}
+{{- end -}}
+{{- $external := $values.listeners.external -}}
+{{- if ne $external.type "none" -}}
+  {{- $given := add (ternary 1 0 (not (empty $external.addresses))) (ternary 1 0 (not (empty $external.domain))) (ternary 1 0 (not (empty $external.nodePorts))) -}}
+  {{- $count := int (include "pulsar-kafka.replicas" .) -}}
+  {{- if eq (int $given) 0 -}}
+    {{- fail "\n\nlisteners.external: clients from outside need addresses. Set addresses (one for each pod), domain, or with NodePort nodePorts." -}}
+  {{- end -}}
+  {{- if and $external.addresses (or $external.domain (lt (len $external.addresses) $count)) -}}
+    {{- fail (printf "\n\nlisteners.external.addresses has %d addresses for %d pods: write one for each, and no domain." (len $external.addresses) $count) -}}
+  {{- end -}}
+  {{- if and $external.nodePorts (ne $external.type "NodePort") -}}
+    {{- fail "\n\nlisteners.external.nodePorts is for the type NodePort." -}}
+  {{- end -}}
+  {{- if and $external.nodePorts (lt (len $external.nodePorts) $count) -}}
+    {{- fail (printf "\n\nlisteners.external.nodePorts has %d ports for %d pods: write one for each." (len $external.nodePorts) $count) -}}
+  {{- end -}}
+{{- end -}}
+{{- $ports := list (int $values.listeners.internal.port) (int $values.control.port) -}}
+{{- if $values.metrics.enabled -}}{{- $ports = append $ports (int $values.metrics.port) -}}{{- end -}}
+{{- if ne $external.type "none" -}}{{- $ports = append $ports (int $external.port) -}}{{- end -}}
+{{- if ne (len $ports) (len (uniq $ports)) -}}
+{{- fail (printf "\n\nlisteners, control and metrics use a port twice: %v" $ports) -}}
+{{- end -}}
+{{- if and $values.autoscaling.enabled (gt (int $values.autoscaling.minReplicas) (int $values.autoscaling.maxReplicas)) -}}
+{{- fail "\n\nautoscaling.minReplicas is more than maxReplicas." -}}
+{{- end -}}
+{{- end -}}
