@@ -4,6 +4,7 @@
 #   make check   style, types, layers and the fast tests: before every commit
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
+#   make image   the sidecar's image, tried against a Pulsar in a container
 #   make soak    the pipelines' tests with twenty times as much to move
 #   make coverage   what the fast tests leave out, the least covered first
 
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
+.PHONY: image golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -47,6 +48,9 @@ smoke: $(READY)
 test: $(READY)
 	@$(BIN)/python -m integration.prepare
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
+
+image: $(READY)
+	@$(BIN)/python -m integration.docker.images
 
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
@@ -88,8 +92,11 @@ docs: $(READY)
 	@$(BIN)/python -m handler.docs
 
 # Needs uv; names and hashes only, so that any index serves.
+LOCK := uv pip compile pyproject.toml --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
 lock:
-	uv pip compile pyproject.toml --group lint --group proto --group messages --group test --group wheel --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+	$(LOCK) --group lint --group proto --group messages --group test --group wheel -o requirements.lock
+	$(LOCK) --universal -o deploy/image/requirements.lock
+	$(LOCK) --universal --group wheel -o deploy/image/build.lock
 
 clean:
 	rm -rf $(VENV) .cache dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -210,7 +210,7 @@ class Sidecar:
 
     def _on_fleet_change(self) -> None:
         """Who leads now what this sidecar has led opens it; clients are sent there a little later."""
-        if not self.fleet.leads_nothing:  # when it leaves it waits for them
+        if not self.fleet.is_leaving:  # then it waits for them
             task = asyncio.create_task(warm_heirs(self.services))
             self._handing_over.add(task)
             task.add_done_callback(self._handing_over.discard)

@@ -57,7 +57,7 @@ class Load:
         self.topic, self.partitions = topic, partitions
         self.failed: list[str] = []
         self.acknowledged: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by partition: number, offset
-        self.longest_pause = 0.0
+        self.pauses: list[tuple[float, str, int]] = []  # seconds, when it was over, partition
         self._acknowledged_at: dict[int, float] = {}
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
@@ -83,7 +83,8 @@ class Load:
             return
         partition, now = message.partition(), time.monotonic()
         before = self._acknowledged_at.get(partition)
-        self.longest_pause = max(self.longest_pause, now - before if before else 0.0)
+        if before is not None and now - before > 0.5:
+            self.pauses.append((now - before, time.strftime("%H:%M:%S"), partition))
         self._acknowledged_at[partition] = now
         self.acknowledged[partition].append((int(message.value()), message.offset()))
 
@@ -118,6 +119,10 @@ class Load:
         self._stop_reading.set()
         for thread in self._threads[1:]:
             thread.join()
+
+    @property
+    def longest_pause(self) -> float:
+        return max(self.pauses, default=(0.0,))[0]
 
     def _left(self, partition: int) -> int:
         return len({offset for _, offset in self.acknowledged[partition]} - {offset for _, offset in self.read[partition]})

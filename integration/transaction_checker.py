@@ -106,6 +106,7 @@ class StableOffsets:
     def __init__(self, address: str, topic: str, partitions: int) -> None:
         self.seen: dict[int, int] = {}
         self.went_back: list[str] = []
+        self.failures: list[str] = []
         self._client = consumer(address, **COMMITTED)
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
         self._stop = threading.Event()
@@ -117,8 +118,9 @@ class StableOffsets:
             for one in self._partitions:
                 try:
                     _, stable = self._client.get_watermark_offsets(one, timeout=5, cached=False)
-                except KafkaException:
-                    continue  # its sidecar is away
+                except KafkaException as failure:  # its sidecar is away
+                    self.failures.append(f"{time.strftime('%H:%M:%S')} {one.partition}: {failure}")
+                    continue
                 if stable < self.seen.get(one.partition, 0):
                     self.went_back.append(f"{one.partition}: {self.seen[one.partition]} to {stable}")
                 self.seen[one.partition] = stable
@@ -193,7 +195,7 @@ class TransactionChecker:
         for stable in self._stable:
             stable.stop()
             assert not stable.went_back, stable.went_back[:5]
-            assert all(stable.seen[partition] > 0 for partition in whole), "nobody has looked"
+            assert all(stable.seen.get(partition, 0) > 0 for partition in whole), f"nobody has looked: {stable.seen}, {stable.failures[-5:]}"
         for reader in self._readers:
             reader.read_up_to(whole)
             reader.stop()

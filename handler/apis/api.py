@@ -124,7 +124,7 @@ class Services:
 
     def sends_away(self, name: TopicName, now: float) -> bool:
         """Whether clients are sent to the leaders of a topic: all sidecars know the members by now, and how many partitions there are."""
-        return self.fleet.sends_away(now) and (self.fleet.leads_nothing or not self.catalog.has_just_grown(name))
+        return self.fleet.sends_away(now) and (self.fleet.is_leaving or not self.catalog.has_just_grown(name))
 
     def node_address(self, client: Client) -> tuple[str, int]:
         """Where clients of a listener find this node: as configured, else where this one has found it."""

@@ -34,6 +34,9 @@ START_SECONDS: Final = 30.0
 PING_SECONDS_A_MEMBER: Final = 0.05
 # All sidecars see a change within this; clients are sent away from those that do not lead any more only after it.
 SETTLED_SECONDS: Final = 3.0
+# A sidecar that has started leads only after this, if others do. Clients that tried to reach it while it was away wait for up to ten
+# seconds before they try again (reconnect.backoff.max.ms of librdkafka), also when they are sent there.
+JOIN_SECONDS: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Fleet:
         self._looking: Shared[None, bool] = Shared()
         self._leaving = False
         self._serves = False
+        self._leads_from = -math.inf  # if others lead
         self._sends_away_at = math.inf
         self._has_woken = True
         self._waking: asyncio.Task[None] | None = None
@@ -89,8 +93,13 @@ class Fleet:
 
     @property
     def leads_nothing(self) -> bool:
-        """It leaves, and others are there."""
+        """Others lead, and it leaves or has just come."""
         return self.own not in self.view.leadership.members
+
+    @property
+    def is_leaving(self) -> bool:
+        """It leaves, and others lead."""
+        return self._leaving and self.leads_nothing
 
     def sends_away(self, now: float) -> bool:
         """Whether clients are sent to the leaders by now; until then any sidecar serves what it is asked."""
@@ -112,6 +121,7 @@ class Fleet:
 
     async def start(self, on_change: Callable[[], None]) -> None:
         """Return when it is known who is there. `on_change` is told of later views."""
+        self._leads_from = math.inf
         until = self._clock() + START_SECONDS
         while not await self._look_again():
             if self._clock() >= until:
@@ -124,8 +134,9 @@ class Fleet:
         self._task.start()
 
     async def serve(self) -> None:
-        """Clients are served from now on: the others may tell them of this sidecar."""
-        self._serves = True
+        """Clients are served from now on."""
+        self._serves, self._leads_from = True, self._clock() + JOIN_SECONDS
+        self._update()
         await self._ping_all()
 
     async def leave(self) -> None:
@@ -158,7 +169,11 @@ class Fleet:
             self._update()
         else:
             self._strangers = True  # it is new
-        return PingResponse(serves=self._serves, silent=self._liveness.silent)
+        return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent)
+
+    @property
+    def _says_that_it_leads(self) -> bool:
+        return self._serves and not self.leads_nothing
 
     async def _beat(self) -> None:
         now = self._clock()
@@ -206,7 +221,7 @@ class Fleet:
     async def _ping(self, other: Leader) -> None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self._peers.ping(other.control, other.name, self._name, serves=self._serves)
+                answer = await self._peers.ping(other.control, other.name, self._name, serves=self._says_that_it_leads)
         except PeerTooOld:
             self._liveness.answered(other.name, serves=True)
         except (PeerUnavailable, TimeoutError):
@@ -220,7 +235,9 @@ class Fleet:
     def _update(self) -> None:
         self._peers_of = self._others_by_node()
         leading = [_member(other) for other in self._peers_of.values() if self._liveness.leads(other.name)]
-        if not self._leaving or not leading:
+        if not leading and self._serves:
+            self._leads_from = -math.inf  # and goes on when others come
+        if not leading or (not self._leaving and self._clock() >= self._leads_from):
             leading.append(self.own)
         nodes = tuple(sorted([self.own, *map(_member, self._peers_of.values())]))
         leadership = Leadership(leading)

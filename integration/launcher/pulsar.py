@@ -74,7 +74,7 @@ JVM_FLAGS: Final = (
     *JVM_OPENS,
 )  # fmt: skip
 
-_LOG4J: Final = """<Configuration status="WARN"><Appenders><Console name="C" target="SYSTEM_OUT">
+LOG4J: Final = """<Configuration status="WARN"><Appenders><Console name="C" target="SYSTEM_OUT">
 <PatternLayout pattern="%d{HH:mm:ss.SSS} %-5level %logger{1} - %msg%n"/></Console></Appenders>
 <Loggers><Root level="info"><AppenderRef ref="C"/></Root></Loggers></Configuration>
 """
@@ -109,7 +109,7 @@ def write_settings(path: Path, settings: dict[str, str]) -> None:
 def java(version: str, directory: Path, heap: str = "-Xmx768m") -> list[str]:
     """The start of a command line that runs a class of this Pulsar version."""
     log4j = directory / "log4j2.xml"
-    log4j.write_text(_LOG4J)
+    log4j.write_text(LOG4J)
     logging = (f"-Dlog4j2.configurationFile={log4j}", f"-Dlog4j.configurationFile={log4j}")
     return ["java", heap, *JVM_FLAGS, *logging, "-cp", class_path(bundle(version))]
 

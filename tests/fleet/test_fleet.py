@@ -90,6 +90,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PING_SECONDS", 0.05)
     monkeypatch.setattr(module, "PING_SECONDS_A_MEMBER", 0.0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "JOIN_SECONDS", 0.1)
 
 
 async def test_members_find_each_other_and_name_the_same_leaders() -> None:
@@ -170,6 +171,37 @@ async def test_one_that_does_not_serve_yet_leads_nothing() -> None:
         await late.fleet.serve()
         assert first.sees == {1, 2, 3}, "it has said so"
         await late.close()
+
+
+async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    directory: dict[str, Leader] = {}
+    async with members(2, directory) as (first, second):
+        monkeypatch.setattr(module, "JOIN_SECONDS", 1.0)
+        third = One(3, directory)
+        await third.start()
+        await until(lambda: first.tells == second.tells == third.tells == {1, 2, 3})
+        assert first.sees == second.sees == third.sees == {1, 2}
+        assert (third.fleet.leads_nothing, third.fleet.is_leaving) == (True, False)
+        await until(lambda: first.sees == second.sees == third.sees == {1, 2, 3})
+        await third.close()
+
+
+async def test_those_that_have_come_lead_at_once_when_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    directory: dict[str, Leader] = {}
+    async with members(1, directory) as (old,):
+        monkeypatch.setattr(module, "JOIN_SECONDS", 60.0)
+        new = [One(number, directory) for number in (2, 3)]
+        for one in new:
+            await one.start()
+        await until(lambda: all(one.sees == {1} for one in new))
+        await old.fleet.leave()
+        assert not any(one.sees == {1} for one in new), "before the old one sends anybody away"
+        await until(lambda: all(one.sees == {2, 3} for one in new))
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            assert all(one.sees == {2, 3} for one in new), "and they go on"
+        for one in new:
+            await one.close()
 
 
 async def test_a_stranger_that_pings_is_looked_for_in_the_directory_at_once() -> None:

@@ -1,0 +1,43 @@
+#!/bin/sh
+# engine.sh install|start|stop: a Docker engine for the tests, of Debian's packages and without a service manager, as root.
+# Containers do not get out: what they send to any interface that is not theirs is dropped. Builds use the host's network.
+set -eu
+state=${ENGINE_STATE:-/var/tmp/kafka-sidecar-docker}
+mkdir -p "$state"
+case ${1:-} in
+install)
+  command -v dockerd >/dev/null && command -v debootstrap >/dev/null && exit 0
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io iptables debootstrap >"$state/apt.log" 2>&1 ||
+    { tail -20 "$state/apt.log" >&2; exit 1; }
+  ;;
+start)
+  docker info >/dev/null 2>&1 && exit 0
+  # A kernel may have no nf_tables: the iptables that answers is taken.
+  if ! iptables -t nat -L -n >/dev/null 2>&1; then
+    for kind in legacy nft; do
+      iptables-$kind -t nat -L -n >/dev/null 2>&1 && update-alternatives --set iptables /usr/sbin/iptables-$kind >/dev/null && break
+    done
+  fi
+  setsid nohup dockerd --data-root "$state/data" --exec-root "$state/exec" --pidfile "$state/docker.pid" --ip-masq=false --ipv6=false \
+    --log-level warn >"$state/dockerd.log" 2>&1 </dev/null &
+  engine=$!
+  for _ in $(seq 300); do
+    docker info >/dev/null 2>&1 && break
+    kill -0 $engine 2>/dev/null || { tail -20 "$state/dockerd.log" >&2; exit 1; }
+    sleep 0.1
+  done
+  docker info >/dev/null
+  for interface in $(ip -o link | awk -F': ' '$2 !~ /^(lo|docker|br-|veth)/ {sub(/@.*/, "", $2); print $2}'); do
+    iptables -C DOCKER-USER -o "$interface" -j DROP 2>/dev/null || iptables -I DOCKER-USER -o "$interface" -j DROP
+  done
+  ;;
+stop)
+  [ -s "$state/docker.pid" ] || exit 0
+  kill "$(cat "$state/docker.pid")"
+  ;;
+*)
+  sed -n 2,3p "$0" >&2
+  exit 2
+  ;;
+esac

@@ -1,0 +1,100 @@
+"""The image, and the containers that tests of applications use (handler.testing), in a real Docker engine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pulsar
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from handler.testing import PulsarKafkaContainer
+from handler.testing.container import NotStarted
+from integration.docker.images import docker, has_engine, make_pulsar, make_sidecar
+from integration.kafka_clients import QUIET, create, produce, read
+
+NO_ENGINE = "needs a Docker engine: `integration/docker/engine.sh install` and `integration/docker/engine.sh start`, as root on Debian"
+
+
+@dataclass(frozen=True)
+class Images:
+    sidecar: str
+    pulsar: str
+
+    def container(self, **settings: Any) -> PulsarKafkaContainer:
+        return PulsarKafkaContainer(self.sidecar, self.pulsar, **settings)
+
+
+@pytest.fixture(scope="module")
+def images() -> Images:
+    if not has_engine():
+        if os.environ.get("CI"):
+            pytest.fail(NO_ENGINE)
+        pytest.skip(NO_ENGINE)
+    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image may be out of reach; each test removes what it made
+    return Images(make_sidecar(), make_pulsar())
+
+
+@pytest.fixture(scope="module")
+def kafka(images: Images) -> Iterator[PulsarKafkaContainer]:
+    with images.container() as container:
+        yield container
+
+
+def test_kafka_and_pulsar_clients_use_the_same_topic(kafka: PulsarKafkaContainer, topic: str) -> None:
+    create(kafka.get_bootstrap_server(), topic, 1, {"entry.format": "pulsar"})
+    produce(kafka.get_bootstrap_server(), topic, [b"from kafka"])
+    client = pulsar.Client(kafka.get_pulsar_url(), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    reader = client.create_reader(f"persistent://public/default/{topic}-partition-0", pulsar.MessageId.earliest)
+    assert reader.read_next(20_000).data() == b"from kafka"
+    producer = client.create_producer(f"persistent://public/default/{topic}-partition-0")
+    producer.send(b"from pulsar")
+    client.close()
+    found = read(kafka.get_bootstrap_server(), topic, 2)
+    assert [record.value for record in found] == [b"from kafka", b"from pulsar"]
+    assert "read back after" in kafka.run("try", "--bootstrap-server", kafka.get_internal_bootstrap_server())
+    assert "Pulsar is ready for Kafka clients." in kafka.run("doctor")
+
+
+def test_a_group_goes_on_when_the_broker_was_killed(kafka: PulsarKafkaContainer, topic: str) -> None:
+    servers = {"bootstrap.servers": kafka.get_bootstrap_server(), **QUIET}
+    create(kafka.get_bootstrap_server(), topic, 2)
+    consumer = Consumer({**servers, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    producer = Producer({**servers, "enable.idempotence": True})
+    seen: set[bytes] = set()
+    for number in range(200):
+        if number == 100:
+            kafka.kill_pulsar()
+            kafka.restart_pulsar()
+        producer.produce(topic, b"%d" % number, partition=number % 2)
+        producer.poll(0.01)
+    assert producer.flush(120) == 0
+    until = time.monotonic() + 60
+    while len(seen) < 200 and time.monotonic() < until:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            seen.add(message.value() or b"")
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert seen == {b"%d" % number for number in range(200)}
+
+
+def test_a_container_that_does_not_start_says_why(images: Images) -> None:
+    with pytest.raises(NotStarted, match=r"kafka\.entry_format is 'parquet': use kafka or pulsar"):
+        images.container(kafka__entry_format="parquet").start()
+    left = docker("ps", "--all", "--quiet", "--filter", "status=exited")
+    assert not left
+
+
+def test_the_image_is_of_one_user_without_rights_and_writes_nothing(images: Images) -> None:
+    assert docker("image", "inspect", "--format", "{{.Config.User}}", images.sidecar) == "65532:65532"
+    limited = ("run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+    shown = docker(*limited, images.sidecar, "check-config", "--config", "/etc/kafka-sidecar/default.toml")
+    assert 'listen = "0.0.0.0:9092"' in shown
+    compiled = "import handler.wire.records as one; print(one.__file__)"
+    assert docker(*limited, "--entrypoint", "python3", images.sidecar, "-c", compiled).endswith(".so")
