@@ -195,7 +195,8 @@ class TransactionChecker:
         for stable in self._stable:
             stable.stop()
             assert not stable.went_back, stable.went_back[:5]
-            assert all(stable.seen.get(partition, 0) > 0 for partition in whole), f"nobody has looked: {stable.seen}, {stable.failures[-5:]}"
+            looked = all(stable.seen.get(partition, 0) > 0 for partition in whole)
+            assert looked, f"nobody has looked: {stable.seen}, {stable.failures[-5:]}"
         for reader in self._readers:
             reader.read_up_to(whole)
             reader.stop()

@@ -74,11 +74,16 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def members(count: int, directory: dict[str, Leader]) -> AsyncIterator[list[One]]:
-    there = [One(number, directory) for number in range(1, count + 1)]
+    async with also([One(number, directory) for number in range(1, count + 1)]) as there:
+        await until(lambda: all(one.sees == set(range(1, count + 1)) for one in there))
+        yield there
+
+
+@asynccontextmanager
+async def also(there: list[One]) -> AsyncIterator[list[One]]:
     try:
         for one in there:
             await one.start()
-        await until(lambda: all(one.sees == set(range(1, count + 1)) for one in there))
         yield there
     finally:
         for one in there:
@@ -169,7 +174,7 @@ async def test_one_that_does_not_serve_yet_leads_nothing() -> None:
         await asyncio.sleep(0.3)
         assert (first.sees, first.tells) == ({1, 2}, {1, 2, 3})
         await late.fleet.serve()
-        assert first.sees == {1, 2, 3}, "it has said so"
+        await until(lambda: first.sees == {1, 2, 3})
         await late.close()
 
 
@@ -177,31 +182,25 @@ async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it
     directory: dict[str, Leader] = {}
     async with members(2, directory) as (first, second):
         monkeypatch.setattr(module, "JOIN_SECONDS", 1.0)
-        third = One(3, directory)
-        await third.start()
-        await until(lambda: first.tells == second.tells == third.tells == {1, 2, 3})
-        assert first.sees == second.sees == third.sees == {1, 2}
-        assert (third.fleet.leads_nothing, third.fleet.is_leaving) == (True, False)
-        await until(lambda: first.sees == second.sees == third.sees == {1, 2, 3})
-        await third.close()
+        async with also([One(3, directory)]) as (third,):
+            await until(lambda: first.tells == second.tells == third.tells == {1, 2, 3})
+            assert first.sees == second.sees == third.sees == {1, 2}
+            assert (third.fleet.leads_nothing, third.fleet.is_leaving) == (True, False)
+            await until(lambda: first.sees == second.sees == third.sees == {1, 2, 3})
 
 
 async def test_those_that_have_come_lead_at_once_when_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
     directory: dict[str, Leader] = {}
     async with members(1, directory) as (old,):
         monkeypatch.setattr(module, "JOIN_SECONDS", 60.0)
-        new = [One(number, directory) for number in (2, 3)]
-        for one in new:
-            await one.start()
-        await until(lambda: all(one.sees == {1} for one in new))
-        await old.fleet.leave()
-        assert not any(one.sees == {1} for one in new), "before the old one sends anybody away"
-        await until(lambda: all(one.sees == {2, 3} for one in new))
-        for _ in range(20):
-            await asyncio.sleep(0.02)
-            assert all(one.sees == {2, 3} for one in new), "and they go on"
-        for one in new:
-            await one.close()
+        async with also([One(number, directory) for number in (2, 3)]) as new:
+            await until(lambda: all(one.sees == {1} for one in new))
+            await old.fleet.leave()
+            assert not any(one.sees == {1} for one in new), "before the old one sends anybody away"
+            await until(lambda: all(one.sees == {2, 3} for one in new))
+            for _ in range(20):
+                await asyncio.sleep(0.02)
+                assert all(one.sees == {2, 3} for one in new), "and they go on"
 
 
 async def test_a_stranger_that_pings_is_looked_for_in_the_directory_at_once() -> None:
