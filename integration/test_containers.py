@@ -35,7 +35,6 @@ def images() -> Images:
         if os.environ.get("CI"):
             pytest.fail(NO_ENGINE)
         pytest.skip(NO_ENGINE)
-    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image may be out of reach; each test removes what it made
     return Images(make_sidecar(), make_pulsar())
 
 

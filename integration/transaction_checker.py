@@ -117,12 +117,14 @@ class StableOffsets:
         while not self._stop.is_set():
             for one in self._partitions:
                 try:
-                    _, stable = self._client.get_watermark_offsets(one, timeout=5, cached=False)
+                    low, stable = self._client.get_watermark_offsets(one, timeout=5, cached=False)
                 except KafkaException as failure:  # its sidecar is away
                     self.failures.append(f"{time.strftime('%H:%M:%S')} {one.partition}: {failure}")
                     continue
                 if stable < self.seen.get(one.partition, 0):
-                    self.went_back.append(f"{one.partition}: {self.seen[one.partition]} to {stable}")
+                    self.went_back.append(
+                        f"{time.strftime('%H:%M:%S')} {one.partition}: {self.seen[one.partition]} to {stable}, log start {low}"
+                    )
                 self.seen[one.partition] = stable
             time.sleep(0.05)
 

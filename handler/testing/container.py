@@ -8,6 +8,7 @@ import time
 from types import TracebackType
 from typing import Any, Final
 
+from docker.errors import APIError
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
@@ -21,8 +22,9 @@ PULSAR: Final = "pulsar"
 KAFKA: Final = "kafka"
 KAFKA_PORT: Final = 9092
 CONTROL_PORT: Final = 9095
-# The port for clients on the host. They are told of the one that it is published on.
+# The ports for clients on the host. They are told of those that these are published on.
 HOST_KAFKA_PORT: Final = 9094
+HOST_PULSAR_PORT: Final = 6651
 LOG_LINES: Final = 40
 # Another process may take a port between the moment it was found free and the start of the container.
 PORT_TRIES: Final = 3
@@ -158,17 +160,21 @@ class PulsarKafkaContainer:
 
     def _start_both(self, network: Network) -> None:
         kafka_port, pulsar_port, admin_port = self._ports
-        # Who asks for no listener, as clients on the host, is told the first of these.
-        listeners = f"host:pulsar://{self._host}:{pulsar_port},network:pulsar://{PULSAR}:6650"
+        # Who comes to the port of a listener is told its addresses. The broker's own clients come to the internal one.
+        listeners = {
+            "advertisedListeners": f"network:pulsar://{PULSAR}:6650,host:pulsar://{self._host}:{pulsar_port}",
+            "bindAddresses": f"host:pulsar://0.0.0.0:{HOST_PULSAR_PORT}",
+            "internalListenerName": "network",
+        }
         pulsar = DockerContainer(self.pulsar_image).with_network(network).with_network_aliases(PULSAR)
-        pulsar = pulsar.with_bind_ports(6650, pulsar_port).with_bind_ports(8080, admin_port)
-        for name, value in {**self._broker_settings, "advertisedListeners": listeners, "internalListenerName": "host"}.items():
+        pulsar = pulsar.with_bind_ports(HOST_PULSAR_PORT, pulsar_port).with_bind_ports(8080, admin_port)
+        for name, value in {**listeners, **self._broker_settings}.items():
             pulsar = pulsar.with_env(f"PULSAR_PREFIX_{name}", value)
         apply = "bin/apply-config-from-env.py conf/standalone.conf && exec bin/pulsar standalone -nfw -nss"
         self._pulsar = pulsar.with_command(["bash", "-c", apply])
         self._pulsar.start()
         given = {
-            "pulsar__url": f"pulsar://{PULSAR}:6650", "pulsar__admin_url": f"http://{PULSAR}:8080", "pulsar__listener_name": "network",
+            "pulsar__url": f"pulsar://{PULSAR}:6650", "pulsar__admin_url": f"http://{PULSAR}:8080",
             "kafka__advertised": f"{KAFKA}:{KAFKA_PORT}",
             "kafka__external_listen": f"0.0.0.0:{HOST_KAFKA_PORT}", "kafka__external_advertised": self.get_bootstrap_server(),
             "groups__initial_rebalance_delay_ms": 0, **self._settings,
@@ -182,15 +188,25 @@ class PulsarKafkaContainer:
 
     def _wait(self) -> None:
         """Until Kafka clients are served: the sidecar waits for Pulsar itself."""
-        assert self._sidecar is not None
-        assert self._pulsar is not None
         until = time.monotonic() + self._seconds
-        while self._sidecar.exec(["kafka-sidecar", "ctl", "health", "ready", "--address", f"127.0.0.1:{CONTROL_PORT}"])[0]:
-            ended = [one for one in (self._pulsar, self._sidecar) if _state(one) != "running"]
-            if ended or time.monotonic() > until:
-                why = "a container has ended" if ended else f"not ready after {self._seconds:.0f} s"
-                raise NotStarted(f"{self.image} in front of {self.pulsar_image}: {why}\n{self.logs()}")
+        while not self._is_ready():
+            if time.monotonic() > until:
+                raise self._not_started(f"not ready after {self._seconds:.0f} s")
             time.sleep(0.5)
+
+    def _is_ready(self) -> bool:
+        assert self._pulsar is not None
+        assert self._sidecar is not None
+        if any(_state(one) != "running" for one in (self._pulsar, self._sidecar)):
+            raise self._not_started("a container has ended")
+        try:
+            code, _ = self._sidecar.exec(["kafka-sidecar", "ctl", "health", "ready", "--address", f"127.0.0.1:{CONTROL_PORT}"])
+        except APIError:  # it ends just now
+            return False
+        return bool(code == 0)
+
+    def _not_started(self, why: str) -> NotStarted:
+        return NotStarted(f"{self.image} in front of {self.pulsar_image}: {why}\n{self.logs()}")
 
     def _remove_containers(self) -> None:
         for container in (self._sidecar, self._pulsar):

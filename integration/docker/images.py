@@ -22,6 +22,8 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 BASE: Final = "kafka-sidecar-base:bookworm"
 SIDECAR: Final = f"kafka-sidecar:{__version__}"
+# testcontainers' own container that removes what others left; its image may be out of reach, and each test here removes what it made.
+os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 # A container has an address of its own.
 _OF_THE_HOST: Final = ("bindAddress", "advertisedAddress", "brokerShutdownTimeoutMs")
 
