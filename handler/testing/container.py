@@ -87,7 +87,7 @@ class PulsarKafkaContainer:
                     break
                 except Exception as error:
                     self._remove_containers()
-                    if not left or "port is already allocated" not in str(error):
+                    if not left or not any(taken in str(error) for taken in ("port is already allocated", "address already in use")):
                         raise
             self._wait()
         except BaseException:

@@ -147,7 +147,7 @@ def test_settings_of_the_user_arrive_as_they_are(everything: Rendered, tmp_path:
 
 
 def test_beside_others_the_sidecar_is_native_and_asks_nothing_of_pulsar(tmp_path: Path) -> None:
-    rendered = render({"spark": {"podTemplate": {"enabled": True}}, "brokerSidecar": {"enabled": True}})
+    rendered = render({"gateway": {"enabled": False}, "spark": {"podTemplate": {"enabled": True}}, "brokerSidecar": {"enabled": True}})
     spark = rendered.sidecar("driver.yaml")
     assert spark == rendered.sidecar("executor.yaml")
     for container in (spark, rendered.sidecar("values.yaml")):
@@ -168,7 +168,7 @@ def test_an_application_waits_for_pulsar_on_wish(everything: Rendered) -> None:
 
 
 def test_what_is_injected_is_what_spark_gets(everything: Rendered) -> None:
-    expression = everything.one("MutatingAdmissionPolicy")["spec"]["mutations"][0]["applyConfiguration"]["expression"]
+    expression = everything.one("MutatingAdmissionPolicy")["spec"]["variables"][0]["expression"]
     container = everything.sidecar("driver.yaml")
     assert f'image: "{container["image"]}"' in expression
     assert 'restartPolicy: "Always"' in expression
@@ -212,6 +212,8 @@ def test_the_chart_is_of_the_programs_version() -> None:
         ({"listeners": {"external": {"type": "LoadBalancer", "nodePorts": [1, 2, 3]}}}, "nodePorts is for the type NodePort"),
         ({"listeners": {"external": {"type": "NodePort", "nodePorts": [1]}}}, "has 1 ports for 3 pods"),
         ({"control": {"port": 9092}}, "use a port twice"),
+        ({"brokerSidecar": {"enabled": True}}, "sidecars with the same node id are not told to clients"),
+        ({"sidecar": {"inject": {"enabled": True}}, "extraVolumeMounts": [{"name": "a"}]}, "pods of others do not have the volumes"),
         ({"autoscaling": {"enabled": True, "minReplicas": 10}}, "minReplicas is more than maxReplicas"),
         ({"config": {"kafka": {"listen": "0.0.0.0:1"}}}, "config.kafka.listen is worked out by the chart"),
         ({"config": {"kafka": {"node_id": 1}}}, "config.kafka.node_id is worked out by the chart"),

@@ -22,6 +22,12 @@
     {{- fail (printf "\n\nlisteners.external.nodePorts has %d ports for %d pods: write one for each." (len $external.nodePorts) $count) -}}
   {{- end -}}
 {{- end -}}
+{{- if and $values.gateway.enabled $values.brokerSidecar.enabled -}}
+{{- fail "\n\ngateway.enabled and brokerSidecar.enabled: both number their pods from 0, and sidecars with the same node id are not told to clients. Choose one of them." -}}
+{{- end -}}
+{{- if and $values.extraVolumeMounts (or $values.sidecar.inject.enabled $values.brokerSidecar.enabled) -}}
+{{- fail "\n\nextraVolumeMounts is for the gateway and for Spark's pod templates: pods of others do not have the volumes." -}}
+{{- end -}}
 {{- $ports := list (int $values.listeners.internal.port) (int $values.control.port) -}}
 {{- if $values.metrics.enabled -}}{{- $ports = append $ports (int $values.metrics.port) -}}{{- end -}}
 {{- if ne $external.type "none" -}}{{- $ports = append $ports (int $external.port) -}}{{- end -}}
