@@ -86,7 +86,7 @@ def test_a_group_goes_on_when_the_broker_was_killed(kafka: PulsarKafkaContainer,
 def test_a_container_that_does_not_start_says_why(images: Images) -> None:
     with pytest.raises(NotStarted, match=r"kafka\.entry_format is 'parquet': use kafka or pulsar"):
         images.container(kafka__entry_format="parquet").start()
-    left = docker("ps", "--all", "--quiet", "--filter", "status=exited")
+    left = docker("ps", "--all", "--quiet", "--filter", f"ancestor={images.sidecar}", "--filter", "status=exited")
     assert not left
 
 

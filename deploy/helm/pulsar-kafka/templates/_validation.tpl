@@ -15,6 +15,9 @@
   {{- if and $external.addresses (or $external.domain (lt (len $external.addresses) $count)) -}}
     {{- fail (printf "\n\nlisteners.external.addresses has %d addresses for %d pods: write one for each, and no domain." (len $external.addresses) $count) -}}
   {{- end -}}
+  {{- if and (eq $external.type "NodePort") (or (empty $external.nodePorts) $external.domain) -}}
+    {{- fail "\n\nlisteners.external: the type NodePort needs nodePorts, one for each pod; clients are told the pod's node and its port, or addresses with these ports. domain is for LoadBalancer." -}}
+  {{- end -}}
   {{- if and $external.nodePorts (ne $external.type "NodePort") -}}
     {{- fail "\n\nlisteners.external.nodePorts is for the type NodePort." -}}
   {{- end -}}
@@ -33,6 +36,14 @@
 {{- if ne $external.type "none" -}}{{- $ports = append $ports (int $external.port) -}}{{- end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
 {{- fail (printf "\n\nlisteners, control and metrics use a port twice: %v" $ports) -}}
+{{- end -}}
+{{- if or $values.sidecar.inject.enabled $values.spark.podTemplate.enabled -}}
+{{- if has (int $values.listeners.sidecar.port) (list (int $values.control.port) (ternary (int $values.metrics.port) 0 $values.metrics.enabled)) -}}
+{{- fail (printf "\n\nlisteners.sidecar.port is %v, which control or metrics has." $values.listeners.sidecar.port) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $values.networkPolicy.restrictEgress (or (not (regexMatch ":[0-9]+" $values.pulsar.serviceUrl)) (not (regexMatch ":[0-9]+" $values.pulsar.adminUrl))) -}}
+{{- fail "\n\nnetworkPolicy.restrictEgress needs the ports in pulsar.serviceUrl and pulsar.adminUrl." -}}
 {{- end -}}
 {{- if and $values.autoscaling.enabled (gt (int $values.autoscaling.minReplicas) (int $values.autoscaling.maxReplicas)) -}}
 {{- fail "\n\nautoscaling.minReplicas is more than maxReplicas." -}}

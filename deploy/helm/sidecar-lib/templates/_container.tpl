@@ -115,7 +115,8 @@ that is away would take every application out of its Service, and beside a broke
 {{- if $values.probes.startup.enabled }}
   startupProbe:
     grpc: {port: {{ $values.control.port }}, service: {{ ternary "ready" "live" $gated }}}
-    {{- toYaml (omit $values.probes.startup "enabled") | nindent 4 }}
+{{- /* Else a Pulsar that is away for a minute would have it started again and again. */}}
+    {{- toYaml (ternary (mergeOverwrite (omit $values.probes.startup "enabled") (dict "failureThreshold" 86400)) (omit $values.probes.startup "enabled") $gated) | nindent 4 }}
 {{- end }}
 {{- if $values.probes.liveness.enabled }}
   livenessProbe:
