@@ -184,4 +184,4 @@ def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProces
     assert not load.failed
     load.check()
     # Two seconds on a quiet machine. Other tests have its processors too.
-    assert load.longest_pause < 4, load.pauses
+    assert load.longest_pause < 4, sorted(load.pauses, reverse=True)[:9]
