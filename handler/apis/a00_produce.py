@@ -17,6 +17,7 @@ v13  topics by id (KIP-516)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from handler.apis.api import Api, Call, Response, Result, Services
@@ -173,7 +174,7 @@ def _is_sent_away(
 ) -> bool:  # fmt: skip
     """Whether a batch is refused because its client is sent to the leader, or stands behind one that was."""
     redirects, subject = services.produce_redirects, name.partition(index)
-    if redirects.is_behind(call.client, subject, header, now):
+    if redirects.is_behind(call.client, subject, header, now, partial(services.partitions.known_producer, subject)):
         return True
     if leader == services.fleet.own or not services.sends_away(name, now) or not is_told(services, call.client, leader):
         return False

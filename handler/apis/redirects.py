@@ -5,11 +5,12 @@ A client that comes back sees another fleet than this sidecar does, and is serve
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
+from handler.partition.log.basis import KnownProducer
 from handler.telemetry import metrics
 from handler.wire.records import BatchHeader
 
@@ -30,6 +31,10 @@ class Waiting(Protocol):
     def waiting_since(self) -> float | None:
         """When the oldest of its requests that have no answer came."""
         ...
+
+
+# Of a producer id the last batch in the partition's log, where that is known.
+Known = Callable[[int], KnownProducer | None]
 
 
 class _Sequence(NamedTuple):
@@ -55,11 +60,11 @@ class ProduceRedirects:
         self._refused: WeakKeyDictionary[Any, dict[Hashable, _Refused]] = WeakKeyDictionary()
         self.last_asked_at = 0.0
 
-    def is_behind(self, client: Waiting, partition: Hashable, batch: BatchHeader, now: float) -> bool:
+    def is_behind(self, client: Waiting, partition: Hashable, batch: BatchHeader, now: float, known: Known) -> bool:
         """Whether a batch was sent behind one that was refused, whoever leads the partition by now."""
         of_client = self._refused.get(client)
         refused = None if of_client is None else of_client.get(partition)
-        return refused is not None and _is_behind(refused, _sequence_of(batch), client, now)
+        return refused is not None and _is_behind(refused, _sequence_of(batch), client, now, known)
 
     def refuses(self, client: Waiting, partition: Hashable, version: int, batch: BatchHeader, now: float) -> bool:
         """Whether a batch is refused, of a partition that another member leads in this version of the fleet."""
@@ -78,18 +83,24 @@ def _sequence_of(batch: BatchHeader) -> _Sequence | None:
     return _Sequence(batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.has_producer else None
 
 
-def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, now: float) -> bool:
-    """Whether the batch was sent before its client could know. Of an idempotent producer the refused batch comes back first: else the fold
-    would take a later one for the producer's first, and the refused one for out of order.
+def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, now: float, known: Known) -> bool:
+    """Whether the batch was sent before its client could know. Of an idempotent producer the refused batch comes back first, here or
+    elsewhere: else the fold would take a later one for the producer's first, and the refused one for out of order.
     """
     if refused.is_back:
         return False
     since = client.waiting_since
     behind = (since is not None and since <= refused.at) or now - refused.at < ON_ITS_WAY_SECONDS
     if sequence is not None and refused.sequence is not None and sequence[:2] == refused.sequence[:2]:
-        behind = sequence.first != refused.sequence.first and now - refused.at < FORGET_SECONDS
+        is_another = sequence.first != refused.sequence.first and now - refused.at < FORGET_SECONDS
+        behind = is_another and not _is_written(refused.sequence, known(sequence.producer_id))
     refused.is_back = not behind
     return behind
+
+
+def _is_written(refused: _Sequence, known: KnownProducer | None) -> bool:
+    """Whether the refused batch is in the log by now: its client took it to the leader. Sequences begin again after 2^31 − 1."""
+    return known is not None and known.epoch == refused.epoch and (known.last_sequence - refused.first) % 2**31 < 2**30
 
 
 class FetchRedirects:

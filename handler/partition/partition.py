@@ -20,6 +20,7 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm, in
 from handler.partition.fold.producers import ProducerState
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.kept_fold import KeptFold
+from handler.partition.log.basis import KnownProducer
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
@@ -484,6 +485,10 @@ class Partition:
         """The end as consumers of read_committed see it. What began before the log start holds it there (UnifiedLog does the same)."""
         end = self._fold.next_offset
         return min(end, max(self.transactions.last_stable_offset(end), self.log_start))
+
+    def known_producer(self, producer_id: int) -> KnownProducer | None:
+        """The last batch of a producer, as far as the log was read."""
+        return self._fold.known_producer(producer_id)
 
     async def end_transaction(self, marker: bytes, number: int, deadline: float) -> ErrorCode:
         """Append the marker of a transaction. INVALID_TXN_STATE where that had ended before."""
