@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 QUIET = {"log_level": 0}
 
@@ -84,21 +84,29 @@ def read(address: str, topic: str, count: int, partition: int = 0, offset: int =
     return found
 
 
-def bounds(address: str, topic: str, partition: int = 0, seconds: float = 180) -> tuple[int, int]:
+def offset_at(admin: AdminClient, at: TopicPartition, which: OffsetSpec, isolation: IsolationLevel, seconds: float = 20) -> int:
+    """Raises KafkaException. (`get_watermark_offsets` passes over an error that comes together with an answer, and says 0 and 0.)"""
+    (found,) = admin.list_offsets({at: which}, isolation_level=isolation, request_timeout=seconds).values()
+    offset = int(found.result().offset)
+    if offset < 0:  # where its leader can't be reached, it may have neither an offset nor an error
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset came for {at.topic}-{at.partition}"))
+    return offset
+
+
+def bounds(
+    address: str, topic: str, partition: int = 0, seconds: float = 180, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+) -> tuple[int, int]:
     """Where a partition begins and ends; waits for its leader, as an application's client does."""
-    client = consumer(address)
-    deadline = time.monotonic() + seconds
-    try:
-        while True:
-            try:
-                low, high = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
-                return int(low), int(high)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.LEADER_NOT_AVAILABLE or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-    finally:
-        client.close()
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    at, deadline = TopicPartition(topic, partition), time.monotonic() + seconds
+    while True:
+        try:
+            start, end = (offset_at(admin, at, which, isolation) for which in (OffsetSpec.earliest(), OffsetSpec.latest()))
+            return start, end
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.LEADER_NOT_AVAILABLE or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def create(address: str, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from handler.cli import main
 from integration.fleet import Load, gateways, told, wait_until_all_lead
 from integration.kafka_clients import QUIET, create, produce
-from integration.launcher.process import free_port
+from integration.launcher.process import free_port, free_ports
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.members import wait_for
@@ -83,7 +83,7 @@ def test_leaders_are_found_again_while_a_member_stands_still_or_dies(fleet: list
 
 
 def test_workers_are_a_fleet_on_one_host(broker: Standalone, tmp_path: Path, topic: str) -> None:
-    port = free_port()
+    port = free_ports(2).start
     host = SidecarProcess(tmp_path, broker.url, broker.admin_url, port=port, workers=2, kafka__node_id="7")
     host.start()
     second = f"127.0.0.1:{port + 1}"

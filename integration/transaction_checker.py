@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from integration.kafka_clients import QUIET, consumer
+from integration.kafka_clients import QUIET, consumer, offset_at
 
 MOST_RECORDS: Final = 8
 PATIENCE: Final = 40.0
@@ -107,7 +108,7 @@ class StableOffsets:
         self.seen: dict[int, int] = {}
         self.went_back: list[str] = []
         self.failures: list[str] = []
-        self._client = consumer(address, **COMMITTED)
+        self._client = AdminClient({"bootstrap.servers": address, **QUIET})
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -117,21 +118,18 @@ class StableOffsets:
         while not self._stop.is_set():
             for one in self._partitions:
                 try:
-                    low, stable = self._client.get_watermark_offsets(one, timeout=5, cached=False)
+                    stable = offset_at(self._client, one, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, 5)
                 except KafkaException as failure:  # its sidecar is away
                     self.failures.append(f"{time.strftime('%H:%M:%S')} {one.partition}: {failure}")
                     continue
                 if stable < self.seen.get(one.partition, 0):
-                    self.went_back.append(
-                        f"{time.strftime('%H:%M:%S')} {one.partition}: {self.seen[one.partition]} to {stable}, log start {low}"
-                    )
+                    self.went_back.append(f"{time.strftime('%H:%M:%S')} {one.partition}: {self.seen[one.partition]} to {stable}")
                 self.seen[one.partition] = stable
             time.sleep(0.05)
 
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(30)
-        self._client.close()
 
 
 class Reader:
@@ -220,9 +218,9 @@ def read_committed(address: str, topic: str, partitions: int = 1, seconds: float
     deadline = time.monotonic() + seconds
     places = [TopicPartition(topic, number, 0) for number in range(partitions)]
     client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
-    plain = consumer(address, **{"isolation.level": "read_uncommitted"})
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
     for at in places:
-        while not _is_at_rest(client, plain, at):
+        while not _is_at_rest(admin, at):
             assert time.monotonic() < deadline, f"a transaction hangs in {at.partition}"
             time.sleep(0.5)
     found: Committed = {at.partition: [] for at in places}
@@ -236,13 +234,12 @@ def read_committed(address: str, topic: str, partitions: int = 1, seconds: float
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 ends.add(message.partition())
     client.close()
-    plain.close()
     return found
 
 
-def _is_at_rest(client: Consumer, plain: Consumer, at: TopicPartition) -> bool:
+def _is_at_rest(admin: AdminClient, at: TopicPartition) -> bool:
     try:
-        stable, end = (one.get_watermark_offsets(at, timeout=10)[1] for one in (client, plain))
+        stable, end = (offset_at(admin, at, OffsetSpec.latest(), isolation, 10) for isolation in IsolationLevel)
     except KafkaException:  # its sidecar has just come back
         return False
-    return bool(stable == end)
+    return stable == end

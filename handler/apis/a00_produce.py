@@ -27,6 +27,7 @@ from handler.apis.promise import Promise
 from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from handler.apis.topics import resolve
 from handler.fleet.member import Member
+from handler.partition.log.basis import KnownProducer
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.partition.write.log_validator import BatchRefused
@@ -169,12 +170,23 @@ def _verification(
     )
 
 
+def _last_written(services: Services, name: TopicName, index: int, producer_id: int) -> KnownProducer | None:
+    """A producer's last batch in the log, as far as that was read here. Others write there, so a later question learns more."""
+    try:
+        partition = services.partition(name, index)
+    except TopicMissing:
+        return None
+    if partition.is_open:
+        partition.read_on()
+    return partition.known_producer(producer_id)
+
+
 def _is_sent_away(
     services: Services, call: Call, name: TopicName, index: int, leader: Member, header: BatchHeader, now: float
 ) -> bool:  # fmt: skip
     """Whether a batch is refused because its client is sent to the leader, or stands behind one that was."""
     redirects, subject = services.produce_redirects, name.partition(index)
-    if redirects.is_behind(call.client, subject, header, now, partial(services.partitions.known_producer, subject)):
+    if redirects.is_behind(call.client, subject, header, now, partial(_last_written, services, name, index)):
         return True
     if leader == services.fleet.own or not services.sends_away(name, now) or not is_told(services, call.client, leader):
         return False

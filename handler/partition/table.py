@@ -9,7 +9,6 @@ from typing import Final
 
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
-from handler.partition.log.basis import KnownProducer
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -65,11 +64,6 @@ class PartitionTable:
     def topics(self) -> set[str]:
         """The topics of which a partition is in use."""
         return {name.rpartition("-partition-")[0] for name in self._partitions}
-
-    def known_producer(self, pulsar_topic: str, producer_id: int) -> KnownProducer | None:
-        """The last batch of a producer, as far as that is known without opening the partition."""
-        partition = self._partitions.get(pulsar_topic)
-        return None if partition is None else partition.known_producer(producer_id)
 
     def get(self, pulsar_topic: str) -> Partition:
         """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""

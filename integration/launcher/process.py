@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -31,10 +32,29 @@ JVM_OPENS: Final = tuple(
 )
 
 
+# Below those that a system gives to outgoing connections (from 32768 on): a server that is down for a moment finds its own again.
+_PORTS: Final = range(12_000, 32_000)
+_PORTS_OF_A_RUN: Final = 2_000
+_given = itertools.count()
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that this run of tests has given to nobody before; runs beside each other take theirs from other places."""
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> range:
+    """The same for `count` in a row."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    begin = _PORTS.start + (os.getppid() + worker) * _PORTS_OF_A_RUN % len(_PORTS)
+    for _ in range(_PORTS_OF_A_RUN):
+        first = begin + next(_given) % _PORTS_OF_A_RUN
+        for _ in range(count - 1):
+            next(_given)
+        found = range(first, first + count)
+        if not any(map(port_is_taken, found)):
+            return found
+    raise OSError("no port is free")
 
 
 def port_is_taken(port: int) -> bool:

@@ -48,8 +48,9 @@ async def led_by(sidecar: Sidecar, node: int) -> int:
     return (await leaders(sidecar)).index(node)
 
 
-async def produce(sidecar: Sidecar, index: int, acks: int = -1) -> Any:
-    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(index=index, records=batch(b"a"))])]
+async def produce(sidecar: Sidecar, index: int, acks: int = -1, sequence: int | None = None) -> Any:
+    records = batch(b"a") if sequence is None else batch(b"a", producer_id=7, epoch=0, sequence=sequence)
+    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(index=index, records=records)])]
     return await sidecar.ask(ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=data), 12)
 
 
@@ -115,6 +116,23 @@ async def test_a_topic_that_grows_may_have_other_leaders_and_is_served_everywher
     assert error(await produce(sidecar, index)) is NONE
     sidecar.skew += GROWN_SECONDS
     assert error(await produce(sidecar, index)) is ELSEWHERE
+
+
+async def test_where_nobody_knows_of_the_refused_batch_the_log_is_asked(sidecar: Sidecar) -> None:
+    """The new leader dies when it has written it, and the partition is not even open here."""
+    leader = Sidecar(others=[sidecar.fleet.own._replace(host="here")], logs=sidecar.logs, writer_name="kafka-sidecar-other")
+    leader.fleet.own = OTHER
+    leader.admin.make("t", PARTITIONS)
+    index = await led_by(sidecar, 2)
+    assert error(await produce(sidecar, index, sequence=0)) is ELSEWHERE
+    assert error(await produce(leader, index, sequence=0)) is NONE
+    sidecar.fleet.change()
+    answers = []
+    for _ in range(10):  # as a client does, after each retry.backoff.ms
+        answers.append(error(await produce(sidecar, index, sequence=1)))
+        await asyncio.sleep(0.1)
+    assert (answers[0], answers[-1]) == (ELSEWHERE, NONE)
+    await leader.close()
 
 
 async def test_who_wants_no_answer_is_served(sidecar: Sidecar) -> None:

@@ -296,6 +296,7 @@ class Sidecar:
 
     config: KafkaConfig = field(default_factory=KafkaConfig)
     logs: dict[str, MemoryLog] = field(default_factory=dict)
+    writer_name: str = "kafka-sidecar-t"
     offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
     admin: MemoryAdmin = field(default_factory=MemoryAdmin)
     transaction_log: MemoryOffsets = field(default_factory=lambda: MemoryOffsets(codec=TransactionRecords()))
@@ -308,7 +309,7 @@ class Sidecar:
         self.client = Client()
         self.catalog = Catalog(cast(Any, self.admin), TopicNames("public/default", "public/__kafka"), lambda: loop.time() + self.skew)
         self.table = PartitionTable(
-            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
+            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), self.writer_name, 10**6, PartitionLimits()
         )
         groups = LocalGroups(
             GroupsConfig(initial_rebalance_delay_ms=0), lambda: Now(loop.time(), time.time_ns() // 1_000_000), self.catalog, self.offsets
