@@ -17,7 +17,7 @@ from typing import Final
 from prometheus_client import start_http_server
 
 from handler import doctor
-from handler.admin.service import ADMIN, AdminService
+from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
@@ -31,7 +31,7 @@ from handler.errors import ConfigError
 from handler.fleet.fleet import Fleet
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers
-from handler.fleet.server import Answers, ControlServer, Overloaded
+from handler.fleet.server import Answers, ControlServer, Further, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
@@ -175,7 +175,7 @@ class Sidecar:
             ping=self.fleet.on_ping, warm=partial(warm, self.services),
         )  # fmt: skip
         self.stop_asked = asyncio.Event()
-        self.control = ControlServer(own.name, answers, (ADMIN, AdminService(self.services, self.stop_asked.set)))
+        self.control = ControlServer(own.name, answers, Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST))
         self._handing_over: set[asyncio.Task[None]] = set()
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 
 ADMIN: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Admin"]
+# The control port has no authentication: whoever can reach it may look, and no more.
+FROM_THIS_HOST: Final = frozenset({"Drain", "SetLogLevel"})
 
 
 class AdminService:

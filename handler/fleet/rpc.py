@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import unquote
 
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
@@ -31,6 +33,10 @@ class Invalid(Aborted):
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
+class Denied(Aborted):
+    code = grpc.StatusCode.PERMISSION_DENIED
+
+
 class NotThere(Aborted):
     code = grpc.StatusCode.NOT_FOUND
 
@@ -39,11 +45,11 @@ class Exhausted(Aborted):
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def answered_by(service: ServiceDescriptor, answers: object) -> Any:
-    """What a gRPC server takes: `FindOffset` is answered by `find_offset`."""
+def answered_by(service: ServiceDescriptor, answers: object, from_this_host: Collection[str] = ()) -> Any:
+    """What a gRPC server takes: `FindOffset` is answered by `find_offset`. Some methods may be called from this host alone."""
     methods = {
         method.name: grpc.unary_unary_rpc_method_handler(
-            _answered(getattr(answers, snake_case(method.name))),
+            _answered(getattr(answers, snake_case(method.name)), method.name in from_this_host),
             request_deserializer=GetMessageClass(method.input_type).FromString,
             response_serializer=GetMessageClass(method.output_type).SerializeToString,
         )
@@ -52,13 +58,25 @@ def answered_by(service: ServiceDescriptor, answers: object) -> Any:
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
+def is_this_host(peer: str) -> bool:
+    """Whether gRPC's name of a peer (`ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`) is one on the loopback."""
+    family, _, address = unquote(peer).partition(":")
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return family == "unix" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def _answered(method: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+def _answered(method: Callable[[Any], Awaitable[Any]], from_this_host: bool) -> Callable[[Any, Any], Awaitable[Any]]:
     async def answer(request: Any, context: Any) -> Any:
         try:
+            if from_this_host and not is_this_host(context.peer()):
+                raise Denied("this is done from the sidecar's own host alone: run `kafka-sidecar ctl` there (in its pod or container)")
             return await method(request)
         except Aborted as error:
             await context.abort(error.code, str(error))

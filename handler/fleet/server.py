@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -131,20 +131,27 @@ class _Control:
             log.error("a request of another sidecar ended in an error of this one", exc_info=failure)
 
 
+class Further(NamedTuple):
+    """A service, what answers it, and its methods that may be called from this host alone."""
+
+    service: ServiceDescriptor
+    answers: object
+    from_this_host: Collection[str]
+
+
 class ControlServer:
-    def __init__(self, name: str, answers: Answers, *further: tuple[ServiceDescriptor, object]) -> None:
-        """`further` services, each with the object that answers it."""
+    def __init__(self, name: str, answers: Answers, *further: Further) -> None:
         self._control = _Control(name, answers)
-        self._services = [(CONTROL, self._control), *further]
+        self._services = [Further(CONTROL, self._control, ()), *further]
         self._server: Any = None
         self._health = health.HealthServicer()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which the system chose if `port` is 0."""
         self._server = grpc.aio.server(options=[*OPTIONS, *_SERVER])
-        self._server.add_generic_rpc_handlers(tuple(answered_by(service, answers) for service, answers in self._services))
+        self._server.add_generic_rpc_handlers(tuple(answered_by(*one) for one in self._services))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = [service.full_name for service, _ in self._services]
+        names = [one.service.full_name for one in self._services]
         reflection.enable_server_reflection([*names, SERVICE_NAME, reflection.SERVICE_NAME], self._server)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 import grpc
-from handler.admin.service import ADMIN, AdminService
+from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from handler.control.client import ControlClient, ControlFailed
 from handler.fleet.member import Member
-from handler.fleet.server import Answers, ControlServer
+from handler.fleet.server import Answers, ControlServer, Further
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -31,7 +31,7 @@ class Setup:
         self.drained = 0
         nothing = cast(Any, None)
         answers = Answers(serve=nothing, topics_deleted=nothing, transactions=nothing, ping=nothing, warm=nothing)
-        self.server = ControlServer("me", answers, (ADMIN, AdminService(self.sidecar.services, self._drain)))
+        self.server = ControlServer("me", answers, Further(ADMIN, AdminService(self.sidecar.services, self._drain), FROM_THIS_HOST))
         self.port = 0
 
     def _drain(self) -> None:
