@@ -199,7 +199,7 @@ class Sidecar:
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         for runtime in (self.services.groups, self.services.transactions):
-            runtime.control_address = self.config.control.advertised or f"{host}:{port}"
+            runtime.control_address = self.config.control.told(port)
         if self.config.kafka.advertised:
             await self.fleet.start(self._on_fleet_change)
         self.port = await self.listener.start(*self.config.kafka.listen_address)

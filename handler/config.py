@@ -132,6 +132,11 @@ class ControlConfig:
     def listen_address(self) -> tuple[str, int]:
         return _address("control.listen", self.listen)
 
+    def told(self, port: int) -> str:
+        """What other sidecars are told; `port` is the one that it listens on."""
+        host, port = _address("control.advertised", self.advertised) if self.advertised else (self.listen_address[0], port)
+        return address_text(host, port)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
@@ -183,6 +188,11 @@ def _address(name: str, text: str) -> tuple[str, int]:
     if not colon or not port.isdigit() or int(port) > 65535:
         raise ConfigError(f"{name} is {text!r}: write host:port, as in 127.0.0.1:9092")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - what an empty host means everywhere
+
+
+def address_text(host: str, port: int) -> str:
+    """With the brackets that an address of IPv6 needs. Kubernetes' status.podIP has none."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:

@@ -102,3 +102,18 @@ def test_check_config_prints_what_it_can_read_back(tmp_path: Path, capsys: pytes
     printed = tmp_path / "printed.toml"
     printed.write_text(capsys.readouterr().out)
     assert load(printed, {}) == load(None, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"CONTROL__LISTEN": "127.0.0.1:0"}, "127.0.0.1:4711"),
+        ({"CONTROL__LISTEN": "[::1]:0"}, "[::1]:4711"),
+        ({"CONTROL__LISTEN": "0.0.0.0:9095", "CONTROL__ADVERTISED": "10.0.0.7:9095"}, "10.0.0.7:9095"),
+        ({"CONTROL__LISTEN": "[::]:9095", "CONTROL__ADVERTISED": "fd00::7:9095"}, "[fd00::7]:9095"),
+    ],
+)
+def test_other_sidecars_are_told_an_address_that_they_can_use(given: dict[str, str], told: str) -> None:
+    """Kubernetes writes addresses of IPv6 without brackets."""
+    config = load(None, {f"KAFKA_SIDECAR_{name}": value for name, value in given.items()})
+    assert config.control.told(4711 if config.control.listen_address[1] == 0 else 9095) == told

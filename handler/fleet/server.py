@@ -20,6 +20,7 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
 import grpc
+from handler.config import address_text
 from handler.control.v1 import control_pb2 as pb
 from handler.errors import ConfigError, ProtocolError, SidecarError
 from handler.fleet.rpc import Aborted, Exhausted, Invalid, Misdirected, answered_by
@@ -153,7 +154,7 @@ class ControlServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [one.service.full_name for one in self._services]
         reflection.enable_server_reflection([*names, SERVICE_NAME, reflection.SERVICE_NAME], self._server)
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        address = address_text(host, port)
         try:
             bound = int(self._server.add_insecure_port(address))
         except RuntimeError as error:

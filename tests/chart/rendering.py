@@ -44,7 +44,7 @@ class Rendered:
                     if name in ("driver.yaml", "executor.yaml"):
                         yield name, yaml.safe_load(text)["spec"]
                     elif name == "values.yaml":
-                        yield name, yaml.safe_load(text)["broker"]
+                        yield name, {"initContainers": yaml.safe_load(text)["broker"]["initContainers"]}
 
     def containers(self) -> Iterator[tuple[str, Document]]:
         for where, spec in self.pod_specs():

@@ -158,7 +158,8 @@ def test_beside_others_the_sidecar_is_native_and_asks_nothing_of_pulsar(tmp_path
     assert in_force(spark, None).kafka.listen == "127.0.0.1:9092"
     assert in_force(spark, None).limits.cache_bytes == 16 * 1024 * 1024
     broker = in_force(rendered.sidecar("values.yaml"), None)
-    assert broker.pulsar.url == "pulsar://127.0.0.1:6650"
+    assert broker.pulsar.url == "pulsar://127.0.0.1:6650,pulsar-broker:6650", "the broker beside it stops before it"
+    assert broker.pulsar.admin_url == "http://127.0.0.1:8080,http://pulsar-broker:8080"
     assert broker.kafka.advertised == "kafka-pulsar-kafka-1.pulsar-broker.streams.svc.cluster.local:9092"
 
 
@@ -178,6 +179,37 @@ def test_what_is_injected_is_what_spark_gets(everything: Rendered) -> None:
     )
     for name, value in environment(container).items():
         assert f"Object.spec.initContainers.env{{name: {json.dumps(name)}, value: {json.dumps(value)}}}" in expression
+
+
+def test_values_of_ones_own_go_instead_of_defaults_and_not_beside_them() -> None:
+    beside = {"enabled": True, "selector": {"role": "broker"}}
+    inject = {"enabled": True, "namespaceLabel": {"team": "streams"}}
+    rendered = render({"gateway": {"enabled": False}, "brokerSidecar": beside, "sidecar": {"inject": inject}})
+    assert rendered.one("Service", "-brokers")["spec"]["selector"] == {"role": "broker"}
+    matched = rendered.one("MutatingAdmissionPolicy")["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]
+    assert matched == {"team": "streams"}
+    assert "kubectl label namespace NAME team=streams;" in rendered.notes
+
+
+def test_a_load_balancer_listens_where_clients_are_told_to_go() -> None:
+    external = {"type": "LoadBalancer", "addresses": ["a.example:19092", "b.example:19093", "c.example:443"]}
+    rendered = render({"listeners": {"external": external}})
+    ports = [rendered.one("Service", f"-external-{index}")["spec"]["ports"][0] for index in range(3)]
+    assert [(port["port"], port["targetPort"]) for port in ports] == [
+        (19092, "kafka-external"),
+        (19093, "kafka-external"),
+        (443, "kafka-external"),
+    ]
+    assert "bootstrap.servers=a.example:19092,b.example:19093,c.example:443\n" in rendered.notes
+
+
+def test_where_addresses_are_of_ipv6_it_listens_on_these(tmp_path: Path) -> None:
+    rendered = render({"listenAddress": "::"})
+    file = tmp_path / "sidecar.toml"
+    file.write_text(rendered.one("ConfigMap")["data"]["sidecar.toml"])
+    config = in_force(rendered.sidecar("StatefulSet"), file)
+    assert config.kafka.listen == "[::]:9092"
+    assert config.control.listen_address == ("::", 9095)
 
 
 def test_pods_are_not_kept_from_moving(everything: Rendered) -> None:
@@ -223,6 +255,8 @@ def test_the_chart_is_of_the_programs_version() -> None:
         ({"config": {"kafka": {"node_id": 1}}}, "config.kafka.node_id is worked out by the chart"),
         ({"config": {"kafak": {}}}, "kafak"),
         ({"config": {"kafka": {"namespace": ["a"]}}}, "/config/kafka/namespace"),
+        ({"env": [{"name": "POD_IP", "value": "1"}]}, "env has POD_IP, which the chart sets itself"),
+        ({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}, "env has A, which"),
         ({"gatewy": {}}, "gatewy"),
         ({"pulsar": {"serviceUrl": "broker:6650"}}, "/pulsar/serviceUrl"),
         ({"gateway": {"replicas": "three"}}, "/gateway/replicas"),

@@ -59,3 +59,8 @@ annotations:
 {{- define "pulsar-kafka.replicas" -}}
 {{- ternary .Values.autoscaling.maxReplicas .Values.gateway.replicas .Values.autoscaling.enabled -}}
 {{- end -}}
+
+{{/* Not in values.yaml, where a value of one's own would be merged with it. */}}
+{{- define "pulsar-kafka.namespaceLabel" -}}
+{{- .Values.sidecar.inject.namespaceLabel | default (dict "kafka-sidecar/inject" "enabled") | toYaml -}}
+{{- end -}}

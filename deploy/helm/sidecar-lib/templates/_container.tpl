@@ -7,6 +7,22 @@
 What differs between the pods of one release is worked out in the pod: Kubernetes replaces $(NAME) by the variables above it.
 */}}
 {{- define "sidecar-lib.env" -}}
+{{- $own := include "sidecar-lib.ownEnv" . -}}
+{{- $names := list -}}
+{{- range $own | fromYamlArray -}}{{- $names = append $names .name -}}{{- end -}}
+{{- range .values.env -}}
+{{- if has .name $names -}}
+{{- fail (printf "\n\nenv has %s, which the chart sets itself: leave it out, and use the chart's own values." .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{ $own }}
+{{- with .values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "sidecar-lib.ownEnv" -}}
 {{- $values := .values -}}
 - name: POD_IP
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
@@ -36,9 +52,6 @@ What differs between the pods of one release is worked out in the pod: Kubernete
 {{- end }}
 {{- else }}
 {{- include "sidecar-lib.settingsEnv" . }}
-{{- end }}
-{{- with $values.env }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 

@@ -6,23 +6,28 @@ What the chart works out itself can't be set in `config` as well: the two would 
 */}}
 {{- define "sidecar-lib.settings" -}}
 {{- $values := .values -}}
+{{- $host := ternary (printf "[%s]" $values.listenAddress) $values.listenAddress (contains ":" $values.listenAddress) -}}
 {{- $own := dict
     "pulsar" (dict "url" $values.pulsar.serviceUrl "admin_url" $values.pulsar.adminUrl)
-    "kafka" (dict "listen" (printf "0.0.0.0:%v" $values.listeners.internal.port))
-    "control" (dict "listen" (printf "0.0.0.0:%v" $values.control.port))
+    "kafka" (dict "listen" (printf "%s:%v" $host $values.listeners.internal.port))
+    "control" (dict "listen" (printf "%s:%v" $host $values.control.port))
     "limits" (dict "handover_seconds" $values.handoverSeconds "drain_seconds" $values.drainSeconds)
     "telemetry" (dict "log_format" $values.logFormat)
 -}}
 {{- if $values.pulsar.listenerName -}}{{- $_ := set $own.pulsar "listener_name" $values.pulsar.listenerName -}}{{- end -}}
-{{- if $values.metrics.enabled -}}{{- $_ := set $own.telemetry "metrics_listen" (printf "0.0.0.0:%v" $values.metrics.port) -}}{{- end -}}
+{{- if $values.metrics.enabled -}}{{- $_ := set $own.telemetry "metrics_listen" (printf "%s:%v" $host $values.metrics.port) -}}{{- end -}}
 {{- $further := $values.config -}}
 {{- if eq .way "gateway" -}}
-  {{- if ne $values.listeners.external.type "none" -}}{{- $_ := set $own.kafka "external_listen" (printf "0.0.0.0:%v" $values.listeners.external.port) -}}{{- end -}}
+  {{- if ne $values.listeners.external.type "none" -}}{{- $_ := set $own.kafka "external_listen" (printf "%s:%v" $host $values.listeners.external.port) -}}{{- end -}}
 {{- else if eq .way "sidecar" -}}
   {{- $_ := set $own.kafka "listen" (printf "127.0.0.1:%v" $values.listeners.sidecar.port) -}}
   {{- $further = mergeOverwrite (deepCopy $values.config) $values.sidecar.config -}}
 {{- else -}}
-  {{- $_ := set $own "pulsar" (dict "url" $values.brokerSidecar.serviceUrl "admin_url" $values.brokerSidecar.adminUrl) -}}
+  {{- /* The broker stops before the sidecar beside it, which goes on with the others meanwhile. */}}
+  {{- $beside := $values.brokerSidecar -}}
+  {{- $url := $beside.serviceUrl | default (printf "pulsar://127.0.0.1:6650,%s:6650" $beside.subdomain) -}}
+  {{- $adminUrl := $beside.adminUrl | default (printf "http://127.0.0.1:8080,http://%s:8080" $beside.subdomain) -}}
+  {{- $_ := set $own "pulsar" (dict "url" $url "admin_url" $adminUrl) -}}
 {{- end -}}
 {{- range $section, $settings := $further -}}
   {{- range $name, $value := $settings -}}
