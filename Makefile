@@ -5,7 +5,7 @@
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
 #   make image   the sidecar's image, tried against a Pulsar in a container
-#   make soak    the pipelines' tests with twenty times as much to move
+#   make soak    a fleet of five under all faults for ten minutes, and the pipelines' tests with twenty times as much to move
 #   make coverage   what the fast tests leave out, the least covered first
 
 PYTHON ?= python3
@@ -47,13 +47,15 @@ smoke: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
+	@$(BIN)/python -m pytest -q --numprocesses 2 tests
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 integration
 
 image: $(READY)
 	@$(BIN)/python -m integration.docker.images
 
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
+	@FLEET_FAULT_ROUNDS=5 $(BIN)/python -m pytest -q integration/soak_fleet.py
 	@PIPELINE_SCALE=20 $(BIN)/python -m pytest -q --durations 20 $(wildcard integration/test_*_pipeline.py)
 
 test-fast: $(READY)

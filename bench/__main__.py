@@ -3,7 +3,7 @@
 Absolute figures belong to the machine; the ratios are what counts. It writes `.cache/bench.json` and, with
 plots, `.cache/bench.html`.
 
-    BENCH_PARTS          the parts to run: throughput crowds transactions latency groups sizes spark pipelines
+    BENCH_PARTS          the parts to run: throughput crowds transactions latency groups sizes spark pipelines workers
     BENCH_MIB            how much a case of throughput writes (96)
     BENCH_CASES          a part of the names of the cases of throughput to run
     BENCH_GROUPS         how many consumer groups there are (1000)
@@ -46,6 +46,7 @@ from bench.sizes import size_costs
 from bench.spark import spark_costs
 from bench.throughput import CASES, WARM, Throughput, kafka_protocol, native
 from bench.transactions import FLUSHING, native_acknowledgement_ms, transaction_costs
+from bench.workers import worker_costs
 from integration.launcher.jars import CACHE
 from integration.launcher.kafka import KafkaNode
 from integration.launcher.pulsar import Standalone
@@ -144,10 +145,15 @@ def _pipelines(servers: _Servers) -> dict[str, object]:
     return {"pipelines": [asdict(row) for row in rows]}
 
 
+def _workers(servers: _Servers) -> dict[str, object]:
+    rows = worker_costs(servers.pulsar, servers.directory, int(os.environ.get("BENCH_MIB", "96")))
+    print(throughput_table(rows) + "\n", flush=True)
+    return {"workers": [asdict(row) for row in rows]}
+
+
 PARTS: Final[dict[str, Callable[[_Servers], dict[str, object]]]] = {
     "throughput": _throughput, "crowds": _crowds, "transactions": _transactions, "latency": _latency, "groups": _groups, "sizes": _sizes,
-    "spark": _spark,
-    "pipelines": _pipelines,
+    "spark": _spark, "pipelines": _pipelines, "workers": _workers,
 }  # fmt: skip
 
 

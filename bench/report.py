@@ -135,8 +135,16 @@ def transaction_table(rows: Sequence[TransactionCost], acknowledged_ms: Mapping[
 
 def size_table(rows: Sequence[SizeCost]) -> str:
     return _table(
-        ("starting and growing", "seconds", "MiB"),
-        [(row.what, f"{row.seconds:.2f}", "" if row.mib is None else f"{row.mib:.0f}") for row in rows],
+        ("starting and growing", "seconds", "MiB", "idle, % of a core"),
+        [
+            (
+                row.what,
+                f"{row.seconds:.2f}",
+                "" if row.mib is None else f"{row.mib:.0f}",
+                "" if row.idle_percent is None else f"{row.idle_percent:.1f}",
+            )
+            for row in rows
+        ],
     )
 
 

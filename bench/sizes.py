@@ -22,6 +22,8 @@ from integration.launcher.sidecar import SidecarProcess
 
 CONNECTIONS: Final = 5_000
 OPENED: Final = 1_000
+KNOWN_TOPICS, KNOWN_PARTITIONS = 100, 100
+IDLE_SECONDS: Final = 20.0
 _RECORD: Final = Case(name="a record of 100 B", records=1, record_bytes=100)
 _FILES_BESIDE: Final = 200
 
@@ -31,6 +33,7 @@ class SizeCost:
     what: str
     seconds: float
     mib: float | None = None  # more than before
+    idle_percent: float | None = None  # of a core, when nothing is asked
 
 
 def _import_seconds() -> float:
@@ -45,6 +48,13 @@ def _import_seconds() -> float:
     return min(took)
 
 
+async def _idle_percent(pid: int) -> float:
+    await asyncio.sleep(5)
+    cost = ProcessCost(pid)
+    await asyncio.sleep(IDLE_SECONDS)
+    return 100 * cost.cpu_seconds() / IDLE_SECONDS
+
+
 async def _first_answer(address: str) -> None:
     while True:
         try:
@@ -57,7 +67,8 @@ async def _first_answer(address: str) -> None:
         return
 
 
-async def _idle_connections(address: str, cost: ProcessCost) -> SizeCost:
+async def _idle_connections(address: str, pid: int) -> SizeCost:
+    cost = ProcessCost(pid)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     count = min(CONNECTIONS, hard - _FILES_BESIDE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -67,9 +78,10 @@ async def _idle_connections(address: str, cost: ProcessCost) -> SizeCost:
         await asker.ask(ApiVersionsRequest(), 2, ApiVersionsResponse)
     took = time.perf_counter() - begun
     mib = cost.resident_mib() - before
+    idle = await _idle_percent(pid)
     for asker in askers:
         asker.close()
-    return SizeCost(what=f"{count:,} connections that ask once and are idle then", seconds=took, mib=mib)
+    return SizeCost(what=f"{count:,} connections that ask once and are idle then", seconds=took, mib=mib, idle_percent=idle)
 
 
 async def _first_record(address: str) -> SizeCost:
@@ -81,7 +93,24 @@ async def _first_record(address: str) -> SizeCost:
     return SizeCost(what="a new topic, and its first record", seconds=time.perf_counter() - begun)
 
 
-async def _opened(address: str, cost: ProcessCost) -> SizeCost:
+async def _known(address: str, pid: int) -> SizeCost:
+    """Metadata of all, as a client that subscribes by a pattern asks for it."""
+    cost = ProcessCost(pid)
+    asker = await Asker.open(address)
+    before = cost.resident_mib()
+    for number in range(KNOWN_TOPICS):
+        await create_topic(asker, f"known-{number}-{uuid.uuid4().hex[:8]}", KNOWN_PARTITIONS)
+    begun = time.perf_counter()
+    answer = await asker.ask(MetadataRequest(topics=None), 12, MetadataResponse)
+    took = time.perf_counter() - begun
+    mib = cost.resident_mib() - before
+    count = sum(len(topic.partitions) for topic in answer.topics)
+    asker.close()
+    return SizeCost(what=f"Metadata of {count:,} partitions", seconds=took, mib=mib, idle_percent=await _idle_percent(pid))
+
+
+async def _opened(address: str, pid: int) -> SizeCost:
+    cost = ProcessCost(pid)
     asker = await Asker.open(address)
     name = f"opened-{uuid.uuid4().hex[:8]}"
     topic_id = await create_topic(asker, name, OPENED)
@@ -89,9 +118,9 @@ async def _opened(address: str, cost: ProcessCost) -> SizeCost:
     asker.close()
     before, begun = cost.resident_mib(), time.perf_counter()
     await first_to_each(address, topic_id, Case(name="", records=1, record_bytes=100, partitions=OPENED))
-    return SizeCost(
-        what=f"the first record to each of {OPENED:,} partitions", seconds=time.perf_counter() - begun, mib=cost.resident_mib() - before
-    )
+    took, mib = time.perf_counter() - begun, cost.resident_mib() - before
+    idle = await _idle_percent(pid)
+    return SizeCost(what=f"the first record to each of {OPENED:,} partitions", seconds=took, mib=mib, idle_percent=idle)
 
 
 def size_costs(pulsar: Standalone, directory: Path) -> list[SizeCost]:
@@ -103,10 +132,10 @@ def size_costs(pulsar: Standalone, directory: Path) -> list[SizeCost]:
         asyncio.run(_first_answer(sidecar.address))
         found.append(SizeCost(what="from the start of the process to the first answer", seconds=time.perf_counter() - begun))
         sidecar.wait(30)
-        cost = ProcessCost(sidecar.pid)
         found.append(asyncio.run(_first_record(sidecar.address)))
-        found.append(asyncio.run(_idle_connections(sidecar.address, cost)))
-        found.append(asyncio.run(_opened(sidecar.address, cost)))
+        found.append(asyncio.run(_idle_connections(sidecar.address, sidecar.pid)))
+        found.append(asyncio.run(_opened(sidecar.address, sidecar.pid)))
+        found.append(asyncio.run(_known(sidecar.address, sidecar.pid)))
     finally:
         sidecar.stop()
     return found

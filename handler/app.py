@@ -79,6 +79,7 @@ class Caller:
         self.local_address = ("", 0)
         self.is_external = False
         self.waiting_since = None
+        self.round_trip = 0.0
 
     def abort(self) -> None:
         """Its connection is the other sidecar's."""
@@ -180,7 +181,7 @@ class Sidecar:
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
-            others_serve=lambda: not self.fleet.is_alone,
+            others_serve=lambda: bool(config.kafka.advertised),  # whoever has stood still does not know who has come meanwhile
         )  # fmt: skip
 
     async def start(self, *, once: bool = False) -> None:

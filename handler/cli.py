@@ -13,7 +13,7 @@ from typing import Any
 
 from handler import __version__, doctor
 from handler.admin import command as ctl
-from handler.config import ENV_PREFIX, Config, load
+from handler.config import CONFIG_HELP, ENV_PREFIX, Config, load
 from handler.errors import ConfigError, SidecarError
 from handler.pipelines import command as pipelines
 from handler.telemetry import logs
@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         ("check-config", "print the effective configuration"),
     ):
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        command.add_argument("--config", type=Path, metavar="FILE", help=CONFIG_HELP)
         if name == "doctor":
             command.add_argument("--topics", action="store_true", help="look at every topic too: two admin calls a partition")
         if name == "serve":
@@ -61,7 +61,7 @@ def _add_groups(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         ("export", "put Pulsar subscriptions of a group's name to where the Kafka group has committed"),
     ):
         command = directions.add_parser(name, help=what, description=what)
-        command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        command.add_argument("--config", type=Path, metavar="FILE", help=CONFIG_HELP)
         command.add_argument("--group", required=True, help="the group, and the subscription")
         command.add_argument("--topic", action="append", default=[], help="only this topic; may be given several times")
         command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
@@ -69,7 +69,7 @@ def _add_groups(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     what = "replace offsets that a group has committed with Kafka-on-Pulsar before 2.8 by continuous ones"
     command = directions.add_parser("translate", help=what, description=what)
-    command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    command.add_argument("--config", type=Path, metavar="FILE", help=CONFIG_HELP)
     command.add_argument("--group", required=True, help="the group")
     command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
     command.add_argument("--dry-run", action="store_true", help="print what would be set, and change nothing")
@@ -86,7 +86,7 @@ def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     ):
         command = kinds.add_parser(name, help=shows, description=shows)
         command.add_argument("name", metavar=of)
-        command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+        command.add_argument("--config", type=Path, metavar="FILE", help=CONFIG_HELP)
         if name != "group":
             command.add_argument("--partition", type=int, default=0, metavar="N", help="default: 0")
         if name == "entry":
@@ -104,7 +104,7 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verify.add_argument("--namespace", default="", metavar="TENANT/NAMESPACE", help="all topics of a namespace")
     verify.add_argument("--partition", type=int, metavar="N", help="only this one (default: all)")
     verify.add_argument("--json", action="store_true", help="print one JSON object")
-    verify.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    verify.add_argument("--config", type=Path, metavar="FILE", help=CONFIG_HELP)
 
 
 def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -113,7 +113,7 @@ def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running sidecar (default: kafka.listen)")
     command.add_argument("--topic", default="", help="a topic that is there (default: one that is made for this, and deleted)")
     command.add_argument("--seconds", type=float, default=60, metavar="N", help="give up after so long (default: 60)")
-    command.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    command.add_argument("--config", type=Path, metavar="FILE", help=CONFIG_HELP)
 
 
 def _try(config: Config, options: argparse.Namespace) -> int:
@@ -249,6 +249,8 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "pipeline":
             logs.start("WARNING", "text")
             return pipelines.run(options)
+        if options.command == "ctl" and options.address:
+            return ctl.run(Config(), options)  # of another sidecar: its own settings are of no account
         config = load(Path(options.config) if options.config else None)
         if options.command == "ctl":
             return ctl.run(config, options)

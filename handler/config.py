@@ -19,6 +19,9 @@ from urllib.parse import urlsplit
 from handler.errors import ConfigError
 
 ENV_PREFIX: Final = "KAFKA_SIDECAR_"
+# The file with settings, where --config names none: whoever runs a command in a container gets those of its sidecar.
+ENV_FILE: Final = ENV_PREFIX + "CONFIG"
+CONFIG_HELP: Final = f"a TOML file with settings (default: what {ENV_FILE} names)"
 
 
 def setting(default: Any, text: str) -> Any:
@@ -198,6 +201,8 @@ def address_text(host: str, port: int) -> str:
 def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
     """The effective configuration, checked."""
     given: dict[str, Any] = {}
+    if path is None and (named := environment.get(ENV_FILE)):
+        path = Path(named)
     if path is not None:
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -225,6 +230,8 @@ _SERVICE_LINK: Final = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+
 
 def _merge_environment(given: dict[str, Any], environment: Mapping[str, str]) -> None:
     for variable, value in environment.items():
+        if variable == ENV_FILE:
+            continue
         if variable.startswith(ENV_PREFIX) and ("__" in variable or not _SERVICE_LINK.fullmatch(variable.removeprefix(ENV_PREFIX))):
             section, split, name = variable.removeprefix(ENV_PREFIX).lower().partition("__")
             if not split:

@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge
 
 from handler.apis import APIS
-from handler.config import ENV_PREFIX, Config
+from handler.config import ENV_FILE, ENV_PREFIX, Config
 from handler.telemetry import metrics
 from handler.telemetry.latencies import Latencies
 from handler.telemetry.totals import Total
@@ -42,8 +42,8 @@ def configuration() -> str:
 
 ## Settings
 
-In a TOML file, `--config FILE`; each also in the environment, as `{ENV_PREFIX}PULSAR__URL` for `url` in `[pulsar]`. `kafka-sidecar
-check-config` prints what is in force.
+In a TOML file, `--config FILE` or what `{ENV_FILE}` names; each also in the environment, as `{ENV_PREFIX}PULSAR__URL` for `url`
+in `[pulsar]`. `kafka-sidecar check-config` prints what is in force.
 
 {_settings()}
 

@@ -71,7 +71,6 @@ async def _create(admin: AIOKafkaAdminClient) -> None:
 
 async def _written(bootstrap: str, topic: str, record: bytes) -> tuple[int, float]:
     """Its offset, and the milliseconds that it took."""
-    begun = asyncio.get_running_loop().time()
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True) as producer:
         begun = asyncio.get_running_loop().time()
         written = await producer.send_and_wait(topic, record, partition=0)

@@ -28,7 +28,8 @@ LONGEST_PAUSE: Final = 30.0
 RAN_SECONDS: Final = 60.0
 # A second signal does not wait. One that a terminal or a service manager has sent twice is the first.
 REPEATED_SECONDS: Final = 1.0
-# As `cli` ends where a setting is wrong: it would be wrong the next time too.
+# As `cli` ends where a setting is wrong: it would be wrong the next time too. Once workers have run it is something else, such as a
+# port that is taken, and the others go on.
 WRONG_SETTING: Final = 2
 
 
@@ -100,6 +101,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._workers: dict[int, asyncio.subprocess.Process] = {}
         self._status = 0
+        self._have_run = False  # any of them, for long enough to say that its settings are right
         self._signalled_at = 0.0
 
     async def run(self) -> int:
@@ -145,14 +147,16 @@ class Supervisor:
             if self._stopping.is_set():
                 self._stop()
             status = await worker.wait()
-            if self._stopping.is_set() or status == WRONG_SETTING:
+            ran = loop.time() - begun
+            self._have_run |= ran >= RAN_SECONDS
+            if self._stopping.is_set() or (status == WRONG_SETTING and not self._have_run):
                 self._status = max(self._status, abs(status))
                 self._stop()
                 return
             if status == 0:
                 log.info("worker %d was drained, and is not started again", number)
                 return
-            pause = FIRST_PAUSE if loop.time() - begun >= RAN_SECONDS else min(2 * pause, LONGEST_PAUSE)
+            pause = FIRST_PAUSE if ran >= RAN_SECONDS else min(2 * pause, LONGEST_PAUSE)
             log.error("worker %d has ended with status %d and is started again in %.0f s", number, status, pause)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -54,7 +54,7 @@ def test_all_name_the_same_leaders_and_a_killed_one_is_replaced_and_comes_back(f
     fleet[2].kill()
     after = wait_until_all_lead(fleet[:2], topic, 10)
     assert sum(old != new for old, new in zip(before, after, strict=True)) <= before.count(2) + 1, "little else moves"
-    assert told(fleet[0].address, topic)[0] <= {0, 1, 2}
+    assert told(fleet[0].address, topic)[0] >= {0, 1}
     fleet[2].start()
     assert wait_until_all_lead(fleet, topic) == before, "it leads what it led"
 

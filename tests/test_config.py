@@ -97,6 +97,16 @@ def test_several_brokers_are_separated_by_commas() -> None:
         load(None, {"KAFKA_SIDECAR_PULSAR__URL": url})
 
 
+def test_in_a_container_every_command_has_the_settings_of_its_sidecar(tmp_path: Path) -> None:
+    file, other = tmp_path / "sidecar.toml", tmp_path / "other.toml"
+    file.write_text('[kafka]\nlisten = "127.0.0.1:1"\n')
+    other.write_text('[kafka]\nlisten = "127.0.0.1:2"\n')
+    environment = {"KAFKA_SIDECAR_CONFIG": str(file)}
+    assert load(None, environment).kafka.listen == "127.0.0.1:1"
+    assert load(other, environment).kafka.listen == "127.0.0.1:2"
+    assert load(None, {**environment, "KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:3"}).kafka.listen == "127.0.0.1:3"
+
+
 def test_check_config_prints_what_it_can_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-config"]) == 0
     printed = tmp_path / "printed.toml"

@@ -120,5 +120,16 @@ async def test_all_are_stopped_once_and_the_worst_status_is_told(tmp_path: Path)
     assert [(tmp_path / str(number)).read_text() for number in range(3)] == ["xend"] * 3, "no signal has made them hurry"
 
 
+async def test_a_worker_that_can_not_start_again_does_not_end_those_that_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its port is taken, say: after they have run for a while it is no wrong setting."""
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(module, "RAN_SECONDS", 0.0)
+    running = asyncio.create_task(supervisor(tmp_path, {}, {"STATUS": "2"}).run())
+    await starts(tmp_path, 1, 3)
+    assert (tmp_path / "0").read_text() == "x"
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await asyncio.wait_for(running, 10) in (0, 2)
+
+
 async def test_a_wrong_setting_ends_all(tmp_path: Path) -> None:
     assert await asyncio.wait_for(supervisor(tmp_path, {}, {"STATUS": "2"}).run(), 10) == 2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import Message
 
-from handler.config import Config
+from handler.config import CONFIG_HELP, Config
 from handler.errors import ConfigError, SidecarError
 
 if TYPE_CHECKING:  # grpc costs memory that other commands need not spend
@@ -40,7 +40,7 @@ def add_ctl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         for argument in of.arguments:
             command.add_argument(argument.name, type=argument.kind, help=argument.help, nargs=None if argument.is_needed else "?")
         command.add_argument("--address", metavar="HOST:PORT", help="the sidecar's control port (default: control.listen)")
-        command.add_argument("--config", metavar="FILE", help="a TOML file with settings")
+        command.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
         command.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -18,6 +18,7 @@ from handler.groups.classic.machine import ClassicGroup
 from handler.partition.partition import Partition
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import TopicMissing
+from handler.tasks import Pace
 from handler.telemetry.log_levels import LEVELS, loggers, set_level
 from handler.topics.names import InvalidTopicName, TopicName
 
@@ -44,6 +45,8 @@ class AdminService:
 
     async def find_offset(self, request: pb.FindOffsetRequest) -> pb.FindOffsetResponse:
         asked = request.message_id
+        if asked.ledger < 0 or asked.entry < 0:
+            raise Invalid("ledgers and entries are counted from 0")
         partition, _ = await self._partition(request.topic, max(asked.partition, 0))
         found = await find_message_id(partition, Position(asked.ledger, asked.entry), asked.batch_index)
         return pb.FindOffsetResponse(offset=found.offset, base_offset=found.base_offset, offset_count=found.offset_count)
@@ -51,7 +54,14 @@ class AdminService:
     async def list_partitions(self, request: pb.ListPartitionsRequest) -> pb.ListPartitionsResponse:
         wanted = self._topic(request.topic).pulsar if request.topic else ""
         names = [name for name in self._services.partitions.names() if not wanted or name.rpartition("-partition-")[0] == wanted]
-        return pb.ListPartitionsResponse(partitions=[self._described(name) for name in sorted(names)])
+        found = pb.ListPartitionsResponse()
+        pace = Pace()
+        for name in sorted(names):
+            await pace.rest()
+            partition = self._services.partitions.existing(name)
+            if partition is not None:
+                found.partitions.append(self._described(name, partition))
+        return found
 
     async def list_groups(self, request: pb.ListGroupsRequest) -> pb.ListGroupsResponse:
         try:
@@ -120,11 +130,10 @@ class AdminService:
             ledger=position.ledger, entry=position.entry, partition=index if is_partitioned else -1, batch_index=found.batch_index
         )
 
-    def _described(self, pulsar_name: str) -> pb.Partition:
+    def _described(self, pulsar_name: str, partition: Partition) -> pb.Partition:
         topic, _, index = pulsar_name.rpartition("-partition-")
         name = self._services.catalog.names.from_pulsar(topic)
         leader = None if name is None else self._services.leader(name, int(index))
-        partition = self._services.partitions.get(pulsar_name)
         described = pb.Partition(
             topic=topic if name is None else self._services.catalog.names.kafka(name), partition=int(index),
             state="opening" if partition.ended is None else partition.ended.name,

@@ -47,13 +47,16 @@ async def _wanted(services: Services, request: DescribeLogDirsRequest) -> list[t
 
 async def _sizes(services: Services, told: str, name: TopicName, wanted: set[int] | None) -> DescribeLogDirsTopic | None:
     try:
+        topic = await services.catalog.find(name)
         sizes = await services.catalog.sizes(name)
     except TopicMissing:
         return None
+    # Tools ask all nodes, and add up what they say.
+    own, replicas = services.fleet.own.node_id, services.fleet.view.leadership.replicas(name.pulsar, topic.partitions)
     partitions = [
         DescribeLogDirsPartition(partition_index=index, partition_size=size)
         for index, size in sorted(sizes.items())
-        if wanted is None or index in wanted
+        if (wanted is None or index in wanted) and (index >= len(replicas) or own in replicas[index])
     ]
     return DescribeLogDirsTopic(name=told, partitions=partitions) if partitions else None
 

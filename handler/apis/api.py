@@ -60,6 +60,8 @@ class Client(Protocol):
 
     @property
     def waiting_since(self) -> float | None: ...
+    @property
+    def round_trip(self) -> float: ...
     def abort(self) -> None: ...
 
 
@@ -102,7 +104,7 @@ class Services:
     @property
     def generation(self) -> int:
         """Changes when words of requests may mean another topic than before, or another member may lead it."""
-        return self.catalog.forgotten + self.fleet.version
+        return self.catalog.forgotten + self.fleet.version + self.fleet.awakenings
 
     def partition(self, name: TopicName, index: int) -> Partition:
         """The partition, or TopicMissing where it is known not to be there."""

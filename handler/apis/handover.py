@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from handler.apis.api import Services
@@ -19,6 +21,8 @@ log = logging.getLogger(__name__)
 MOST_PARTITIONS: Final = 10_000
 # A partition opens in some 20 ms, many at once in less each.
 WARM_SECONDS: Final = 2.0
+# More would keep the admin API from answering those who ask for something now.
+AT_ONCE: Final = 64
 
 
 async def warm_heirs(services: Services) -> None:
@@ -49,16 +53,20 @@ def _heir(services: Services, partition: str) -> Leader | None:
 
 
 async def warm(services: Services, partitions: Iterable[str]) -> None:
-    """Open partitions that this sidecar is about to lead."""
-    pace = Pace()
-    opening = []
-    for partition in partitions:
-        topic, _, index = partition.rpartition("-partition-")
-        name = services.catalog.names.from_pulsar(topic)
-        if name is not None and index.isdigit():
-            await pace.rest()
-            try:
-                opening.append(services.partition(name, int(index)))
-            except TopicMissing:
-                continue
-    await asyncio.gather(*(partition.opened() for partition in opening))
+    """Open partitions that this sidecar is about to lead, for as long as the one that asks for it waits."""
+    for some in batched(partitions, AT_ONCE):
+        opening = []
+        for partition in some:
+            topic, _, index = partition.rpartition("-partition-")
+            name = services.catalog.names.from_pulsar(topic)
+            if name is not None and index.isdigit():
+                with contextlib.suppress(TopicMissing):
+                    opening.append(services.partition(name, int(index)))
+        await asyncio.gather(*(partition.opened() for partition in opening))
+
+
+def batched(items: Iterable[str], size: int) -> Iterator[list[str]]:
+    """As itertools has it from Python 3.12 on."""
+    left = iter(items)
+    while some := list(islice(left, size)):
+        yield some

@@ -16,7 +16,8 @@ from handler.wire.records import BatchHeader
 
 # Of one client; of more partitions it is served without a word.
 MOST_PARTITIONS: Final = 10_000
-# An answer is on its way for so long, and a batch that was sent before it came. Below the retry backoff of all clients, 100 ms.
+# An answer is on its way for so long, and a batch that was sent before it came: beside the time that the network takes there and back.
+# Below the retry backoff of all clients, 100 ms.
 ON_ITS_WAY_SECONDS: Final = 0.05
 # After this an idempotent producer is served though the batch that was refused has not come back.
 FORGET_SECONDS: Final = 10.0
@@ -30,6 +31,11 @@ class Waiting(Protocol):
     @property
     def waiting_since(self) -> float | None:
         """When the oldest of its requests that have no answer came."""
+        ...
+
+    @property
+    def round_trip(self) -> float:
+        """How many seconds the network takes to the client and back."""
         ...
 
 
@@ -49,6 +55,7 @@ class _Refused:
 
     version: int  # of the fleet
     at: float
+    until: float  # and until then what comes may have been sent before its client had the answer
     sequence: _Sequence | None
     is_back: bool = False
 
@@ -74,7 +81,7 @@ class ProduceRedirects:
             return False
         if refused is None and len(of_client) >= MOST_PARTITIONS:
             return False
-        of_client[partition] = _Refused(version, now, _sequence_of(batch))
+        of_client[partition] = _Refused(version, now, now + ON_ITS_WAY_SECONDS + client.round_trip, _sequence_of(batch))
         metrics.REDIRECTED.inc()
         return True
 
@@ -90,7 +97,7 @@ def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, n
     if refused.is_back:
         return False
     since = client.waiting_since
-    behind = (since is not None and since <= refused.at) or now - refused.at < ON_ITS_WAY_SECONDS
+    behind = (since is not None and since <= refused.at) or now < refused.until
     if sequence is not None and refused.sequence is not None and sequence[:2] == refused.sequence[:2]:
         is_another = sequence.first != refused.sequence.first and now - refused.at < FORGET_SECONDS
         behind = is_another and not _is_written(refused.sequence, known(sequence.producer_id))

@@ -63,10 +63,8 @@ class Leaders:
     async def find(self, key: str, own: tuple[str, int], is_external: bool) -> Node:
         """Where clients of a listener find the coordinator of a key; CoordinatorError while there is none."""
         leader = await self.leader(key)
-        if leader is not None and self.is_advertised(leader):
-            address = leader.external if is_external else leader.advertised
-            if address:
-                return _node(leader.node, address)
+        if leader is not None and self.is_told(leader, is_external):
+            return _node(leader.node, leader.external if is_external else leader.advertised)
         if self._is_leaving:
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # another sidecar passes on, this one not for long
         return Node(self._own.node_id, *own)  # and passes on what is asked
@@ -74,6 +72,10 @@ class Leaders:
     def is_advertised(self, leader: Leader) -> bool:
         """Whether clients are told where that sidecar is: both advertise an address, and have node ids of their own."""
         return leader in self.fleet() and self._directory.is_settled(leader)
+
+    def is_told(self, leader: Leader, is_external: bool) -> bool:
+        """Whether clients of a listener find that sidecar, and ask it themselves."""
+        return self.is_advertised(leader) and bool(leader.external if is_external else leader.advertised)
 
     def fleet(self) -> list[Leader]:
         """The other sidecars that clients may be sent to: topics have the same names there.

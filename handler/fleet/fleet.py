@@ -60,8 +60,8 @@ class Fleet:
         """`listed`: the directory's others that advertise an address; none for a sidecar that advertises none itself."""
         self.own = own
         self.view = View((own,), Leadership([own]))
-        # Changes with the view.
-        self.version = 0
+        self.version = 0  # changes with who leads
+        self.awakenings = 0
         self._name = name
         self._listed = listed
         self._look_again = look_again
@@ -192,7 +192,7 @@ class Fleet:
     def _wake(self) -> None:
         """Whoever waits asks again, and nothing that was found out for a request before is good any more."""
         self._has_woken = True
-        self.version += 1
+        self.awakenings += 1
         waiting, self._waiting = self._waiting, set()
         self._waking = asyncio.create_task(_wake_all(waiting))
 

@@ -19,6 +19,7 @@ STEADY_ANSWERS: Final = 10
 @dataclass(slots=True)
 class _Other:
     has_answered: bool = False
+    was_asked_in_vain: bool = False
     serves: bool = True  # its own word, once it was heard
     unanswered: int = 0
     answers: int = STEADY_ANSWERS  # since it was silent
@@ -32,7 +33,7 @@ class Liveness:
     def listed(self, names: Collection[str], silent: Collection[str] = ()) -> None:
         """The directory, as it is now; `silent` have no control port that could be asked."""
         for name in names:
-            self._others.setdefault(name, _Other(unanswered=int(name in silent)))
+            self._others.setdefault(name, _Other(was_asked_in_vain=name in silent))
         for name, other in list(self._others.items()):
             if name not in names and (other.unanswered >= SILENT_PINGS or not other.has_answered):
                 del self._others[name]
@@ -55,6 +56,7 @@ class Liveness:
         other = self._others.get(name)
         if other is not None:
             other.unanswered += 1
+            other.was_asked_in_vain = True
             if other.unanswered >= SILENT_PINGS:
                 other.answers = 0
 
@@ -73,4 +75,4 @@ class Liveness:
         if other.has_answered:
             return other.unanswered < SILENT_PINGS and other.answers >= STEADY_ANSWERS
         # Its control port may not be reachable from here: when that was tried the directory's word counts, unless somebody knows better.
-        return other.unanswered > 0 and not any(name in silent for silent in self._called_silent.values())
+        return other.was_asked_in_vain and not any(name in silent for silent in self._called_silent.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote
 
@@ -45,11 +44,11 @@ class Exhausted(Aborted):
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def answered_by(service: ServiceDescriptor, answers: object, from_this_host: Collection[str] = ()) -> Any:
-    """What a gRPC server takes: `FindOffset` is answered by `find_offset`. Some methods may be called from this host alone."""
+def answered_by(service: ServiceDescriptor, answers: object, from_this_host: Collection[str] = (), host: str = "127.0.0.1") -> Any:
+    """What a gRPC server at `host` takes: `FindOffset` is answered by `find_offset`. Some methods may be called from this host alone."""
     methods = {
         method.name: grpc.unary_unary_rpc_method_handler(
-            _answered(getattr(answers, snake_case(method.name)), method.name in from_this_host),
+            _answered(getattr(answers, snake_case(method.name)), host if method.name in from_this_host else None),
             request_deserializer=GetMessageClass(method.input_type).FromString,
             response_serializer=GetMessageClass(method.output_type).SerializeToString,
         )
@@ -58,24 +57,23 @@ def answered_by(service: ServiceDescriptor, answers: object, from_this_host: Col
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
-def is_this_host(peer: str) -> bool:
-    """Whether gRPC's name of a peer (`ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`) is one on the loopback."""
-    family, _, address = unquote(peer).partition(":")
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return family == "unix" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+def is_this_host(peer: str, host: str) -> bool:
+    """Whether gRPC's name of a peer (`ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`) is one on this host, which listens at `host`.
+
+    Not all of the loopback: a service mesh hands over what comes from elsewhere from addresses such as 127.0.0.6.
+    """
+    _, _, address = unquote(peer).partition(":")
+    return address.rpartition(":")[0].strip("[]") in ("127.0.0.1", "::1", host)
 
 
 def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def _answered(method: Callable[[Any], Awaitable[Any]], from_this_host: bool) -> Callable[[Any, Any], Awaitable[Any]]:
+def _answered(method: Callable[[Any], Awaitable[Any]], only_from: str | None) -> Callable[[Any, Any], Awaitable[Any]]:
     async def answer(request: Any, context: Any) -> Any:
         try:
-            if from_this_host and not is_this_host(context.peer()):
+            if only_from is not None and not is_this_host(context.peer(), only_from):
                 raise Denied("this is done from the sidecar's own host alone: run `kafka-sidecar ctl` there (in its pod or container)")
             return await method(request)
         except Aborted as error:

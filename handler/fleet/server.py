@@ -150,7 +150,7 @@ class ControlServer:
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which the system chose if `port` is 0."""
         self._server = grpc.aio.server(options=[*OPTIONS, *_SERVER])
-        self._server.add_generic_rpc_handlers(tuple(answered_by(*one) for one in self._services))
+        self._server.add_generic_rpc_handlers(tuple(answered_by(*one, host) for one in self._services))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [one.service.full_name for one in self._services]
         reflection.enable_server_reflection([*names, SERVICE_NAME, reflection.SERVICE_NAME], self._server)

@@ -65,6 +65,10 @@ class PartitionTable:
         """The topics of which a partition is in use."""
         return {name.rpartition("-partition-")[0] for name in self._partitions}
 
+    def existing(self, pulsar_topic: str) -> Partition | None:
+        """The partition as it is, also when it has ended; nothing is opened."""
+        return self._partitions.get(pulsar_topic)
+
     def get(self, pulsar_topic: str) -> Partition:
         """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""
         partition = self._partitions.get(pulsar_topic)

@@ -22,6 +22,7 @@ from handler.apis.promise import Promise
 from handler.errors import ProtocolError
 from handler.server.awake import Awake
 from handler.server.budget import ByteBudget
+from handler.server.round_trip import round_trip
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.turn_writer import TurnWriter
@@ -111,6 +112,11 @@ class KafkaConnection(asyncio.Protocol):
     def waiting_since(self) -> float | None:
         """When the oldest of the requests that have no answer came."""
         return self._slots[0].begun if self._slots else None
+
+    @property
+    def round_trip(self) -> float:
+        """How many seconds the network takes to the client and back."""
+        return 0.0 if self._transport is None else round_trip(self._transport)
 
     # --- asyncio.Protocol
 

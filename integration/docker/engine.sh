@@ -33,8 +33,8 @@ start)
   done
   ;;
 stop)
-  [ -s "$state/docker.pid" ] || exit 0
-  kill "$(cat "$state/docker.pid")"
+  engine=$(cat "$state/docker.pid" 2>/dev/null) || exit 0
+  [ "$(cat "/proc/$engine/comm" 2>/dev/null)" != dockerd ] || kill "$engine"
   ;;
 *)
   sed -n 2,3p "$0" >&2

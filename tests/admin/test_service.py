@@ -15,6 +15,7 @@ from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from handler.control.client import ControlClient, ControlFailed
 from handler.fleet.member import Member
 from handler.fleet.server import Answers, ControlServer, Further
+from handler.pulsar.errors import Unavailable
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -82,6 +83,7 @@ async def test_offsets_and_message_ids_are_found_by_each_other(setup: Setup) -> 
         (lambda client: client.find_message_id("a/b", 0, 0), grpc.StatusCode.INVALID_ARGUMENT, "write t, tenant/namespace/t"),
         (lambda client: client.find_offset("t", 0, 99, 0), grpc.StatusCode.NOT_FOUND, "there is no entry 99:0"),
         (lambda client: client.set_log_level("nobody", "INFO"), grpc.StatusCode.INVALID_ARGUMENT, "no logger nobody"),
+        (lambda client: client.find_offset("t", 0, -1, 0), grpc.StatusCode.INVALID_ARGUMENT, "counted from 0"),
         (lambda client: client.set_log_level("handler", "LOUD"), grpc.StatusCode.INVALID_ARGUMENT, "use FATAL, ERROR"),
     ],
 )
@@ -101,6 +103,18 @@ async def test_partitions_in_use_are_listed_with_what_their_fold_knows(setup: Se
     assert (found.log_start, found.end_offset, found.last_stable_offset, found.producers) == (0, 2, 2, 1)
     assert await setup.ask(lambda client: client.partitions("t")) == [found]
     assert await setup.ask(lambda client: client.partitions("another")) == []
+
+
+async def test_one_that_has_ended_is_not_opened_by_looking_at_it(setup: Setup) -> None:
+    await setup.produce(b"a")
+    table = setup.sidecar.services.partitions
+    (name,) = table.names()
+    table.get(name).end_for(Unavailable("the broker is away"))
+    (found,) = await setup.ask(lambda client: client.partitions())
+    assert found.state == "NOT_LEADER_OR_FOLLOWER"
+    ended = table.existing(name)
+    assert ended is not None
+    assert ended.ended is not None
 
 
 async def test_groups_that_are_coordinated_here_are_listed(setup: Setup) -> None:

@@ -23,6 +23,7 @@ from handler.wire.messages.describe_log_dirs import DescribableLogDirTopic, Desc
 from handler.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from handler.wire.messages.list_config_resources import ListConfigResourcesRequest
 from handler.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.services import NAMESPACE, Sidecar
 
 NONE, MISSING, REFUSED = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -69,6 +70,18 @@ async def test_sizes_are_those_that_pulsar_has(sidecar: Sidecar) -> None:
     sidecar.admin.away = True
     (result,) = (await sidecar.ask(DescribeLogDirsRequest(topics=None), 4)).results
     assert result.error_code is not NONE
+
+
+async def test_each_partition_is_in_the_directory_of_one_node() -> None:
+    """Tools ask all nodes, and add up."""
+    here = Sidecar(others=[Member(2, "other", 9093)])
+    here.admin.make("t", 8)
+    here.admin.stored[NAMESPACE + "t"] = dict.fromkeys(range(8), 100)
+    metadata = await here.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    led_here = {one.partition_index for one in metadata.topics[0].partitions if one.leader_id == 0}
+    (result,) = (await here.ask(DescribeLogDirsRequest(topics=None), 4)).results
+    assert {part.partition_index for part in result.topics[0].partitions} == led_here
+    await here.close()
 
 
 @pytest.mark.parametrize(("path", "code"), [(LOG_DIR, NONE), ("/elsewhere", ErrorCode.LOG_DIR_NOT_FOUND)])

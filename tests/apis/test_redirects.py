@@ -210,6 +210,15 @@ def test_a_refused_batch_that_was_written_elsewhere_holds_back_nothing() -> None
     assert not told.is_behind(client, "p", header(6), 2.0, lambda _: KnownProducer(0, 5))
 
 
+def test_a_client_that_is_far_away_is_given_the_time_that_its_answer_takes() -> None:
+    told, client = ProduceRedirects(), Client()
+    client.round_trip = 0.3
+    plain = header(-1, producer=-1, epoch=-1)
+    assert told.refuses(client, "p", 1, plain, 1.0)
+    assert told.is_behind(client, "p", plain, 1.3 + ON_ITS_WAY_SECONDS - 0.01, nobody)
+    assert not told.is_behind(client, "p", plain, 1.3 + ON_ITS_WAY_SECONDS + 0.01, nobody)
+
+
 def test_without_sequences_what_came_before_the_answer_had_left_is_refused() -> None:
     told, client = ProduceRedirects(), Client()
     plain = header(-1, producer=-1, epoch=-1)

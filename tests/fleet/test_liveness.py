@@ -65,6 +65,18 @@ def test_of_who_was_never_heard_the_directory_is_believed_unless_others_have_hea
     assert leading(liveness) == {"b"}
 
 
+def test_who_pings_and_can_not_be_pinged_leads_all_the_time() -> None:
+    """Its control port can't be reached from here: a wrong address, a firewall."""
+    liveness = Liveness()
+    liveness.listed({"a"})
+    liveness.unanswered("a")
+    for _ in range(2 * SILENT_PINGS):
+        assert leading(liveness) == {"a"}
+        liveness.heard("a", serves=True)
+        assert leading(liveness) == {"a"}
+        liveness.unanswered("a")
+
+
 def test_who_does_not_serve_yet_or_any_more_leads_nothing_and_is_told_of() -> None:
     liveness = of("a")
     liveness.answered("a", serves=False)

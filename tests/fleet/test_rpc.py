@@ -20,14 +20,15 @@ ADMIN = pb.DESCRIPTOR.services_by_name["Admin"]
         ("ipv4:127.0.0.1:4711", True),
         ("ipv6:%5B::1%5D:4711", True),
         ("ipv6:[::1]:4711", True),
-        ("unix:", True),
+        ("ipv4:10.0.0.5:4711", True),
         ("ipv4:10.1.2.3:4711", False),
+        ("ipv4:127.0.0.6:4711", False),
         ("ipv6:%5Bfe80::1%25eth0%5D:4711", False),
         ("", False),
     ],
 )
 def test_who_is_on_this_host(peer: str, is_here: bool) -> None:
-    assert is_this_host(peer) is is_here
+    assert is_this_host(peer, "10.0.0.5") is is_here
 
 
 class Admin:

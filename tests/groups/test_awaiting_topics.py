@@ -35,6 +35,9 @@ class Members:
         except CoordinatorError as refused:
             self.done.append(refused.error.name)
 
+    async def answered(self) -> None:
+        await asyncio.gather(*self.tasks)
+
     async def end(self) -> None:
         for task in self.tasks:
             task.cancel()
@@ -49,7 +52,7 @@ async def test_requests_wait_for_topics_and_keep_their_order() -> None:
     await asyncio.sleep(0)
     assert members.done == ["another member's"]
     assert not members.awaiting.is_idle
-    await asyncio.sleep(0.01)
+    await members.answered()
     assert members.done == ["another member's", "first", "second"]
     assert members.awaiting.is_idle
     members.ask("m", "third", "a")
@@ -61,7 +64,7 @@ async def test_who_can_not_be_told_of_topics_is_told_to_ask_again() -> None:
     members = Members(MemoryTopics({"a": 1}, unavailable=True))
     members.ask("m", "first", "a")
     members.ask("m", "second")
-    await asyncio.sleep(0.01)
+    await members.answered()
     assert members.done == [LOADING.name, "second"]
 
 
@@ -80,7 +83,8 @@ async def test_no_more_wait_than_a_client_asks_at_once() -> None:
     members = Members(MemoryTopics({"a": 1}, hangs=True))
     for _ in range(QUEUE_LENGTH + 2):
         members.ask("m", "done", "a")
-    await asyncio.sleep(0.01)
+    for _ in range(10):  # a turn of the loop is enough
+        await asyncio.sleep(0)
     assert members.done == [LOADING.name] * 2
     await members.end()
     assert members.awaiting.is_idle

@@ -275,6 +275,7 @@ class MemoryLogStarts:
 
 
 class Client:
+    round_trip = 0.0
     """The connection that requests come through."""
 
     principal = ANONYMOUS

@@ -43,6 +43,8 @@ What differs between the pods of one release is worked out in the pod: Kubernete
 {{- end }}
 {{- end }}
 {{- if eq .way "gateway" }}
+- name: KAFKA_SIDECAR_CONFIG
+  value: /etc/kafka-sidecar/sidecar.toml
 {{- $external := $values.listeners.external }}
 {{- if ne $external.type "none" }}
 - name: HOST_IP
@@ -74,12 +76,10 @@ after the application, and does not keep the pod of a finished job running.
 - name: kafka-sidecar
   image: {{ include "sidecar-lib.image" . | quote }}
   imagePullPolicy: {{ $values.image.pullPolicy }}
-{{- if $isGateway }}
-  args: ["serve", "--config", "/etc/kafka-sidecar/sidecar.toml"]
-{{- else }}
+{{- if not $isGateway }}
   restartPolicy: Always
-  args: ["serve"]
 {{- end }}
+  args: ["serve"]
   env:
     {{- include "sidecar-lib.env" . | nindent 4 }}
 {{- with $values.envFrom }}

@@ -1,0 +1,135 @@
+"""A fleet of up to five on two brokers, while it is scaled and its sidecars, their network and the brokers fail: nothing is lost, nothing
+comes twice or out of order, and the group reads all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration.fleet import Load, wait_until_all_lead
+from integration.kafka_clients import create
+from integration.launcher.brokers import TwoBrokers
+from integration.launcher.process import free_port
+from integration.launcher.sidecar import SidecarProcess
+from integration.support import FaultProxy
+
+PARTITIONS = 10
+ROUNDS = int(os.environ.get("FLEET_FAULT_ROUNDS", "1"))  # of all faults
+# What a client of sidecars that fail needs, beside its defaults: it gives up requests to one that stands still.
+PATIENT = {"request.timeout.ms": 5_000, "socket.timeout.ms": 6_000}
+
+
+class Node:
+    """A sidecar that clients and the others reach through proxies alone."""
+
+    def __init__(self, brokers: TwoBrokers, directory: Path, number: int) -> None:
+        kafka, control, told = free_port(), free_port(), free_port()
+        self.sidecar = SidecarProcess(
+            directory / f"sidecar-{number}", brokers.url, brokers.admin_url, kafka__node_id=str(number),
+            kafka__advertised=f"127.0.0.1:{kafka}", control__listen=f"127.0.0.1:{control}", control__advertised=f"127.0.0.1:{told}",
+        )  # fmt: skip
+        self.address = f"127.0.0.1:{kafka}"
+        self._proxies = [FaultProxy(self.sidecar.port, kafka), FaultProxy(control, told)]
+
+    def cut(self) -> None:
+        for proxy in self._proxies:
+            proxy.cut()
+
+    def stall(self, seconds: float) -> None:
+        for proxy in self._proxies:
+            proxy.stall()
+        time.sleep(seconds)
+        for proxy in self._proxies:
+            proxy.resume()
+
+    def pause(self, seconds: float) -> None:
+        self.sidecar.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.sidecar.signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self.sidecar.kill()
+        time.sleep(1)
+        self.sidecar.start()
+
+    def restart(self) -> None:
+        assert self.sidecar.stop() == 0
+        self.sidecar.start()
+
+    def end(self) -> None:
+        self.sidecar.kill()
+        for proxy in self._proxies:
+            proxy.close()
+
+
+@pytest.mark.parametrize("seed", [int(os.environ.get("FLEET_FAULT_SEED", "14"))])
+def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: Path, topic: str, seed: int) -> None:
+    chance = random.Random(seed)
+    brokers = TwoBrokers(tmp_path / "pulsar", keepAliveIntervalSeconds="3")
+    brokers.start()
+    nodes = [Node(brokers, tmp_path, number) for number in range(5)]
+    running = nodes[:3]
+    for node in running:
+        node.sidecar.start()
+    create(running[0].address, topic, PARTITIONS)
+    wait_until_all_lead([node.sidecar for node in running], topic)
+    load = Load([node.address for node in nodes], topic, PARTITIONS, PATIENT)
+
+    def one() -> Node:
+        return chance.choice(running)
+
+    def broker_is_killed() -> None:
+        broker = chance.choice(brokers.brokers)
+        broker.kill()
+        time.sleep(6)
+        broker.start()
+        broker.wait()
+
+    def grow() -> None:
+        for node in nodes[len(running) :]:
+            node.sidecar.start()
+            running.append(node)
+
+    def shrink() -> None:
+        for _ in range(2):
+            assert running.pop(-1).sidecar.stop() == 0
+
+    faults: list[Callable[[], None]] = [
+        lambda: one().kill(),
+        lambda: one().restart(),
+        lambda: one().pause(8),
+        lambda: one().cut(),
+        lambda: one().stall(4),
+        broker_is_killed,
+    ]
+    try:
+        time.sleep(5)
+        for _ in range(ROUNDS):
+            chance.shuffle(faults)
+            for number, fault in enumerate(faults):
+                if number == 2:
+                    grow()
+                if number == 4:
+                    shrink()
+                fault()
+                time.sleep(4)
+        wait_until_all_lead([node.sidecar for node in running], topic, 120)
+        time.sleep(5)
+    finally:
+        load.stop()
+        logs = [node.sidecar.log.read_text() for node in nodes]
+        for node in nodes:
+            node.end()
+        brokers.stop()
+    # A client says so when it reaches nobody for a moment, which is what was done to it.
+    assert [failure for failure in load.failed if "ALL_BROKERS_DOWN" not in failure and "brokers are down" not in failure] == []
+    load.check()
+    assert all(load.acknowledged[partition] for partition in range(PARTITIONS))
+    assert not [log for log in logs if "Traceback" in log or "ALARM" in log]
