@@ -5,6 +5,7 @@
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
 #   make image   the sidecar's image, tried against a Pulsar in a container
+#   make test-kubernetes   the charts on a Kubernetes of one node, which is built first (as root, with Go: ten minutes once)
 #   make soak    a fleet of five under all faults for ten minutes, and the pipelines' tests with twenty times as much to move
 #   make coverage   what the fast tests leave out, the least covered first
 
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: image golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
+.PHONY: image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -48,15 +49,20 @@ smoke: $(READY)
 test: $(READY)
 	@$(BIN)/python -m integration.prepare
 	@$(BIN)/python -m pytest -q --numprocesses 2 tests
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 integration
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 -m 'not soak' integration
 
 image: $(READY)
 	@$(BIN)/python -m integration.docker.images
 
+test-kubernetes: $(READY)
+	@integration/docker/engine.sh install
+	@integration/docker/engine.sh start
+	@integration/kubernetes/build.sh .cache/kubernetes
+	@$(BIN)/python -m pytest -q --durations 20 integration/kubernetes/charts_on_a_cluster.py
+
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@FLEET_FAULT_ROUNDS=5 $(BIN)/python -m pytest -q integration/soak_fleet.py
-	@PIPELINE_SCALE=20 $(BIN)/python -m pytest -q --durations 20 $(wildcard integration/test_*_pipeline.py)
+	@FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 $(BIN)/python -m pytest -q --durations 20 integration/test_fleet_faults.py $(wildcard integration/test_*_pipeline.py)
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q --numprocesses 2 tests

@@ -169,7 +169,7 @@ def test_an_application_waits_for_pulsar_on_wish(everything: Rendered) -> None:
 
 
 def test_what_is_injected_is_what_spark_gets(everything: Rendered) -> None:
-    expression = everything.one("MutatingAdmissionPolicy")["spec"]["variables"][0]["expression"]
+    expression = everything.one("MutatingAdmissionPolicy")["spec"]["mutations"][0]["jsonPatch"]["expression"]
     container = everything.sidecar("driver.yaml")
     assert f'image: "{container["image"]}"' in expression
     assert 'restartPolicy: "Always"' in expression
