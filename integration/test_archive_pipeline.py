@@ -179,6 +179,7 @@ def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster,
         archive_here(spark, cluster.kafka, topic, tmp_path / "archive")
 
 
+@pytest.mark.soak
 def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     broker = Standalone(tmp_path / "pulsar")
     broker.start()

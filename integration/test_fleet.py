@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from handler.cli import main
+from integration.conftest import new_topic
 from integration.fleet import Load, gateways, told, wait_until_all_lead
 from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port, free_ports
@@ -169,9 +170,14 @@ def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_k
 
 
 def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProcess], topic: str) -> None:
-    create(fleet[0].address, topic, PARTITIONS)
+    unsequenced = new_topic()
+    for name in (topic, unsequenced):
+        create(fleet[0].address, name, PARTITIONS)
     wait_until_all_lead(fleet, topic)
-    load = Load([sidecar.address for sidecar in fleet], topic, PARTITIONS)
+    addresses = [sidecar.address for sidecar in fleet]
+    load = Load(addresses, topic, PARTITIONS)
+    # What no sequence keeps in order: only what is refused and served at the right moment.
+    plain = Load(addresses, unsequenced, PARTITIONS, {"enable.idempotence": False, "max.in.flight": 1})
     try:
         time.sleep(8)
         for sidecar in fleet:
@@ -181,7 +187,9 @@ def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProces
             time.sleep(4)
     finally:
         load.stop()
-    assert not load.failed
+        plain.stop()
+    assert not load.failed + plain.failed
     load.check()
+    plain.check()
     # Two seconds on a quiet machine. Other tests have its processors too.
     assert load.longest_pause < 4, sorted(load.pauses, reverse=True)[:9]

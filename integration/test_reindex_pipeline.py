@@ -220,6 +220,7 @@ def test_a_topic_without_any_index_is_copied_and_goes_on_when_it_is_written(upgr
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
 
 
+@pytest.mark.soak  # as a mirror, whose test under these faults is an ordinary one, it copies in transactions
 def test_each_record_is_there_once_though_everything_is_killed(upgraded: tuple[Standalone, SidecarProcess], tmp_path: Path) -> None:
     standalone, sidecar = upgraded
     target = f"killed.{LARGE}"

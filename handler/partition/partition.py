@@ -16,9 +16,10 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm, index_of
+from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
 from handler.partition.fold.producers import ProducerState
 from handler.partition.fold.transactions import TransactionTable
+from handler.partition.foreign_transactions import ForeignTransactions
 from handler.partition.kept_fold import KeptFold
 from handler.partition.log.basis import KnownProducer
 from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
@@ -45,7 +46,6 @@ from handler.tasks import Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import CONTROL, TRANSACTIONAL
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -72,18 +72,6 @@ class PartitionLimits:
     batches_per_entry: int = 100
 
 
-# Of batches in transactions, and of markers.
-OF_TRANSACTIONS: Final = TRANSACTIONAL | CONTROL
-_announcing: set[asyncio.Task[None]] = set()
-
-
-def _on_announced(task: asyncio.Task[None]) -> None:
-    """Where it has failed, who opens the partition next finds the same, and tries again."""
-    _announcing.discard(task)
-    if not task.cancelled() and (failure := task.exception()) is not None:
-        limited.warning("that a partition has transactions can't be stored: %s", failure)
-
-
 class Watcher(Protocol):
     def on_partition_changed(self, partition: Partition) -> None: ...
 
@@ -101,6 +89,7 @@ class Partition:
         self._loop = asyncio.get_running_loop()
         self._fold = Fold(transactions=self.transactions)
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states)
+        self._foreign = ForeignTransactions(log_, self._fold, self.transactions)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -327,28 +316,9 @@ class Partition:
         return self._announced(entry, read_headers(entry))
 
     def _announced(self, entry: RawEntry, content: Content) -> Content:
-        """Transactions that others than this cluster's sidecars wrote (KoP, replication) were announced by nobody: it is done now.
-
-        Raises PartitionEnded where more of them may stand before what is folded: the partition is opened again, and folds all.
-        """
-        if (
-            content.writer is not None
-            or not self._kept.is_for_clients
-            or not any([header.attributes & OF_TRANSACTIONS for header, _ in content.batches])
-        ):
-            return content
-        known_from = self.transactions.known_from
-        if known_from is not None and known_from < entry.position:
-            return content
-        is_whole = self._fold.replayed_from is None
-        if not is_whole:
+        """Raises PartitionEnded where the partition is opened again, and folds all."""
+        if self._kept.is_for_clients and self._foreign.begin_in(content, entry.position) and not self._foreign.announce():
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "others have written transactions here: the log is folded from its start")
-        else:
-            self.transactions.known_from = BEFORE_ALL
-        task = self._loop.create_task(self._log.begin_transactions(BEFORE_ALL))
-        _announcing.add(task)
-        task.add_done_callback(_on_announced)
-        if not is_whole:
             raise PartitionEnded("others have written transactions here")
         return content
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
+from handler.apis import a16_list_groups
+from handler.coordination.directory import Leader
 from handler.wire.error_code import ErrorCode
 from handler.wire.message import Message
 from handler.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -15,7 +18,7 @@ from handler.wire.messages.describe_groups import DescribeGroupsRequest
 from handler.wire.messages.heartbeat import HeartbeatRequest
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from handler.wire.messages.list_groups import ListGroupsRequest
+from handler.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from handler.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.apis.test_offsets_of_groups import committed, fetched
@@ -80,6 +83,26 @@ async def test_a_group_is_described_listed_and_deleted_when_nobody_is_in_it(side
     deleted = await sidecar.ask(DeleteGroupsRequest(groups_names=["g", "nobody's"]), 2)
     assert errors(deleted.results) == [NONE, ErrorCode.GROUP_ID_NOT_FOUND]
     assert (await sidecar.ask(ListGroupsRequest(), 5)).groups == []
+
+
+@pytest.mark.parametrize(("is_external", "listed"), [(False, []), (True, ["theirs"])])
+async def test_groups_of_a_sidecar_that_a_client_does_not_find_are_listed_here(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, is_external: bool, listed: list[str]
+) -> None:
+    """It has no address for clients of the external listener; all others ask it themselves."""
+    inside = Leader("other", 2, "other:9092", "other:9000")
+
+    async def others() -> list[Leader]:
+        return [inside]
+
+    async def ask(*of: Any) -> ListGroupsResponse:
+        return ListGroupsResponse(groups=[ListedGroup(group_id="theirs")])
+
+    monkeypatch.setattr(sidecar.services.groups.leaders, "all", others)
+    monkeypatch.setattr(sidecar.services.groups.leaders, "is_told", lambda one, outside: not outside, raising=False)
+    monkeypatch.setattr(a16_list_groups, "ask_peer", ask)
+    sidecar.client.is_external = is_external
+    assert [one.group_id for one in (await sidecar.ask(ListGroupsRequest(), 5)).groups] == listed
 
 
 @pytest.mark.parametrize(("version", "error"), [(5, NONE), (6, ErrorCode.GROUP_ID_NOT_FOUND)])

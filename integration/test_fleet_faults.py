@@ -69,6 +69,7 @@ class Node:
             proxy.close()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [int(os.environ.get("FLEET_FAULT_SEED", "14"))])
 def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: Path, topic: str, seed: int) -> None:
     chance = random.Random(seed)
