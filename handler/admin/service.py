@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 ADMIN: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Admin"]
-# The control port has no authentication: whoever can reach it may look, and no more.
+# The control port has no authentication: who reaches it from elsewhere may not change how this sidecar runs.
 FROM_THIS_HOST: Final = frozenset({"Drain", "SetLogLevel"})
 
 

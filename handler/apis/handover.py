@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Final
 
 from handler.apis.api import Services
@@ -52,21 +51,14 @@ def _heir(services: Services, partition: str) -> Leader | None:
     return None if leader is None or leader == services.fleet.own else services.fleet.peer(leader)
 
 
-async def warm(services: Services, partitions: Iterable[str]) -> None:
+async def warm(services: Services, partitions: Sequence[str]) -> None:
     """Open partitions that this sidecar is about to lead, for as long as the one that asks for it waits."""
-    for some in batched(partitions, AT_ONCE):
+    for begin in range(0, len(partitions), AT_ONCE):
         opening = []
-        for partition in some:
+        for partition in partitions[begin : begin + AT_ONCE]:
             topic, _, index = partition.rpartition("-partition-")
             name = services.catalog.names.from_pulsar(topic)
             if name is not None and index.isdigit():
                 with contextlib.suppress(TopicMissing):
                     opening.append(services.partition(name, int(index)))
         await asyncio.gather(*(partition.opened() for partition in opening))
-
-
-def batched(items: Iterable[str], size: int) -> Iterator[list[str]]:
-    """As itertools has it from Python 3.12 on."""
-    left = iter(items)
-    while some := list(islice(left, size)):
-        yield some

@@ -105,6 +105,14 @@ async def test_partitions_in_use_are_listed_with_what_their_fold_knows(setup: Se
     assert await setup.ask(lambda client: client.partitions("another")) == []
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])  # noqa: S104 - as in a pod
+async def test_who_is_on_its_host_may_drain_it_wherever_it_listens(setup: Setup, host: str) -> None:
+    await setup.server.close()
+    setup.port = await setup.server.start(host, 0)
+    await setup.ask(lambda client: client.drain())
+    assert setup.drained == 1
+
+
 async def test_one_that_has_ended_is_not_opened_by_looking_at_it(setup: Setup) -> None:
     await setup.produce(b"a")
     table = setup.sidecar.services.partitions
