@@ -128,7 +128,8 @@ class Cluster:
             "--advertise-address", "127.0.0.1", "--secure-port", str(self._port), "--cert-dir", str(keys), "--token-auth-file", str(tokens),
             "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", str(public),
             "--service-account-signing-key-file", str(private), "--authorization-mode", "Node,RBAC", "--allow-privileged",
-            "--service-cluster-ip-range", SERVICES, "--endpoint-reconciler-type", "none", "--runtime-config", "admissionregistration.k8s.io/v1beta1=true", "--kubelet-preferred-address-types", "InternalIP",
+            "--service-cluster-ip-range", SERVICES, "--endpoint-reconciler-type", "none",
+            "--runtime-config", "admissionregistration.k8s.io/v1beta1=true", "--kubelet-preferred-address-types", "InternalIP",
         )  # fmt: skip
         config = {
             "apiVersion": "v1", "kind": "Config", "current-context": "this",
