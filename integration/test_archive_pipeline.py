@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from handler.pipelines.archive.replay import Replay, ReplayOptions
-from handler.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions
+from handler.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions, look
 from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource
 from handler.pipelines.kafka.cluster import Cluster as KafkaCluster
 from handler.pipelines.mirror.names import MirrorName
@@ -177,6 +179,19 @@ def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster,
     produce(cluster.kafka, topic, [b"other"] * 5)  # it has outgrown what was archived
     with pytest.raises(ArchiveFailed, match=f"topic {topic} was made anew since it was archived"):
         archive_here(spark, cluster.kafka, topic, tmp_path / "archive")
+
+
+def test_a_cluster_that_is_away_is_waited_for(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    sidecar = SidecarProcess(tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url, port=free_port())
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: asyncio.run(look(KafkaCluster(bootstrap=sidecar.address), (topic,))))
+        time.sleep(1)
+        assert not found.done()
+        sidecar.start()
+        try:
+            assert found.result(60).ends.keys() == {(topic, 0), (topic, 1)}
+        finally:
+            sidecar.stop()
 
 
 @pytest.mark.soak

@@ -49,6 +49,7 @@ def run(settings: Settings) -> int:
     if not topics:
         raise ConfigError("--topic: name the topics to archive, or a regular expression for their names ('.*' for all)")
     from handler.pipelines.archive.write import Archive, ArchiveOptions, result_of
+    from handler.pipelines.kafka.client import check_reachable
     from handler.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
     options = ArchiveOptions(
@@ -56,6 +57,7 @@ def run(settings: Settings) -> int:
         batch_records=round(settings.number("batch_records", 5_000_000)), compact_bytes=round(settings.number("compact_mib", 0) * 2**20),
         continuous=settings.flag("continuous"), accept_loss=settings.flag("accept_loss"), dry_run=settings.flag("dry_run"),
     )  # fmt: skip
+    check_reachable(source)
     began = time.monotonic()
     packages = (KAFKA_SOURCE, ICEBERG) if table else (KAFKA_SOURCE,)
     spark = spark_session("archive", settings.text("master", LOCAL), settings.texts("conf"), packages=packages)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
-from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.client import PATIENCE_SECONDS, TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.copied_batches import CopiedBatch, built
 from handler.pipelines.kafka.reading import SourceRecord
@@ -33,7 +33,6 @@ CLIENT_ID: Final = "kafka-sidecar-replay"
 # Large enough for compression, and below what any topic takes.
 BATCH_BYTES: Final = 262_144
 RECORD_BYTES: Final = 64  # what a record takes beside its content, at most
-LOOK_SECONDS: Final = 60.0
 # Times of long ago would have a topic with a retention emptied as soon as it is written.
 NEW_TOPIC: Final = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 
@@ -142,8 +141,8 @@ class Replay:
 
     async def _prepare(self) -> None:
         try:
-            async with connected(self.options.target, CLIENT_ID) as kafka:
-                await until_it_succeeds(lambda: self._make(kafka), LOOK_SECONDS)
+            async with connected(self.options.target, CLIENT_ID, PATIENCE_SECONDS) as kafka:
+                await until_it_succeeds(lambda: self._make(kafka), PATIENCE_SECONDS)
         except (Refused, *TRANSIENT) as error:
             raise ReplayFailed(f"the target can't be asked: {str(error) or type(error).__name__}") from error
 

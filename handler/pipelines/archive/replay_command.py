@@ -35,12 +35,14 @@ def run(settings: Settings) -> int:
         raise ConfigError("--name: give the replay a name; under it it goes on where it was")
     name, target = MirrorName.of(settings.text("name"), "replay"), settings.cluster("target")
     from handler.pipelines.archive.replay import Replay, ReplayOptions, result_of
+    from handler.pipelines.kafka.client import check_reachable
     from handler.pipelines.session import ICEBERG, spark_session
 
     options = ReplayOptions(
         name=name, target=target, path=path, table=iceberg, topics=settings.texts("topic"), prefix=settings.text("prefix"),
         into_existing=settings.flag("into_existing"), dry_run=settings.flag("dry_run"),
     )  # fmt: skip
+    check_reachable(target)
     began = time.monotonic()
     packages = (ICEBERG,) if iceberg else ()
     spark = spark_session("replay", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True, packages=packages)

@@ -43,8 +43,12 @@ def run(settings: Settings) -> int:
         raise ConfigError("--out: say in which directory the report is to be")
     against_path, against_table = settings.text("against_path"), settings.text("against_table")
     has_target = settings.has("target")
+    from handler.pipelines.kafka.client import check_reachable
+
     if sum((bool(against_path), bool(against_table), has_target)) > 1:
         raise ConfigError("compare with one place at a time: --target, --against-path or --against-table")
+    target = settings.cluster("target") if has_target else None
+    check_reachable(*(one for one in (cluster, target) if one is not None))
     if settings.flag("dry_run"):
         return _plan(cluster, topics, path or table, out)
     from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource, result_of
@@ -52,7 +56,6 @@ def run(settings: Settings) -> int:
 
     against = None
     if against_path or against_table or has_target:
-        target = settings.cluster("target") if has_target else None
         mirror = MirrorName.of(settings.text("name")) if settings.text("name") and has_target else None
         prefix = settings.text("prefix") if has_target else ""
         against = RecordSource(cluster=target, path=against_path, table=against_table, prefix=prefix, mirror=mirror)

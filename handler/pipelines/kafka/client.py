@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
 
-from handler.errors import SidecarError
+from handler.errors import ConfigError, SidecarError
 from handler.pipelines.kafka.cluster import Cluster
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import request_header
@@ -103,6 +103,7 @@ class Refused(SidecarError):
 
 # What another try may mend. aiokafka raises OSError and TimeoutError of its connections as they are.
 TRANSIENT: Final = (KafkaError, OSError, TimeoutError)
+PATIENCE_SECONDS: Final = 60.0  # a cluster may be restarted meanwhile, or have no leader of a partition
 
 
 def check(code: ErrorCode, what: str, text: str | None = None) -> None:
@@ -228,13 +229,28 @@ class CanNotConnect(KafkaConnectionError):
         return self._text
 
 
+def check_reachable(*clusters: Cluster) -> None:
+    """Before Spark starts: whoever typed a wrong address learns of it at once. Later a cluster may be away for a while."""
+
+    async def connect() -> None:
+        for cluster in clusters:
+            async with connected(cluster, "kafka-sidecar"):
+                pass
+
+    try:
+        asyncio.run(connect())
+    except CanNotConnect as error:
+        raise ConfigError(str(error)) from error
+
+
 @asynccontextmanager
-async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClient]:
+async def connected(cluster: Cluster, client_id: str, seconds: float = 0.0) -> AsyncIterator[KafkaClient]:
+    """A cluster that can't be connected to is tried again for so many seconds."""
     options: dict[str, Any] = cluster.options()
     client = AIOKafkaClient(client_id=client_id, request_timeout_ms=round(REQUEST_SECONDS * 1_000), **options)
     try:
         try:
-            await client.bootstrap()
+            await until_it_succeeds(client.bootstrap, seconds)
         except KafkaConnectionError as error:
             raise CanNotConnect(cluster) from error
         yield KafkaClient(client)

@@ -196,7 +196,7 @@ class Reindex:
         if not names:
             return
         try:
-            async with connected(self.mirror.options.target, CLIENT_ID) as kafka:
+            async with connected(self.mirror.options.target, CLIENT_ID, LOOK_SECONDS) as kafka:
                 found = await until_it_succeeds(lambda: max_message_bytes(kafka, sorted(names.values())), LOOK_SECONDS)
         except (Refused, *TRANSIENT) as error:
             raise ReindexFailed(f"the target does not say how large a record may be: {str(error) or type(error).__name__}") from error

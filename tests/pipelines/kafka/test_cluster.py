@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.errors import ConfigError
-from handler.pipelines.kafka.client import CanNotConnect, connected
+from handler.pipelines.kafka.client import CanNotConnect, check_reachable, connected
 from handler.pipelines.kafka.cluster import Cluster
 
 SASL = {"bootstrap": "a:9093", "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", "username": "u"}
@@ -68,3 +68,8 @@ async def test_what_can_not_be_connected_to_is_named() -> None:
     with pytest.raises(CanNotConnect, match=r"127\.0\.0\.1:1 can't be connected to: .* speak PLAINTEXT"):
         async with connected(Cluster(bootstrap="127.0.0.1:1"), "test"):
             pass
+
+
+def test_a_command_says_that_an_address_is_wrong_before_it_begins() -> None:
+    with pytest.raises(ConfigError, match=r"127\.0\.0\.1:1 can't be connected to"):
+        check_reachable(Cluster(bootstrap="127.0.0.1:1"))
