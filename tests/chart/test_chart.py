@@ -16,6 +16,7 @@ from helm_python import lint
 from handler import __version__
 from handler.config import Config, load
 from handler.telemetry import metrics
+from handler.testing.container import BROKER_SETTINGS
 from tests.chart.rendering import CHART, GOLDEN, SETUPS, Document, HelmError, Rendered, render, values_of
 
 OLDEST, NEWEST = "1.30", "1.37"
@@ -158,9 +159,17 @@ def test_beside_others_the_sidecar_is_native_and_asks_nothing_of_pulsar(tmp_path
     assert in_force(spark, None).kafka.listen == "127.0.0.1:9092"
     assert in_force(spark, None).limits.cache_bytes == 16 * 1024 * 1024
     broker = in_force(rendered.sidecar("values.yaml"), None)
-    assert broker.pulsar.url == "pulsar://127.0.0.1:6650,pulsar-broker:6650", "the broker beside it stops before it"
-    assert broker.pulsar.admin_url == "http://127.0.0.1:8080,http://pulsar-broker:8080"
-    assert broker.kafka.advertised == "kafka-pulsar-kafka-1.pulsar-broker.streams.svc.cluster.local:9092"
+    assert broker.pulsar.url == "pulsar://127.0.0.1:6650,pulsar-broker-headless:6650", "the broker beside it stops before it"
+    assert broker.pulsar.admin_url == "http://127.0.0.1:8080,http://pulsar-broker-headless:8080"
+    assert broker.kafka.advertised == "kafka-pulsar-kafka-1.pulsar-broker-headless.streams.svc.cluster.local:9092"
+
+
+def test_brokers_get_the_settings_that_the_sidecar_needs() -> None:
+    brokers = render({"gateway": {"enabled": False}, "brokerSidecar": {"enabled": True}}).one("ConfigMap", "-brokers")
+    overlay = yaml.safe_load(brokers["data"]["values.yaml"])["broker"]
+    settings = {name.removeprefix("PULSAR_PREFIX_"): value for name, value in overlay["configData"].items()}
+    assert set(settings) == {"brokerEntryMetadataInterceptors", "exposingBrokerEntryMetadataToClientEnabled", "brokerDeleteInactiveTopicsEnabled"}
+    assert settings.items() <= BROKER_SETTINGS.items()
 
 
 def test_an_application_waits_for_pulsar_on_wish(everything: Rendered) -> None:
