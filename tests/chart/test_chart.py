@@ -168,8 +168,8 @@ def test_brokers_get_the_settings_that_the_sidecar_needs() -> None:
     brokers = render({"gateway": {"enabled": False}, "brokerSidecar": {"enabled": True}}).one("ConfigMap", "-brokers")
     overlay = yaml.safe_load(brokers["data"]["values.yaml"])["broker"]
     settings = {name.removeprefix("PULSAR_PREFIX_"): value for name, value in overlay["configData"].items()}
-    assert set(settings) == {"brokerEntryMetadataInterceptors", "exposingBrokerEntryMetadataToClientEnabled", "brokerDeleteInactiveTopicsEnabled"}
-    assert settings.items() <= BROKER_SETTINGS.items()
+    needed = {"brokerEntryMetadataInterceptors", "exposingBrokerEntryMetadataToClientEnabled", "brokerDeleteInactiveTopicsEnabled"}
+    assert settings == {name: BROKER_SETTINGS[name] for name in needed}
 
 
 def test_an_application_waits_for_pulsar_on_wish(everything: Rendered) -> None:
