@@ -22,6 +22,7 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 BASE: Final = "kafka-sidecar-base:bookworm"
 SIDECAR: Final = f"kafka-sidecar:{__version__}"
+SPARK: Final = "kafka-sidecar-spark:tests"
 # testcontainers' own container that removes what others left; its image may be out of reach, and each test here removes what it made.
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 # A container has an address of its own.
@@ -75,6 +76,12 @@ def make_sidecar() -> str:
     """Made each time: layers that have not changed are there already."""
     subprocess.run([str(ROOT / "deploy/image/make.sh")], check=True, env={**os.environ, "IMAGE": SIDECAR})
     return SIDECAR
+
+
+def make_spark() -> str:
+    """Of Pulsar's, since that has Java."""
+    docker("build", "-q", "-t", SPARK, "--build-arg", f"BASE={make_pulsar()}", str(HERE / "spark"))
+    return SPARK
 
 
 def main() -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 import yaml
 
 from handler import __version__
-from integration.docker.images import ROOT, make_pulsar, make_sidecar, pulsar_image
+from integration.docker.images import ROOT, SPARK, make_pulsar, make_sidecar, make_spark, pulsar_image
 from integration.kubernetes.cluster import Cluster, missing, waiting
 from integration.launcher.jars import class_path
 from integration.launcher.pulsar import SIDECAR_SETTINGS
@@ -28,6 +30,9 @@ PULSAR = ("--set", "pulsar.serviceUrl=pulsar://pulsar.pulsar:6650", "--set", "pu
 SMALL = ("--set", "image.pullPolicy=Never", "--set", "resources.requests.cpu=50m", "--set", "sidecar.resources.requests.cpu=50m")
 BOOTSTRAP = "kafka-pulsar-kafka.streams:9092"
 PARTITIONS = 8
+SPARK_HOME = Path(pyspark.__file__).parent
+INSTALLED = (ROOT, Path(sys.base_prefix), Path.home() / ".m2")
+BROKER = {"app": "pulsar", "component": "broker"}
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +42,14 @@ def cluster() -> Iterator[Cluster]:
     one = Cluster()
     try:
         one.start()
-        for image in (make_sidecar(), make_pulsar()):
+        for image in (make_sidecar(), make_pulsar(), make_spark()):
             one.load(image)
         namespaces = {
             "pulsar": {},
             "streams": {"pod-security.kubernetes.io/enforce": "restricted"},
             "jobs": {"kafka-sidecar/inject": "enabled"},
+            "brokers": {},
+            "spark": {},
         }
         one.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": of}} for name, of in namespaces.items()))
         _start_pulsar(one)
@@ -52,22 +59,25 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _start_pulsar(cluster: Cluster) -> None:
-    environment: list[dict[str, Any]] = [{"name": f"PULSAR_PREFIX_{name}", "value": value} for name, value in SIDECAR_SETTINGS.items()]
+    settings = {f"PULSAR_PREFIX_{name}": value for name, value in SIDECAR_SETTINGS.items()}
+    cluster.apply(
+        _pod("pulsar", "pulsar", {"containers": [_broker(settings)]}, BROKER),
+        {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "pulsar", "namespace": "pulsar"},
+            "spec": {"selector": BROKER, "ports": [{"name": "pulsar", "port": 6650}, {"name": "http", "port": 8080}]},
+        },
+    )  # fmt: skip
+    cluster.wait("condition=Ready", "pulsar", "pod/pulsar")
+
+
+def _broker(settings: Mapping[str, str]) -> dict[str, Any]:
+    environment: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in settings.items()]
     environment.append({"name": "PULSAR_PREFIX_advertisedAddress", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
-    broker = {
+    return {
         "name": "pulsar", "image": pulsar_image(), "imagePullPolicy": "Never", "env": environment,
         "command": ["sh", "-c", "bin/apply-config-from-env.py conf/standalone.conf && exec bin/pulsar standalone"],
         "readinessProbe": {"httpGet": {"path": "/admin/v2/namespaces/public/default", "port": 8080}, "periodSeconds": 2},
     }  # fmt: skip
-    labels = {"app": "pulsar", "component": "broker"}
-    cluster.apply(
-        _pod("pulsar", "pulsar", {"containers": [broker]}, labels),
-        {
-            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "pulsar", "namespace": "pulsar"},
-            "spec": {"selector": labels, "ports": [{"name": "pulsar", "port": 6650}, {"name": "http", "port": 8080}]},
-        },
-    )  # fmt: skip
-    cluster.wait("condition=Ready", "pulsar", "pod/pulsar")
 
 
 def _pod(name: str, namespace: str, spec: dict[str, Any], labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -77,7 +87,7 @@ def _pod(name: str, namespace: str, spec: dict[str, Any], labels: dict[str, str]
 
 def _application(name: str, namespace: str, *arguments: str, shared: Path | None = None, environment: dict[str, str] | None = None) -> Any:
     """This checkout in a pod, with what it has installed; an image with Java."""
-    paths = [ROOT, Path(sys.base_prefix), Path.home() / ".m2", *([] if shared is None else [shared])]
+    paths = [*INSTALLED, *([] if shared is None else [shared])]
     container = {
         "name": "application", "image": pulsar_image(), "imagePullPolicy": "Never", "workingDir": str(ROOT),
         "command": [sys.executable, "-m", "integration.kubernetes.in_a_pod", *arguments],
@@ -157,10 +167,10 @@ def test_a_spark_job_finds_kafka_beside_it_and_its_pod_completes(cluster: Cluste
     sidecar = made()["initContainers"][0]
     assert (sidecar["image"], sidecar["restartPolicy"]) == (f"kafka-sidecar:{__version__}", "Always")
 
-    jars = {"SPARK_JARS": class_path(CONNECTOR).replace(":", ",")}
+    local = {"PYSPARK_SUBMIT_ARGS": f"--master local[2] --jars {class_path(CONNECTOR).replace(':', ',')} pyspark-shell"}
     cluster.apply(_application("writer", "jobs", "fill", "localhost:9092", topic))
     waiting(lambda: cluster.phase("writer", "jobs") in ("Succeeded", "Failed"), 120, lambda: cluster.told("jobs"))
-    cluster.apply(_application("job", "jobs", "spark", "localhost:9092", topic, f"{topic}-copy", environment=jars))
+    cluster.apply(_application("job", "jobs", "spark", "localhost:9092", topic, f"{topic}-copy", environment=local))
     waiting(lambda: cluster.phase("job", "jobs") in ("Succeeded", "Failed"), 240, lambda: cluster.told("jobs"))
     pod = cluster.get("pod", "job", "jobs")
     assert pod["status"]["phase"] == "Succeeded", cluster.told("jobs")
@@ -168,3 +178,80 @@ def test_a_spark_job_finds_kafka_beside_it_and_its_pod_completes(cluster: Cluste
     (ended,) = pod["status"]["initContainerStatuses"]
     assert (ended["state"]["terminated"]["exitCode"], ended["restartCount"]) == (0, 0)
     assert "1000 records copied" in cluster.kubectl("logs", "job", "-n", "jobs", "-c", "application")
+
+
+def test_spark_runs_its_driver_and_its_executors_from_the_pod_templates(cluster: Cluster, tmp_path: Path) -> None:
+    """`spark-submit` with `--deploy-mode cluster`, as the pages have it."""
+    templates = ("--set", "gateway.enabled=false", "--set", "spark.podTemplate.enabled=true")
+    topics = ("--set", "config.kafka.auto_create_topics=true")
+    cluster.helm("install", "kafka", str(CHART), "--namespace", "spark", *PULSAR, *SMALL, *templates, *topics)
+    files = cluster.get("configmap", "kafka-pulsar-kafka-spark", "spark")["data"]
+    for name in ("driver", "executor"):
+        (tmp_path / f"{name}.yaml").write_text(files[f"{name}.yaml"])
+    cluster.kubectl("create", "serviceaccount", "driver", "-n", "spark")
+    cluster.kubectl("create", "rolebinding", "driver", "-n", "spark", "--clusterrole=edit", "--serviceaccount=spark:driver")
+    topic = f"source-{time.time_ns()}"
+    cluster.apply(_application("writer", "pulsar", "fill", BOOTSTRAP, topic))
+    waiting(lambda: cluster.phase("writer", "pulsar") == "Succeeded", 120, lambda: cluster.told("pulsar"))
+    settings = _spark_settings(cluster)
+    settings |= {f"kubernetes.{role}.podTemplateFile": str(tmp_path / f"{role}.yaml") for role in ("driver", "executor")}
+    options = [part for name, value in settings.items() for part in ("--conf", f"spark.{name}={value}")]
+    program = [f"local://{ROOT}/integration/kubernetes/in_a_pod.py", "spark", "localhost:9092", topic, f"{topic}-copy"]
+    submit = [str(SPARK_HOME / "bin/spark-submit"), "--master", f"k8s://{cluster.address}", "--deploy-mode", "cluster", *options, *program]
+    done = subprocess.run(submit, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{done.stderr[-4_000:]}\n{cluster.told('spark')}"
+    pod = cluster.get("pod", "copies", "spark")
+    assert pod["status"]["phase"] == "Succeeded", cluster.told("spark")
+    (sidecar,) = (one for one in pod["status"]["initContainerStatuses"] if one["name"] == "kafka-sidecar")
+    assert (sidecar["state"]["terminated"]["exitCode"], sidecar["restartCount"]) == (0, 0)
+    log = cluster.kubectl("logs", "copies", "-n", "spark", "-c", "spark-kubernetes-driver")
+    assert "1000 records copied" in log
+    assert "Registered executor" in log, "executors of their own have read and written"
+
+
+def _spark_settings(cluster: Cluster) -> dict[str, str]:
+    """Of a job whose pods have this checkout's Spark."""
+    settings = {
+        "kubernetes.namespace": "spark", "kubernetes.container.image": SPARK, "kubernetes.container.image.pullPolicy": "Never",
+        "kubernetes.authenticate.submission.caCertFile": str(cluster.certificate),
+        "kubernetes.authenticate.submission.oauthToken": cluster.token,
+        "kubernetes.authenticate.driver.serviceAccountName": "driver", "kubernetes.driver.pod.name": "copies",
+        "kubernetes.driver.request.cores": "0.1", "kubernetes.executor.request.cores": "0.1",
+        "driver.memory": "512m", "executor.memory": "512m", "executor.instances": "2",
+        "jars": ",".join(f"local://{jar}" for jar in class_path(CONNECTOR).split(":")),
+        "kubernetes.driverEnv.PYSPARK_PYTHON": sys.executable, "kubernetes.driverEnv.PYTHONPATH": str(ROOT),
+        "kubernetes.driverEnv.SPARK_HOME": str(SPARK_HOME), "executorEnv.SPARK_HOME": str(SPARK_HOME),
+    }  # fmt: skip
+    for role in ("driver", "executor"):
+        for number, path in enumerate(INSTALLED):
+            volume = f"kubernetes.{role}.volumes.hostPath.of-the-host-{number}"
+            settings |= {f"{volume}.mount.path": str(path), f"{volume}.options.path": str(path)}
+    return settings
+
+
+def test_a_broker_has_a_sidecar_beside_it_that_outlives_it(cluster: Cluster) -> None:
+    beside = ("--set", "gateway.enabled=false", "--set", "brokerSidecar.enabled=true", "--set", "brokerSidecar.resources.requests.cpu=50m")
+    cluster.helm("install", "kafka", str(CHART), "--namespace", "brokers", *SMALL, *beside)
+    values = yaml.safe_load(cluster.get("configmap", "kafka-pulsar-kafka-brokers", "brokers")["data"]["values.yaml"])["broker"]
+    # What the Pulsar chart makes of them. Without the settings of the overlay the sidecar would not be ready for clients.
+    broker = {
+        "terminationGracePeriodSeconds": values["gracePeriod"],
+        "initContainers": values["initContainers"],
+        "containers": [_broker({"PULSAR_PREFIX_defaultRetentionTimeInMinutes": "60", **values["configData"]})],
+    }
+    about = {"name": "pulsar-broker", "namespace": "brokers"}
+    template = {"metadata": {"labels": BROKER}, "spec": broker}
+    selected = {"serviceName": "pulsar-broker-headless", "selector": {"matchLabels": BROKER}, "replicas": 1}
+    headless = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": BROKER, "ports": [{"name": "pulsar", "port": 6650}]}
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "Service", "metadata": {**about, "name": "pulsar-broker-headless"}, "spec": headless},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": {**selected, "template": template}},
+    )
+    waiting(lambda: bool(cluster.items("pod", "-n", "brokers")), 30, lambda: cluster.told("brokers"))
+    cluster.wait("condition=Ready", "brokers", "pod/pulsar-broker-0")
+    of_the_sidecar = ("exec", "pulsar-broker-0", "-n", "brokers", "-c", "kafka-sidecar", "--", "kafka-sidecar")
+    wait_for(lambda: "Pulsar is ready for Kafka clients." in cluster.kubectl(*of_the_sidecar, "doctor"), 60)
+    bootstrap = "kafka-pulsar-kafka-brokers.brokers:9092"
+    assert "read back after" in cluster.kubectl(*of_the_sidecar, "try", "--bootstrap-server", bootstrap)
+    (member,) = json.loads(cluster.kubectl(*of_the_sidecar, "ctl", "fleet", "--json"))
+    assert member["advertised"] == "pulsar-broker-0.pulsar-broker-headless.brokers.svc.cluster.local:9092"

@@ -99,10 +99,14 @@ class Cluster:
         self._socket = directory / "containerd.sock"
         self._kubeconfig = directory / "kubeconfig"
         self._servers: list[Server] = []
+        self.address = f"https://{NODE_ADDRESS}:{self._port}"
+        self.certificate = directory / "keys/apiserver.crt"
+        self.token = os.urandom(16).hex()  # of an administrator
 
     # --- starting and stopping
 
     def start(self) -> None:
+        self._take_address()
         self._start_api()
         self._start_node()
         wait_for(self._has_node, 60)
@@ -116,30 +120,30 @@ class Cluster:
             "--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", peers,
             "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}",
         )  # fmt: skip
-        keys, token = self.directory / "keys", os.urandom(16).hex()
+        keys = self.certificate.parent
         keys.mkdir()
         private, public, tokens = keys / "accounts.key", keys / "accounts.pub", keys / "tokens.csv"
         subprocess.run(["openssl", "genrsa", "-out", private, "2048"], check=True, capture_output=True)
         subprocess.run(["openssl", "rsa", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
-        tokens.write_text(f"{token},admin,admin,system:masters\n")
-        address = f"https://127.0.0.1:{self._port}"
+        tokens.write_text(f"{self.token},admin,admin,system:masters\n")
         api = self._run(
-            "kube-apiserver", BINARIES / "kube-apiserver", "--etcd-servers", etcd, "--bind-address", "127.0.0.1",
-            "--advertise-address", "127.0.0.1", "--secure-port", str(self._port), "--cert-dir", str(keys), "--token-auth-file", str(tokens),
+            "kube-apiserver", BINARIES / "kube-apiserver", "--etcd-servers", etcd, "--bind-address", NODE_ADDRESS,
+            "--advertise-address", NODE_ADDRESS, "--secure-port", str(self._port),
+            "--cert-dir", str(keys), "--token-auth-file", str(tokens),
             "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", str(public),
             "--service-account-signing-key-file", str(private), "--authorization-mode", "Node,RBAC", "--allow-privileged",
-            "--service-cluster-ip-range", SERVICES, "--endpoint-reconciler-type", "none",
+            "--service-cluster-ip-range", SERVICES,
             "--runtime-config", "admissionregistration.k8s.io/v1beta1=true", "--kubelet-preferred-address-types", "InternalIP",
         )  # fmt: skip
         config = {
             "apiVersion": "v1", "kind": "Config", "current-context": "this",
-            "clusters": [{"name": "this", "cluster": {"server": address, "insecure-skip-tls-verify": True}}],
-            "users": [{"name": "admin", "user": {"token": token}}],
+            "clusters": [{"name": "this", "cluster": {"server": self.address, "insecure-skip-tls-verify": True}}],
+            "users": [{"name": "admin", "user": {"token": self.token}}],
             "contexts": [{"name": "this", "context": {"cluster": "this", "user": "admin"}}],
         }  # fmt: skip
         self._kubeconfig.write_text(yaml.safe_dump(config))
         api.wait_until(self._is_ready, 120)
-        controllers = ("--service-account-private-key-file", str(private), "--root-ca-file", str(keys / "apiserver.crt"))
+        controllers = ("--service-account-private-key-file", str(private), "--root-ca-file", str(self.certificate))
         alone = ("--kubeconfig", str(self._kubeconfig), "--leader-elect=false", "--bind-address", "127.0.0.1")
         self._run("kube-controller-manager", BINARIES / "kube-controller-manager", *alone, *controllers)
         self._run("kube-scheduler", BINARIES / "kube-scheduler", *alone)
@@ -151,11 +155,13 @@ class Cluster:
         nodes = self.items("node")
         return bool(nodes) and any(one["type"] == "Ready" and one["status"] == "True" for one in nodes[0]["status"]["conditions"])
 
-    def _start_node(self) -> None:
-        # Its address, for the kubelet and the name server.
+    def _take_address(self) -> None:
+        """The node's: for the API, the kubelet and the name server, which pods are to reach."""
         if subprocess.run(["ip", "link", "show", "kubernetes1"], capture_output=True, check=False).returncode:
             for command in ("link add kubernetes1 type bridge", f"addr add {NODE_ADDRESS}/32 dev kubernetes1", "link set kubernetes1 up"):
                 subprocess.run(["ip", *command.split()], check=True)
+
+    def _start_node(self) -> None:
         Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
         self._keep_pods_in("-I")
         (self.directory / "network").mkdir()

@@ -8,7 +8,6 @@ spark BOOTSTRAP TOPIC TARGET                a Spark job that copies a topic and 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -37,7 +36,7 @@ def fill(bootstrap: str, topic: str) -> None:
 def spark(bootstrap: str, topic: str, target: str) -> None:
     from pyspark.sql import SparkSession
 
-    session = SparkSession.builder.master("local[2]").config("spark.jars", os.environ["SPARK_JARS"]).getOrCreate()
+    session = SparkSession.builder.getOrCreate()
 
     def read(name: str) -> list[str]:
         options = {"kafka.bootstrap.servers": bootstrap, "subscribe": name, "startingOffsets": "earliest"}
