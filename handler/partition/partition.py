@@ -13,22 +13,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from handler.errors import EntryUnreadable, SidecarError
+from handler.errors import SidecarError
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.fold import Fold, Folded, IndexAlarm, index_of
+from handler.partition.fold.fold import Fold, IndexAlarm
 from handler.partition.fold.producers import ProducerState
 from handler.partition.fold.transactions import TransactionTable
+from handler.partition.folded_entries import FoldedEntries
 from handler.partition.foreign_transactions import ForeignTransactions
 from handler.partition.kept_fold import KeptFold
 from handler.partition.log.basis import KnownProducer
-from handler.partition.log.entries import Content, accepted_data, is_from_before_index, read_entry, read_headers
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.opening import begin_fold
 from handler.partition.read.catch_up_readers import CatchUpReaders
-from handler.partition.read.fetch_cache import CachedEntry, FetchedRun
+from handler.partition.read.entry_contents import EntryContents
+from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
@@ -36,6 +37,7 @@ from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.replay import Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import TimestampAndOffset
+from handler.partition.tail_fold import TailFold
 from handler.partition.write.append import Append, MarkerWritten, expire
 from handler.partition.write.appender import Appender
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
@@ -54,8 +56,6 @@ limited = RateLimitedLog(log)
 OPEN_SECONDS: Final = 30.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
-# Another writer that has written will mostly write again; for so long all entries are read as they come.
-FOREIGN_SECONDS: Final = 5.0
 # Where nothing is appended; shorter than a tail waits until it is closed.
 QUIET_TICK_SECONDS: Final = 4.0
 # Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
@@ -89,14 +89,14 @@ class Partition:
         self._loop = asyncio.get_running_loop()
         self._fold = Fold(transactions=self.transactions)
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states)
-        self._foreign = ForeignTransactions(log_, self._fold, self.transactions)
+        foreign = ForeignTransactions(log_, self._fold, self.transactions)
+        contents = EntryContents(name, failures, foreign, self._kept, self)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
         self._watchers: set[Watcher] = set()
         self._log_start = LogStart(log_, self)
-        self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, self)
-        self._foreign_at = -1.0
+        self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, contents, self)
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, TimestampAndOffset] = Shared(linger=SEARCH_LINGER_SECONDS)
         self.times = PartitionTimes(name, log_, self, indexes)
@@ -105,8 +105,10 @@ class Partition:
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
-        self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, self, limits.batches_per_entry)
-        self._replay = Replay(name, log_, self._fold, self, limits.replay_entries, limits.replay_bytes)
+        folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed)
+        self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry)
+        self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded)
+        self._replay = Replay(name, log_, self._fold, contents, self, limits.replay_entries, limits.replay_bytes)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
@@ -139,13 +141,6 @@ class Partition:
                 self._opened.set_result(None)
                 self._release()
                 self.changed()
-
-    def _is_passed_over(self, entry: RawEntry) -> bool:
-        """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""
-        fold = self._fold
-        if fold.last_position is not None or not is_from_before_index(entry):
-            return False
-        return not self._opened.done() or (fold.passed_to is not None and entry.position <= fold.passed_to)
 
     async def opened(self) -> ErrorCode:
         """Wait until the partition can answer; the error when it can't."""
@@ -273,7 +268,7 @@ class Partition:
         return self._fold.reached or self._fold.replayed_from
 
     def others_write(self) -> bool:
-        return self._loop.time() - self._foreign_at < FOREIGN_SECONDS
+        return self._tail_fold.others_write(self._loop.time())
 
     def seconds_since_receipt(self) -> float:
         return self._loop.time() - self._appender.heard_at
@@ -285,7 +280,7 @@ class Partition:
     def on_tail_entry(self, entry: RawEntry) -> int:
         """Fold an entry that was read; returns the flow permits it cost."""
         try:
-            self._take(entry)
+            self._tail_fold.take(entry, self._loop.time(), self._opened.done())
         except PartitionEnded:
             pass
         except IndexAlarm as alarm:
@@ -305,80 +300,9 @@ class Partition:
         self._failures.note(self.name, position)
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
-    def read_entry(self, entry: RawEntry) -> Content:
-        """The content of an entry, or EntryUnreadable."""
-        self._check_given_up(entry)
-        return self._announced(entry, read_entry(entry))
-
-    def read_headers(self, entry: RawEntry) -> Content:
-        """The same without its data."""
-        self._check_given_up(entry)
-        return self._announced(entry, read_headers(entry))
-
-    def _announced(self, entry: RawEntry, content: Content) -> Content:
-        """Raises PartitionEnded where the partition is opened again, and folds all."""
-        if self._kept.is_for_clients and self._foreign.begin_in(content, entry.position) and not self._foreign.announce():
-            self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "others have written transactions here: the log is folded from its start")
-            raise PartitionEnded("others have written transactions here")
-        return content
-
-    def _check_given_up(self, entry: RawEntry) -> None:
-        if self._failures.is_given_up(self.name, entry.position):
-            raise EntryUnreadable(f"entry {entry.position} could not be folded twice, and is taken for one that can't be read")
-
-    def _take(self, entry: RawEntry) -> None:
-        position = entry.position
-        fold = self._fold
-        if self._is_passed_over(entry):
-            fold.pass_over(position)
-            self._log.note_entries_without_index()
-            self._to_end.reached(position)
-            return
-        last_index = index_of(entry)
-        if fold.last_position is not None and position <= fold.last_position:
-            fold.check_again(position, last_index)
-            return
-        try:
-            content = self.read_entry(entry)
-        except EntryUnreadable as error:
-            metrics.UNREADABLE_ENTRIES.inc()
-            log.error("partition %s: %s", self.name, error)
-            folded = fold.unreadable(position, last_index)
-            self._foreign_at = self._loop.time()
-            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
-            self.times.add_unreadable(folded, len(entry.payload))
-            self._to_end.reached(position)
-            return
-        folded = fold.by_reading(position, last_index, content)
-        self.on_folded(folded, content)
-        if content.writer is None or content.writer != self._appender.writer_name:
-            self._foreign_at = self._loop.time()
-        else:
-            self._appender.on_read(content, folded.verdicts)
-        self._appender.on_fold_moved()
-
-    def on_own_folded(self, base_offset: int, append: Append) -> None:
-        next_offset = base_offset + append.offset_count
-        self._cache.put(CachedEntry(base_offset, next_offset, append.data, ErrorCode.NONE))
-        if (index := self.times.index) is not None and (position := self._fold.last_position) is not None:
-            index.add(position, base_offset, next_offset, append.max_timestamp, len(append.data))
-        if self._to_end.is_awaited:
-            assert self._fold.last_position is not None
-            self._to_end.reached(self._fold.last_position)
-        if self._watchers:
-            self.changed()
-
-    def on_folded(self, folded: Folded, content: Content) -> None:
-        # Offsets missing before it are left out here: a reader of old data finds out whether retention took
-        # them. So is an entry of which this fold is not conclusive, and one whose record begins in others: that reader goes back as
-        # far as it takes.
-        if folded.conclusive and not content.lacks_chunks:
-            data = accepted_data(content, folded.verdicts)
-            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
-        if self.times.index is not None:
-            self.times.add(folded, content)
-        self._to_end.reached(folded.position)
-        self.changed()
+    def fold_anew(self, why: str) -> None:
+        self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, why)
+        raise PartitionEnded(why)
 
     # --- reading
 
@@ -547,7 +471,7 @@ class Partition:
         self._kept.tick(now)
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now
-        quiet = now - max(self._tail.wanted_at, self._foreign_at) > TAIL_IDLE_SECONDS
+        quiet = now - max(self._tail.wanted_at, self._tail_fold.foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._appender.pending:
             self._tail.stop_unless_held()
 

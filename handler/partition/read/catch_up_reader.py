@@ -17,9 +17,10 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
-from handler.partition.log.entries import Content, accepted_data, is_from_before_index
+from handler.partition.log.entries import accepted_data, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
+from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -47,10 +48,6 @@ class PartitionForCatchUp(Protocol):
 
     def has_reached_fold_end(self, position: Position) -> bool:
         """Whether `position` is the last entry that the partition has folded, or behind it."""
-        ...
-
-    def read_entry(self, entry: RawEntry) -> Content:
-        """The content of an entry, or EntryUnreadable."""
         ...
 
     def fail_at(self, position: Position) -> None:
@@ -105,9 +102,11 @@ _Outcome = _ReachedFoldEnd | _Gap | _ReadFrom | _Chunked | _Lost  # why a reader
 
 class CatchUpReader(ConsumerEvents):
     def __init__(
-        self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, partition: PartitionForCatchUp
-    ) -> None:
+        self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, contents: EntryContents,
+        partition: PartitionForCatchUp,
+    ) -> None:  # fmt: skip
         self._name = name
+        self._contents = contents
         self._partition = partition
         self._log = log_
         self._cache = cache
@@ -316,7 +315,7 @@ class CatchUpReader(ConsumerEvents):
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
         try:
-            content = self._partition.read_entry(entry)
+            content = self._contents.read(entry)
         except EntryUnreadable as error:
             if self._is_gap(entry.last_index):
                 return _Gap(position, entry.last_index)

@@ -6,6 +6,7 @@ from typing import Final
 
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_reader import CatchUpReader, PartitionForCatchUp
+from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.fetch_cache import FetchedRun, PartitionCache
 from handler.wire.error_code import ErrorCode
 
@@ -14,11 +15,14 @@ MAX_READERS: Final = 8
 
 
 class CatchUpReaders:
-    def __init__(self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, partition: PartitionForCatchUp) -> None:
+    def __init__(
+        self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, contents: EntryContents, partition: PartitionForCatchUp
+    ) -> None:
         self._name = name
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
+        self._contents = contents
         self._partition = partition
         self._readers: list[CatchUpReader] = []
 
@@ -47,7 +51,7 @@ class CatchUpReaders:
                 return None  # the next that has brought what its consumer waits for gives up its place
             self._close(min(free, key=lambda reader: reader.touched_at))
         self._partition.ask_log_start_soon()  # old data may turn out to be trimmed
-        self._readers.append(CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._partition))
+        self._readers.append(CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._contents, self._partition))
         return None
 
     def tick(self, now: float, idle_seconds: float) -> None:

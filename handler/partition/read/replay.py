@@ -14,8 +14,9 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
-from handler.partition.log.entries import Content, is_from_before_index
+from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
+from handler.partition.read.entry_contents import EntryContents
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -30,14 +31,6 @@ class PartitionForReplay(Protocol):
     """The partition, as far as its replay needs it."""
 
     transactions: TransactionTable
-
-    def read_headers(self, entry: RawEntry) -> Content:
-        """The content of an entry without its data, or EntryUnreadable."""
-        ...
-
-    def read_entry(self, entry: RawEntry) -> Content:
-        """The content of an entry, or EntryUnreadable."""
-        ...
 
     def on_replayed(self) -> None:
         """The partition's fold knows what its producers wrote before."""
@@ -57,9 +50,13 @@ class PartitionForReplay(Protocol):
 
 
 class Replay(ConsumerEvents):
-    def __init__(self, name: str, log_: EntryLog, fold: Fold, partition: PartitionForReplay, max_entries: int, max_bytes: int) -> None:
+    def __init__(
+        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, partition: PartitionForReplay, max_entries: int,
+        max_bytes: int,
+    ) -> None:  # fmt: skip
         self._log = log_
         self._fold = fold
+        self._contents = contents
         self._partition = partition
         self._max_entries = max_entries
         self._max_bytes = max_bytes
@@ -162,9 +159,9 @@ class Replay(ConsumerEvents):
             return
         last_index = index_of(entry)
         try:
-            content = self._partition.read_headers(entry)
+            content = self._contents.read_headers(entry)
             if earlier.knows_next_offset and last_index - content.offset_count + 1 < earlier.next_offset:
-                content = self._partition.read_entry(entry)  # its headers say more than is in it
+                content = self._contents.read(entry)  # its headers say more than is in it
         except EntryUnreadable:
             earlier.unreadable(position, last_index)
         else:

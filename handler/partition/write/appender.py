@@ -55,12 +55,20 @@ STALE_FOLD_SECONDS: Final = 5.0
 TRANSACTION_IS_OVER: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-class PartitionForAppender(Protocol):
-    """The partition, as far as its appender needs it."""
+class FoldedEntriesForAppender(Protocol):
+    """Who is to learn of what the appender folds."""
 
-    def on_folded(self, folded: Folded, content: Content) -> None:
+    def add_own(self, base_offset: int, append: Append) -> None:
+        """An entry of this appender's was folded by its receipt."""
+        ...
+
+    def add(self, folded: Folded, content: Content) -> None:
         """An entry was folded."""
         ...
+
+
+class PartitionForAppender(Protocol):
+    """The partition, as far as its appender needs it."""
 
     def alarm(self, alarm: IndexAlarm) -> None:
         """The log contradicts itself. The partition ends."""
@@ -78,10 +86,6 @@ class PartitionForAppender(Protocol):
         """Have the tail reader bring what follows."""
         ...
 
-    def on_own_folded(self, base_offset: int, append: Append) -> None:
-        """An entry of this appender's was folded by its receipt."""
-        ...
-
     async def confirm_end(self) -> None:
         """Until everything is folded that the broker held when this was called. Raises PulsarError."""
         ...
@@ -89,14 +93,15 @@ class PartitionForAppender(Protocol):
 
 class Appender:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, transactions: TransactionTable, partition: PartitionForAppender,
-        batches_per_entry: int,
+        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, transactions: TransactionTable, folded: FoldedEntriesForAppender,
+        partition: PartitionForAppender, batches_per_entry: int,
     ) -> None:  # fmt: skip
         self._name = name
         self.config: LogConfig = AS_IT_COMES
         self.writer_name = writer_name.encode()
         self._fold = fold
         self._transactions = transactions
+        self._folded = folded
         self._partition = partition
         self._held = HeldAppends(name, self)
         self._loop = asyncio.get_running_loop()
@@ -303,7 +308,7 @@ class Appender:
             )  # fmt: skip
             if base_offset < 0:
                 return False
-            self._partition.on_own_folded(base_offset, append)
+            self._folded.add_own(base_offset, append)
         except Exception:
             self._partition.fail_at(Position(ledger, entry))
             return True
@@ -333,7 +338,7 @@ class Appender:
             try:
                 content = sent.content(self.writer_name, writer_sequence)
                 folded = fold.by_receipt(position, content)
-                self._partition.on_folded(folded, content)
+                self._folded.add(folded, content)
             except IndexAlarm as alarm:
                 self._partition.alarm(alarm)
                 return  # the partition has ended, and with it all that was pending

@@ -119,7 +119,7 @@ async def test_others_entries_among_our_own_do_not_add_up_to_more_and_more_permi
         log.write(batch(b"foreign"))
         log.write(batch(b"foreign"))
         await append(partition, batch(b"ours"))
-        partition._foreign_at = -10.0  # it is long ago by now
+        partition._tail_fold.foreign_at = -10.0  # it is long ago by now
     (reader,) = log.readers
     assert reader.permits <= tail_reader.PERMITS
     partition.close()

@@ -1,0 +1,50 @@
+"""Who is to learn of an entry that the fold has taken: the cache, the time index, who reads to the end, consumers that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from handler.partition.fold.fold import Fold, Folded
+from handler.partition.log.entries import Content, accepted_data
+from handler.partition.read.fetch_cache import CachedEntry, PartitionCache
+from handler.partition.read.partition_times import PartitionTimes
+from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.write.append import Append
+from handler.wire.error_code import ErrorCode
+
+
+class FoldedEntries:
+    def __init__(self, fold: Fold, cache: PartitionCache, times: PartitionTimes, to_end: ReadToEnd, changed: Callable[[], None]) -> None:
+        self._fold = fold
+        self._cache = cache
+        self._times = times
+        self._to_end = to_end
+        self._changed = changed
+
+    def add_own(self, base_offset: int, append: Append) -> None:
+        """An entry of the appender's was folded by its receipt."""
+        next_offset = base_offset + append.offset_count
+        self._cache.put(CachedEntry(base_offset, next_offset, append.data, ErrorCode.NONE))
+        if (index := self._times.index) is not None and (position := self._fold.last_position) is not None:
+            index.add(position, base_offset, next_offset, append.max_timestamp, len(append.data))
+        if self._to_end.is_awaited:
+            assert self._fold.last_position is not None
+            self._to_end.reached(self._fold.last_position)
+        self._changed()
+
+    def add(self, folded: Folded, content: Content) -> None:
+        # Offsets missing before it are left out here: a reader of old data finds out whether retention took
+        # them. So is an entry of which this fold is not conclusive, and one whose record begins in others: that reader goes back as
+        # far as it takes.
+        if folded.conclusive and not content.lacks_chunks:
+            data = accepted_data(content, folded.verdicts)
+            self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
+        if self._times.index is not None:
+            self._times.add(folded, content)
+        self._to_end.reached(folded.position)
+        self._changed()
+
+    def add_unreadable(self, folded: Folded, size: int) -> None:
+        self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
+        self._times.add_unreadable(folded, size)
+        self._to_end.reached(folded.position)

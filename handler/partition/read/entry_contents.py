@@ -1,0 +1,53 @@
+"""What is in an entry that a partition reads, whoever reads it for the partition."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from handler.errors import EntryUnreadable
+from handler.partition.failures import EntryFailures
+from handler.partition.foreign_transactions import ForeignTransactions
+from handler.partition.kept_fold import KeptFold
+from handler.partition.log.entries import Content, read_entry, read_headers
+from handler.pulsar.entry import Position, RawEntry
+
+
+class PartitionForContents(Protocol):
+    """The partition, as far as the contents of its entries matter to it."""
+
+    def fold_anew(self, why: str) -> None:
+        """What is folded is not enough. The partition ends, by PartitionEnded."""
+        ...
+
+
+class EntryContents:
+    def __init__(
+        self, name: str, failures: EntryFailures, foreign: ForeignTransactions, kept: KeptFold, partition: PartitionForContents
+    ) -> None:
+        self._name = name
+        self._failures = failures
+        self._foreign = foreign
+        self._kept = kept
+        self._partition = partition
+
+    def read(self, entry: RawEntry) -> Content:
+        """The content of an entry. Raises EntryUnreadable, and PartitionEnded where the partition is opened again because of it."""
+        self._check_given_up(entry)
+        content = read_entry(entry)
+        self._note(content, entry.position)
+        return content
+
+    def read_headers(self, entry: RawEntry) -> Content:
+        """The same without its data."""
+        self._check_given_up(entry)
+        content = read_headers(entry)
+        self._note(content, entry.position)
+        return content
+
+    def _check_given_up(self, entry: RawEntry) -> None:
+        if self._failures.is_given_up(self._name, entry.position):
+            raise EntryUnreadable(f"entry {entry.position} could not be folded twice, and is taken for one that can't be read")
+
+    def _note(self, content: Content, position: Position) -> None:
+        if self._kept.is_for_clients and self._foreign.begin_in(content, position) and not self._foreign.announce():
+            self._partition.fold_anew("others have written transactions here: the log is folded from its start")

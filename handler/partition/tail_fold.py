@@ -1,0 +1,76 @@
+"""Entries that the tail reader brings, folded: other writers', and the partition's own where a receipt did not tell enough."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Final
+
+from handler.errors import EntryUnreadable
+from handler.partition.fold.fold import Fold, index_of
+from handler.partition.folded_entries import FoldedEntries
+from handler.partition.log.entries import is_from_before_index
+from handler.partition.log.port import EntryLog
+from handler.partition.read.entry_contents import EntryContents
+from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.write.appender import Appender
+from handler.pulsar.entry import RawEntry
+from handler.telemetry import metrics
+
+log = logging.getLogger(__name__)
+
+# Another writer that has written will mostly write again; for so long all entries are read as they come.
+FOREIGN_SECONDS: Final = 5.0
+
+
+class TailFold:
+    def __init__(
+        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, appender: Appender, to_end: ReadToEnd, folded: FoldedEntries
+    ) -> None:
+        self._name = name
+        self._log = log_
+        self._fold = fold
+        self._contents = contents
+        self._appender = appender
+        self._to_end = to_end
+        self._folded = folded
+        self.foreign_at = -math.inf  # when another's entry came last
+
+    def others_write(self, now: float) -> bool:
+        return now - self.foreign_at < FOREIGN_SECONDS
+
+    def take(self, entry: RawEntry, now: float, is_open: bool) -> None:
+        """Raises IndexAlarm where the log contradicts itself, and PartitionEnded."""
+        position = entry.position
+        fold = self._fold
+        if self._is_passed_over(entry, is_open):
+            fold.pass_over(position)
+            self._log.note_entries_without_index()
+            self._to_end.reached(position)
+            return
+        last_index = index_of(entry)
+        if fold.last_position is not None and position <= fold.last_position:
+            fold.check_again(position, last_index)
+            return
+        try:
+            content = self._contents.read(entry)
+        except EntryUnreadable as error:
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.error("partition %s: %s", self._name, error)
+            self.foreign_at = now
+            self._folded.add_unreadable(fold.unreadable(position, last_index), len(entry.payload))
+            return
+        folded = fold.by_reading(position, last_index, content)
+        self._folded.add(folded, content)
+        if content.writer is None or content.writer != self._appender.writer_name:
+            self.foreign_at = now
+        else:
+            self._appender.on_read(content, folded.verdicts)
+        self._appender.on_fold_moved()
+
+    def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:
+        """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""
+        fold = self._fold
+        if fold.last_position is not None or not is_from_before_index(entry):
+            return False
+        return not is_open or (fold.passed_to is not None and entry.position <= fold.passed_to)
