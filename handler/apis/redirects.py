@@ -25,9 +25,7 @@ FORGET_SECONDS: Final = 10.0
 REPLICA_SECONDS: Final = 60.0
 
 
-class Waiting(Protocol):
-    """A client's connection."""
-
+class ClientConnection(Protocol):
     @property
     def waiting_since(self) -> float | None:
         """When the oldest of its requests that have no answer came."""
@@ -40,7 +38,7 @@ class Waiting(Protocol):
 
 
 # Of a producer id the last batch in the partition's log, where that is known.
-Known = Callable[[int], KnownProducer | None]
+KnownProducers = Callable[[int], KnownProducer | None]
 
 
 class _Sequence(NamedTuple):
@@ -67,13 +65,13 @@ class ProduceRedirects:
         self._refused: WeakKeyDictionary[Any, dict[Hashable, _Refused]] = WeakKeyDictionary()
         self.last_asked_at = 0.0
 
-    def is_behind(self, client: Waiting, partition: Hashable, batch: BatchHeader, now: float, known: Known) -> bool:
+    def is_behind(self, client: ClientConnection, partition: Hashable, batch: BatchHeader, now: float, known: KnownProducers) -> bool:
         """Whether a batch was sent behind one that was refused, whoever leads the partition by now."""
         of_client = self._refused.get(client)
         refused = None if of_client is None else of_client.get(partition)
         return refused is not None and _is_behind(refused, _sequence_of(batch), client, now, known)
 
-    def refuses(self, client: Waiting, partition: Hashable, version: int, batch: BatchHeader, now: float) -> bool:
+    def refuses(self, client: ClientConnection, partition: Hashable, version: int, batch: BatchHeader, now: float) -> bool:
         """Whether a batch is refused, of a partition that another member leads in this version of the fleet."""
         of_client = self._refused.setdefault(client, {})
         refused = of_client.get(partition)
@@ -90,7 +88,7 @@ def _sequence_of(batch: BatchHeader) -> _Sequence | None:
     return _Sequence(batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.has_producer else None
 
 
-def _is_behind(refused: _Refused, sequence: _Sequence | None, client: Waiting, now: float, known: Known) -> bool:
+def _is_behind(refused: _Refused, sequence: _Sequence | None, client: ClientConnection, now: float, known: KnownProducers) -> bool:
     """Whether the batch was sent before its client could know. Of an idempotent producer the refused batch comes back first, here or
     elsewhere: else the fold would take a later one for the producer's first, and the refused one for out of order.
     """
@@ -118,7 +116,7 @@ class FetchRedirects:
         self._replica_told: WeakKeyDictionary[Any, dict[Hashable, float]] = WeakKeyDictionary()  # when
         self.last_asked_at = 0.0
 
-    def refuses(self, client: Waiting, partition: Hashable, version: int) -> bool:
+    def refuses(self, client: ClientConnection, partition: Hashable, version: int) -> bool:
         """Whether a consumer is told that another member leads the partition, in this version of the fleet."""
         told = self._told.setdefault(client, {})
         known = told.get(partition)
@@ -128,7 +126,7 @@ class FetchRedirects:
         metrics.REDIRECTED.inc()
         return True
 
-    def names_replica(self, client: Waiting, partition: Hashable, now: float) -> bool:
+    def names_replica(self, client: ClientConnection, partition: Hashable, now: float) -> bool:
         """Whether a consumer is told that it is to read from the replica in its rack (KIP-392)."""
         told = self._replica_told.setdefault(client, {})
         at = told.get(partition)

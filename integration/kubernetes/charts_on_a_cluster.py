@@ -254,4 +254,4 @@ def test_a_broker_has_a_sidecar_beside_it_that_outlives_it(cluster: Cluster) -> 
     bootstrap = "kafka-pulsar-kafka-brokers.brokers:9092"
     assert "read back after" in cluster.kubectl(*of_the_sidecar, "try", "--bootstrap-server", bootstrap)
     (member,) = json.loads(cluster.kubectl(*of_the_sidecar, "ctl", "fleet", "--json"))
-    assert member["advertised"] == "pulsar-broker-0.pulsar-broker-headless.brokers.svc.cluster.local:9092"
+    assert member["host"] == "pulsar-broker-0.pulsar-broker-headless.brokers.svc.cluster.local"
