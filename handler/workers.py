@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from handler.config import ENV_PREFIX, Config
@@ -70,6 +71,22 @@ def check_workers(config: Config, workers: int) -> None:
     if port == 0:
         raise ConfigError(f"--workers {workers}: kafka.listen is {config.kafka.listen!r}: give the first port, each worker takes the next")
     worker_config(config, workers - 1, workers)
+    _check_ports(config, workers)
+
+
+def _check_ports(config: Config, workers: int) -> None:
+    """Each address takes as many ports as there are workers."""
+    addresses = {
+        "kafka.listen": config.kafka.listen, "kafka.external_listen": config.kafka.external_listen,
+        "control.listen": config.control.listen, "telemetry.metrics_listen": config.telemetry.metrics_listen,
+    }  # fmt: skip
+    ports = sorted((int(address.rpartition(":")[2]), name) for name, address in addresses.items() if address)
+    for (port, name), (next_port, next_name) in pairwise(one for one in ports if one[0]):
+        if next_port < port + workers:
+            raise ConfigError(
+                f"--workers {workers}: {name} takes ports {port} to {port + workers - 1}, and {next_name} begins at {next_port}:"
+                " leave room for a port of each worker"
+            )
 
 
 def _shifted(name: str, address: str, number: int) -> str:

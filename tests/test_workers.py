@@ -58,6 +58,8 @@ def test_what_a_worker_is_told_by_its_environment_is_its_configuration() -> None
         ({"kafka__listen": "0.0.0.0:9092"}, 2, "set kafka.advertised"),
         ({"kafka__listen": "127.0.0.1:0"}, 2, "give the first port"),
         ({"kafka__listen": "127.0.0.1:65535"}, 2, "must be below 65536"),
+        ({"control__listen": "127.0.0.1:9095"}, 4, "kafka.listen takes ports 9092 to 9095, and control.listen begins at 9095"),
+        ({"telemetry__metrics_listen": "0.0.0.0:9090"}, 3, "telemetry.metrics_listen takes ports 9090 to 9092, and kafka.listen begins"),
     ],
 )
 def test_what_can_not_be_shared_out_is_refused(settings: dict[str, str], workers: int, why: str) -> None:

@@ -37,6 +37,13 @@ class Leader(NamedTuple):
     external: str = ""  # host:port for Kafka clients of the external listener
 
 
+class Address(NamedTuple):
+    """As Kafka clients are told it."""
+
+    node: int
+    advertised: str
+
+
 class Directory:
     def __init__(self, admin: PulsarAdmin, topic: str, subscription: str, own_name: str, clock: Callable[[], float]) -> None:
         self._subscription = subscription
@@ -48,6 +55,7 @@ class Directory:
         self._others: dict[str, Leader] = {}
         self._known_since: dict[str, float] = {}
         self._learnt_at = -STALE_SECONDS
+        self._shared: frozenset[Address] = frozenset()  # under node ids that others have too
         self._failure: PulsarError | None = None
         self._failed_at = -FRESH_SECONDS
         self._asking: Shared[None, None] = Shared()
@@ -81,11 +89,18 @@ class Directory:
             return None
         return {index: leader.name for index, leader in self._leaders.items()}
 
-    def advertised(self, own_node: int) -> list[Leader]:
+    def advertised(self, own: Address) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
-        told = [other for other in self._others.values() if other.advertised and other.node != own_node]
-        nodes = Counter(node for node, _ in {(other.node, other.advertised) for other in told})  # one started again may be there twice
-        return [other for other in told if nodes[other.node] == 1]
+        told = [other for other in self._others.values() if other.advertised]
+        # One that was started again may be there twice.
+        addresses = {own, *(Address(other.node, other.advertised) for other in told)}
+        nodes = Counter(node for node, _ in addresses)
+        shared = frozenset(address for address in addresses if nodes[address.node] > 1)
+        if shared - self._shared:
+            listed = ", ".join(f"{address.advertised} ({address.node})" for address in sorted(shared))
+            log.warning("sidecars have the same kafka.node_id, and clients are not told of them: %s. Give each its own", listed)
+        self._shared = shared
+        return [other for other in told if nodes[other.node] == 1 and other.node != own.node]
 
     def is_settled(self, other: Leader) -> bool:
         """Whether it has been told for a while. Clients that get a coordinator which their metadata, a little older,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from handler.coordination.directory import Directory, Leader
+from handler.coordination.directory import Address, Directory, Leader
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import Shards, shard_of
 from handler.coordination.term import Phase
@@ -82,7 +82,7 @@ class Leaders:
 
         Clients of one that advertises no address reach only that one.
         """
-        others = self._directory.advertised(self._own.node_id) if self._own.advertised else []
+        others = self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
         return [other for other in others if other.namespace in ("", self._own.namespace)]
 
     async def look_again(self) -> bool:

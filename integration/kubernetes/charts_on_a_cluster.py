@@ -32,6 +32,7 @@ BOOTSTRAP = "kafka-pulsar-kafka.streams:9092"
 PARTITIONS = 8
 SPARK_HOME = Path(pyspark.__file__).parent
 INSTALLED = (ROOT, Path(sys.base_prefix), Path.home() / ".m2")
+RETENTION = {"PULSAR_PREFIX_defaultRetentionTimeInMinutes": "60", "PULSAR_PREFIX_defaultRetentionSizeInMB": "-1"}
 BROKER = {"app": "pulsar", "component": "broker"}
 
 
@@ -191,8 +192,9 @@ def test_spark_runs_its_driver_and_its_executors_from_the_pod_templates(cluster:
     cluster.kubectl("create", "serviceaccount", "driver", "-n", "spark")
     cluster.kubectl("create", "rolebinding", "driver", "-n", "spark", "--clusterrole=edit", "--serviceaccount=spark:driver")
     topic = f"source-{time.time_ns()}"
+    _make_topic(cluster, topic)
     cluster.apply(_application("writer", "pulsar", "fill", BOOTSTRAP, topic))
-    waiting(lambda: cluster.phase("writer", "pulsar") == "Succeeded", 120, lambda: cluster.told("pulsar"))
+    waiting(lambda: cluster.phase("writer", "pulsar") in ("Succeeded", "Failed"), 120, lambda: cluster.told("pulsar"))
     settings = _spark_settings(cluster)
     settings |= {f"kubernetes.{role}.podTemplateFile": str(tmp_path / f"{role}.yaml") for role in ("driver", "executor")}
     options = [part for name, value in settings.items() for part in ("--conf", f"spark.{name}={value}")]
@@ -200,6 +202,7 @@ def test_spark_runs_its_driver_and_its_executors_from_the_pod_templates(cluster:
     submit = [str(SPARK_HOME / "bin/spark-submit"), "--master", f"k8s://{cluster.address}", "--deploy-mode", "cluster", *options, *program]
     done = subprocess.run(submit, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"{done.stderr[-4_000:]}\n{cluster.told('spark')}"
+    waiting(lambda: cluster.phase("copies", "spark") in ("Succeeded", "Failed"), 240, lambda: cluster.told("spark"))
     pod = cluster.get("pod", "copies", "spark")
     assert pod["status"]["phase"] == "Succeeded", cluster.told("spark")
     (sidecar,) = (one for one in pod["status"]["initContainerStatuses"] if one["name"] == "kafka-sidecar")
@@ -210,14 +213,14 @@ def test_spark_runs_its_driver_and_its_executors_from_the_pod_templates(cluster:
 
 
 def _spark_settings(cluster: Cluster) -> dict[str, str]:
-    """Of a job whose pods have this checkout's Spark."""
+    """Of a job whose pods have this checkout's Spark. Debian's etcd is too old for the way in which spark-submit waits."""
     settings = {
         "kubernetes.namespace": "spark", "kubernetes.container.image": SPARK, "kubernetes.container.image.pullPolicy": "Never",
         "kubernetes.authenticate.submission.caCertFile": str(cluster.certificate),
         "kubernetes.authenticate.submission.oauthToken": cluster.token,
         "kubernetes.authenticate.driver.serviceAccountName": "driver", "kubernetes.driver.pod.name": "copies",
         "kubernetes.driver.request.cores": "0.1", "kubernetes.executor.request.cores": "0.1",
-        "driver.memory": "512m", "executor.memory": "512m", "executor.instances": "2",
+        "kubernetes.submission.waitAppCompletion": "false", "driver.memory": "512m", "executor.memory": "512m", "executor.instances": "2",
         "jars": ",".join(f"local://{jar}" for jar in class_path(CONNECTOR).split(":")),
         "kubernetes.driverEnv.PYSPARK_PYTHON": sys.executable, "kubernetes.driverEnv.PYTHONPATH": str(ROOT),
         "kubernetes.driverEnv.SPARK_HOME": str(SPARK_HOME), "executorEnv.SPARK_HOME": str(SPARK_HOME),
@@ -233,11 +236,11 @@ def test_a_broker_has_a_sidecar_beside_it_that_outlives_it(cluster: Cluster) -> 
     beside = ("--set", "gateway.enabled=false", "--set", "brokerSidecar.enabled=true", "--set", "brokerSidecar.resources.requests.cpu=50m")
     cluster.helm("install", "kafka", str(CHART), "--namespace", "brokers", *SMALL, *beside)
     values = yaml.safe_load(cluster.get("configmap", "kafka-pulsar-kafka-brokers", "brokers")["data"]["values.yaml"])["broker"]
-    # What the Pulsar chart makes of them. Without the settings of the overlay the sidecar would not be ready for clients.
+    # What the Pulsar chart makes of them. The sidecar does not start without the settings of the overlay; retention is the operator's.
     broker = {
         "terminationGracePeriodSeconds": values["gracePeriod"],
         "initContainers": values["initContainers"],
-        "containers": [_broker({"PULSAR_PREFIX_defaultRetentionTimeInMinutes": "60", **values["configData"]})],
+        "containers": [_broker({**RETENTION, **values["configData"]})],
     }
     about = {"name": "pulsar-broker", "namespace": "brokers"}
     template = {"metadata": {"labels": BROKER}, "spec": broker}

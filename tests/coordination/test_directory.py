@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from handler.config import GroupsConfig
-from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Directory
+from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, STALE_SECONDS, Address, Directory
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.leaders import Identity
 from handler.groups.service import SUBSCRIPTION, group_runtime
@@ -52,6 +52,25 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+async def test_who_has_the_same_node_id_as_another_is_not_told_to_clients_but_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    admin, clock = Admin(), Clock()
+    found = [stats("a"), stats("b"), stats("me"), stats("c")]
+    for number, node in enumerate(("1", "1", "2", "3")):
+        found[number]["subscriptions"][SUBSCRIPTION]["consumers"][0]["metadata"][NODE] = node
+    admin.answer = dict(enumerate(found))
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
+    await directory.look_again()
+    own = Address(2, "me:9092")
+    for _ in range(3):
+        assert [other.name for other in directory.advertised(own)] == ["c"]
+    (line,) = caplog.messages
+    assert "the same kafka.node_id, and clients are not told of them: a:9092 (1), b:9092 (1)" in line
+    assert directory.advertised(Address(3, "me:9092")) == []
+    assert "c:9092 (3), me:9092 (3)" in caplog.messages[-1]
+    assert directory.advertised(Address(3, "c:9092")) == [], "it was started again, and is there twice"
+    assert len(caplog.messages) == 2
 
 
 async def test_those_who_ask_at_a_time_share_the_answer_for_a_moment() -> None:
