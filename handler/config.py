@@ -38,14 +38,16 @@ class PulsarConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaConfig:
     listen: str = setting("127.0.0.1:9092", "Address and port for Kafka clients.")
-    advertised: str = setting("", "host:port told to clients; empty for the address by which each client came.")
+    advertised: str = setting(
+        "", "host:port told to clients, by which it is a member of the fleet; empty for the address by which each client came."
+    )
     external_listen: str = setting("", "A second address and port, for clients that reach the sidecars at other addresses; empty for none.")
     external_advertised: str = setting(
         "",
         "host:port told to clients that came to external_listen. Several separated by commas: a sidecar takes the one at its node id, "
         "counted from 0.",
     )
-    node_id: int = setting(0, "The node id of this sidecar.")
+    node_id: int = setting(0, "The node id of this sidecar: one that no other of its fleet has.")
     namespace: str = setting("public/default", "Pulsar tenant/namespace of topics without one in their name.")
     listed_namespaces: str = setting(
         "", "Further tenant/namespaces, separated by commas, whose topics are listed, by their full names; all can be used by full name."

@@ -70,16 +70,17 @@ def _settings() -> str:
 
 
 def _metrics() -> str:
-    rows = ["| metric | kind | |", "|---|---|---|"]
+    rows = ["| metric | kind | label | |", "|---|---|---|---|"]
     for metric in vars(metrics).values():
         if isinstance(metric, Counter | Gauge):
             (described,) = metric.describe()
             suffix = "_total" if isinstance(metric, Counter) else ""
-            rows.append(f"| `{described.name}{suffix}` | {described.type} | {described.documentation} |")
+            labels = ", ".join(f"`{name}`" for name in metric._labelnames)
+            rows.append(f"| `{described.name}{suffix}` | {described.type} | {labels} | {described.documentation} |")
         elif isinstance(metric, Total):
-            rows.append(f"| `{metric.name}_total` | counter | {metric.text} |")
+            rows.append(f"| `{metric.name}_total` | counter | | {metric.text} |")
         elif isinstance(metric, Latencies):
-            rows.append(f"| `{metric.name}` | histogram | {metric.text} |")
+            rows.append(f"| `{metric.name}` | histogram | `{metric.label}` | {metric.text} |")
     return "\n".join(rows)
 
 

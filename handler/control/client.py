@@ -4,7 +4,7 @@ Where the record with a Kafka offset is for Pulsar's own client:
 
     from handler.control.client import ControlClient
 
-    with ControlClient("localhost:9093") as sidecar:
+    with ControlClient("localhost:9095") as sidecar:
         found = sidecar.find_message_id("orders", partition=0, offset=1_234)
 
     message_id = pulsar.MessageId(found.partition, found.ledger, found.entry, found.batch_index)

@@ -33,7 +33,7 @@ class Latencies(Collector):
     def __init__(self, name: str, text: str, label: str, bounds: tuple[float, ...]) -> None:
         self.name = name
         self.text = text
-        self._label = label
+        self.label = label
         self._bounds = bounds
         self._by_label: dict[str, Latency] = {}
 
@@ -42,7 +42,7 @@ class Latencies(Collector):
         return self._by_label.setdefault(value, Latency(self._bounds))
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        family = HistogramMetricFamily(self.name, self.text, labels=[self._label])
+        family = HistogramMetricFamily(self.name, self.text, labels=[self.label])
         bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         for value, latency in list(self._by_label.items()):
             counts = [float(count) for count in accumulate(latency.counts)]

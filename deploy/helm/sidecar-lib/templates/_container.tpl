@@ -119,8 +119,8 @@ after the application, and does not keep the pod of a finished job running.
 {{- end -}}
 
 {{/*
-`live` does not ask for Pulsar, `ready` does. Beside others readiness would count for the whole pod, so it is asked for only on wish: a Pulsar
-that is away would take every application out of its Service, and beside a broker the broker itself, before it has begun.
+`live` does not ask for Pulsar, `ready` waits until it was reached. Beside others readiness would count for the whole pod, so it is asked for only
+on wish: a Pulsar that is away would keep every new application out of its Service, and beside a broker the broker itself, before it has begun.
 */}}
 {{- define "sidecar-lib.probes" -}}
 {{- $values := .values -}}
