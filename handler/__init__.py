@@ -1,3 +1,3 @@
 """A Kafka-protocol sidecar for Apache Pulsar."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
