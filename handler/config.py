@@ -24,8 +24,14 @@ ENV_FILE: Final = ENV_PREFIX + "CONFIG"
 CONFIG_HELP: Final = f"a TOML file with settings (default: what {ENV_FILE} names)"
 
 
-def setting(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"text": text})
+def setting(default: Any, text: str, choices: tuple[str, ...] = ()) -> Any:
+    """`choices` are the only values that it takes; none for any."""
+    return field(default=default, metadata={"text": text, "choices": choices})
+
+
+# partition/log/formats has them.
+ENTRY_FORMATS: Final = ("kafka", "pulsar")
+MIGRATIONS: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,7 @@ class KafkaConfig:
         "kafka",
         "How records are stored in topics that do not say so themselves (entry.format): kafka as their producers sent them, "
         "pulsar as messages that native Pulsar clients read.",
+        choices=ENTRY_FORMATS,
     )
     rack: str = setting("", "Rack or zone of this sidecar: consumers whose client.rack it is read from it (KIP-392).")
     fetch_max_bytes: int = setting(16 * 1024 * 1024, "Bytes in one fetch answer, whatever the client asks for.")
@@ -96,11 +103,6 @@ class KafkaConfig:
         return _address("kafka.external_advertised", self.own_external_advertised) if self.external_advertised else None
 
 
-# partition/log/formats has them.
-ENTRY_FORMATS: Final = ("kafka", "pulsar")
-MIGRATIONS: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsConfig:
     namespace: str = setting("public/__kafka", "Pulsar tenant/namespace of __consumer_offsets.")
@@ -117,6 +119,7 @@ class GroupsConfig:
     migration: str = setting(
         "bidirectional",
         "Which groups with members change their protocol: bidirectional, upgrade (classic to consumer), downgrade or disabled.",
+        choices=MIGRATIONS,
     )
     mirror: str = setting("", "Groups whose commits move a Pulsar subscription of the same name: names or patterns, separated by commas.")
 
@@ -173,8 +176,8 @@ class LimitsConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
     metrics_listen: str = setting("", "Address and port of Prometheus metrics; empty for none.")
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
-    log_format: str = setting("text", "text or json.")
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR.", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    log_format: str = setting("text", "text or json.", choices=("text", "json"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +252,12 @@ def _section(section: str, defaults: Any, values: dict[str, Any]) -> Any:
     for name in values:
         if name not in known:
             raise ConfigError(f"{section}.{name} is not a setting: there are {', '.join(known)}")
-    return replace(defaults, **{name: _cast(f"{section}.{name}", value, types[name]) for name, value in values.items()})
+    config = replace(defaults, **{name: _cast(f"{section}.{name}", value, types[name]) for name, value in values.items()})
+    for item in fields(config):
+        value, choices = getattr(config, item.name), item.metadata["choices"]
+        if choices and value not in choices:
+            raise ConfigError(f"{section}.{item.name} is {value!r}: use {', '.join(choices[:-1])} or {choices[-1]}")
+    return config
 
 
 def _cast(name: str, value: Any, kind: type) -> Any:
@@ -292,12 +300,7 @@ def check(config: Config) -> None:
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
     _check_control(config)
-    _check_kafka(config.kafka)
     _check_groups(config.groups)
-    if config.telemetry.log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise ConfigError(f"telemetry.log_level is {config.telemetry.log_level!r}: use DEBUG, INFO, WARNING or ERROR")
-    if config.telemetry.log_format not in ("text", "json"):
-        raise ConfigError(f"telemetry.log_format is {config.telemetry.log_format!r}: use text or json")
     if config.telemetry.metrics_listen:
         _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
     for item in fields(config.limits):
@@ -329,11 +332,6 @@ def _check_external(config: KafkaConfig) -> None:
         )
 
 
-def _check_kafka(config: KafkaConfig) -> None:
-    if config.entry_format not in ENTRY_FORMATS:
-        raise ConfigError(f"kafka.entry_format is {config.entry_format!r}: use {' or '.join(ENTRY_FORMATS)}")
-
-
 def _check_groups(config: GroupsConfig) -> None:
     for item in fields(config):
         value = getattr(config, item.name)
@@ -345,8 +343,6 @@ def _check_groups(config: GroupsConfig) -> None:
     for pattern in config.mirror.split(","):
         if pattern.count("[") != pattern.count("]"):
             raise ConfigError(f"groups.mirror has {pattern.strip()!r}: a [ needs its ], as in orders-[abc]")
-    if config.migration not in MIGRATIONS:
-        raise ConfigError(f"groups.migration is {config.migration!r}: use {', '.join(MIGRATIONS[:-1])} or {MIGRATIONS[-1]}")
     if config.consumer_heartbeat_interval_ms >= config.consumer_session_timeout_ms:
         raise ConfigError("groups.consumer_heartbeat_interval_ms is not less than groups.consumer_session_timeout_ms: members would expire")
     if config.min_session_timeout_ms > config.max_session_timeout_ms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.docs import configuration, with_matrix
+from handler.docs import CHART_SCHEMA, configuration, with_matrix, with_settings
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -19,3 +19,8 @@ def test_every_setting_and_metric_is_on_its_page() -> None:
     assert configuration() == page, "run `make docs`"
     for name in ("kafka_sidecar_request_seconds", "kafka_sidecar_index_alarms_total", "mirror", "replay_entries"):
         assert f"`{name}`" in page
+
+
+def test_the_chart_knows_every_setting() -> None:
+    schema = CHART_SCHEMA.read_text()
+    assert with_settings(schema) == schema, "run `make docs`"
