@@ -23,9 +23,21 @@ class TrialFailed(SidecarError):
     """Why nothing came back."""
 
 
+class _LastWords(logging.Handler):
+    """What aiokafka logs and does not raise: why an address can't be connected to."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text = record.getMessage()
+
+
 async def try_out(bootstrap: str, topic: str, seconds: float, say: Callable[[str], None]) -> int:
     """`topic` is there already; an empty one means a topic that is made for this, and deleted."""
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # our own sentence says why it failed
+    log, last_words = logging.getLogger("aiokafka"), _LastWords()
+    log.handlers, log.propagate = [last_words], False  # our own sentence says why it failed
     done = "no answer yet"
     try:
         async with asyncio.timeout(seconds):
@@ -44,7 +56,9 @@ async def try_out(bootstrap: str, topic: str, seconds: float, say: Callable[[str
                     await admin.delete_topics([OWN_TOPIC], timeout_ms=5_000)
                 await admin.close()
     except TimeoutError:
-        raise TrialFailed(f"{bootstrap}: {done} after {seconds:.0f} s; look at the sidecars' logs and at `kafka-sidecar doctor`") from None
+        why = f" ({last_words.text})" if last_words.text else ""
+        look = "look at the sidecars' logs and at `kafka-sidecar doctor`"
+        raise TrialFailed(f"{bootstrap}: {done} after {seconds:.0f} s{why}; {look}") from None
     except (KafkaError, OSError) as error:
         raise TrialFailed(f"{bootstrap}: {done}, then {type(error).__name__}: {error}") from error
     return 0

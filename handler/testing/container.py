@@ -53,7 +53,8 @@ class NotStarted(SidecarError):
 class PulsarKafkaContainer:
     """A Pulsar that Kafka clients use: `start` and `stop`, or `with`.
 
-    `settings` are the sidecar's, as in `kafka__auto_create_topics=True`; `broker_settings` are Pulsar's.
+    `settings` are the sidecar's, as in `kafka__entry_format="pulsar"`; `broker_settings` are Pulsar's. Topics are made when they are
+    named, as by the Kafka that tests are used to, unless the settings say otherwise.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class PulsarKafkaContainer:
             "pulsar__url": f"pulsar://{PULSAR}:6650", "pulsar__admin_url": f"http://{PULSAR}:8080",
             "kafka__advertised": f"{KAFKA}:{KAFKA_PORT}",
             "kafka__external_listen": f"0.0.0.0:{HOST_KAFKA_PORT}", "kafka__external_advertised": self.get_bootstrap_server(),
-            "groups__initial_rebalance_delay_ms": 0, **self._settings,
+            "groups__initial_rebalance_delay_ms": 0, "kafka__auto_create_topics": True, **self._settings,
         }  # fmt: skip
         sidecar = DockerContainer(self.image).with_network(network).with_network_aliases(KAFKA)
         sidecar = sidecar.with_bind_ports(HOST_KAFKA_PORT, kafka_port).with_kwargs(read_only=True)

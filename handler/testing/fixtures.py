@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -17,9 +17,16 @@ def pulsar_kafka() -> Iterator[PulsarKafkaContainer]:
 
 
 @pytest.fixture
-def kafka_bootstrap_server(pulsar_kafka: PulsarKafkaContainer, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where Kafka clients begin. The logs are printed with a test that fails."""
-    failed = request.session.testsfailed
-    yield pulsar_kafka.get_bootstrap_server()
-    if request.session.testsfailed > failed:
-        print(pulsar_kafka.logs())
+def kafka_bootstrap_server(pulsar_kafka: PulsarKafkaContainer) -> str:
+    """Where Kafka clients begin."""
+    return pulsar_kafka.get_bootstrap_server()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The ends of both logs stand with a test that fails."""
+    report = yield
+    container = getattr(item, "funcargs", {}).get("pulsar_kafka")
+    if report.when == "call" and report.failed and isinstance(container, PulsarKafkaContainer):
+        report.sections.append(("Pulsar and the sidecar", container.logs()))
+    return report

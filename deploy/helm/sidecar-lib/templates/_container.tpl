@@ -110,7 +110,8 @@ after the application, and does not keep the pod of a finished job running.
 {{- if or $isGateway $values.extraVolumeMounts }}
   volumeMounts:
 {{- if $isGateway }}
-    - {name: config, mountPath: /etc/kafka-sidecar, readOnly: true}
+    # By its own path: an upgrade does not reach into pods that run, where ctl and doctor read it too.
+    - {name: config, mountPath: /etc/kafka-sidecar/sidecar.toml, subPath: sidecar.toml, readOnly: true}
 {{- end }}
 {{- with $values.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}
