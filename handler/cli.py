@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Coroutine
 from dataclasses import fields
@@ -245,6 +246,7 @@ def _translate(config: Config, options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # its own lines are in a format of their own
     try:
         if options.command == "pipeline":
             logs.start("WARNING", "text")

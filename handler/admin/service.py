@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -17,7 +18,7 @@ from handler.fleet.rpc import Aborted, Invalid
 from handler.groups.classic.machine import ClassicGroup
 from handler.partition.partition import Partition
 from handler.pulsar.entry import Position
-from handler.pulsar.errors import TopicMissing
+from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.tasks import Pace
 from handler.telemetry.log_levels import LEVELS, loggers, set_level
 from handler.topics.names import InvalidTopicName, TopicName
@@ -60,6 +61,7 @@ class AdminService:
             await pace.rest()
             partition = self._services.partitions.existing(name)
             if partition is not None:
+                await self._know(name)
                 found.partitions.append(self._described(name, partition))
         return found
 
@@ -129,6 +131,13 @@ class AdminService:
         return pb.MessageId(
             ledger=position.ledger, entry=position.entry, partition=index if is_partitioned else -1, batch_index=found.batch_index
         )
+
+    async def _know(self, pulsar_name: str) -> None:
+        """Who leads a partition is worked out from how many its topic has."""
+        name = self._services.catalog.names.from_pulsar(pulsar_name.rpartition("-partition-")[0])
+        if name is not None and self._services.catalog.remembered(name) is None:
+            with suppress(PulsarError):
+                await self._services.catalog.find(name)
 
     def _described(self, pulsar_name: str, partition: Partition) -> pb.Partition:
         topic, _, index = pulsar_name.rpartition("-partition-")

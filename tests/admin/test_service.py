@@ -105,6 +105,15 @@ async def test_partitions_in_use_are_listed_with_what_their_fold_knows(setup: Se
     assert await setup.ask(lambda client: client.partitions("another")) == []
 
 
+async def test_the_leader_of_a_partition_is_told_also_where_its_topic_was_not_looked_at_since(setup: Setup) -> None:
+    await setup.produce(b"a")
+    setup.sidecar.fleet.change(Member(2, "other", 9093, "x"))
+    catalog = setup.sidecar.services.catalog
+    catalog.forget(catalog.names.parse("t"))
+    (found,) = await setup.ask(lambda client: client.partitions())
+    assert found.leader in (0, 2)
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])  # noqa: S104 - as in a pod
 async def test_who_is_on_its_host_may_drain_it_wherever_it_listens(setup: Setup, host: str) -> None:
     await setup.server.close()
