@@ -108,10 +108,16 @@ def _settings_schema() -> dict[str, Any]:
 
 
 def _setting_schema(kind: type, choices: Sequence[str]) -> dict[str, Any]:
-    return {"enum": list(choices)} if choices else {"type": _JSON_TYPES[kind]}
+    """Numbers and switches may be written as text, as `--set-string` has them."""
+    if choices:
+        return {"enum": list(choices)}
+    name, pattern = _JSON_TYPES[kind]
+    return {"type": [name, "string"], "pattern": pattern} if pattern else {"type": name}
 
 
-_JSON_TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_JSON_TYPES: Final = {
+    str: ("string", ""), int: ("integer", "^[0-9]+$"), float: ("number", r"^[0-9]+(\.[0-9]+)?$"), bool: ("boolean", "^(true|false)$"),
+}  # fmt: skip
 
 
 def main() -> None:

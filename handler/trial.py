@@ -37,7 +37,8 @@ class _LastWords(logging.Handler):
 async def try_out(bootstrap: str, topic: str, seconds: float, say: Callable[[str], None]) -> int:
     """`topic` is there already; an empty one means a topic that is made for this, and deleted."""
     log, last_words = logging.getLogger("aiokafka"), _LastWords()
-    log.handlers, log.propagate = [last_words], False  # our own sentence says why it failed
+    propagates, log.propagate = log.propagate, False  # our own sentence says why it failed
+    log.addHandler(last_words)
     done = "no answer yet"
     try:
         async with asyncio.timeout(seconds):
@@ -45,7 +46,7 @@ async def try_out(bootstrap: str, topic: str, seconds: float, say: Callable[[str
             try:
                 if not topic:
                     await _create(admin)
-                done = "connected"
+                done, last_words.text = "connected", ""
                 record = uuid.uuid4().bytes
                 offset, ms = await _written(bootstrap, topic or OWN_TOPIC, record)
                 say(f"written: offset {offset} of {topic or OWN_TOPIC}-0, acknowledged after {ms:.0f} ms")
@@ -61,6 +62,9 @@ async def try_out(bootstrap: str, topic: str, seconds: float, say: Callable[[str
         raise TrialFailed(f"{bootstrap}: {done} after {seconds:.0f} s{why}; {look}") from None
     except (KafkaError, OSError) as error:
         raise TrialFailed(f"{bootstrap}: {done}, then {type(error).__name__}: {error}") from error
+    finally:
+        log.removeHandler(last_words)
+        log.propagate = propagates
     return 0
 
 

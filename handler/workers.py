@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations
 from typing import Final
 
 from handler.config import ENV_PREFIX, Config
@@ -27,6 +27,7 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
 # A worker that ran for so long and ends is not one that can't start.
 RAN_SECONDS: Final = 60.0
+EVERYWHERE: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - looked for, not listened on
 # A second signal does not wait. One that a terminal or a service manager has sent twice is the first.
 REPEATED_SECONDS: Final = 1.0
 # As `cli` ends where a setting is wrong: it would be wrong the next time too. Once workers have run it is something else, such as a
@@ -63,7 +64,7 @@ def check_workers(config: Config, workers: int) -> None:
     if not 1 <= workers <= MOST_WORKERS:
         raise ConfigError(f"--workers {workers}: write a number from 1 to {MOST_WORKERS}")
     host, port = config.kafka.listen_address
-    if not config.kafka.advertised and host in ("0.0.0.0", "::"):  # noqa: S104 - looked for, not listened on
+    if not config.kafka.advertised and host in EVERYWHERE:
         raise ConfigError(
             f"--workers {workers}: kafka.listen is {config.kafka.listen!r}, which names no address for clients: "
             "set kafka.advertised to the host and the first port"
@@ -80,9 +81,10 @@ def _check_ports(config: Config, workers: int) -> None:
         "kafka.listen": config.kafka.listen, "kafka.external_listen": config.kafka.external_listen,
         "control.listen": config.control.listen, "telemetry.metrics_listen": config.telemetry.metrics_listen,
     }  # fmt: skip
-    ports = sorted((int(address.rpartition(":")[2]), name) for name, address in addresses.items() if address)
-    for (port, name), (next_port, next_name) in pairwise(one for one in ports if one[0]):
-        if next_port < port + workers:
+    parts = ((name, *address.rpartition(":")) for name, address in addresses.items() if address)
+    listening = sorted((int(port), host.strip("[]"), name) for name, host, _, port in parts if int(port))
+    for (port, host, name), (next_port, next_host, next_name) in combinations(listening, 2):
+        if next_port < port + workers and (host == next_host or {host, next_host} & EVERYWHERE):
             raise ConfigError(
                 f"--workers {workers}: {name} takes ports {port} to {port + workers - 1}, and {next_name} begins at {next_port}:"
                 " leave room for a port of each worker"

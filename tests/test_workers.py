@@ -67,6 +67,15 @@ def test_what_can_not_be_shared_out_is_refused(settings: dict[str, str], workers
         check_workers(config(**settings), workers)
 
 
+def test_addresses_of_several_interfaces_may_have_the_same_ports() -> None:
+    listen = {
+        "kafka__listen": "10.0.0.5:9092",
+        "kafka__external_listen": "203.0.113.7:9092",
+        "kafka__external_advertised": "k.example:9092",
+    }
+    check_workers(config(kafka__advertised="kafka.example:9092", **listen), 2)
+
+
 WORKER = """
 import os, signal, sys
 told = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 ADMIN: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Admin"]
 # The control port has no authentication: who reaches it from elsewhere may not change how this sidecar runs.
+FIND_SECONDS: Final = 3.0
 FROM_THIS_HOST: Final = frozenset({"Drain", "SetLogLevel"})
 
 
@@ -55,13 +57,13 @@ class AdminService:
     async def list_partitions(self, request: pb.ListPartitionsRequest) -> pb.ListPartitionsResponse:
         wanted = self._topic(request.topic).pulsar if request.topic else ""
         names = [name for name in self._services.partitions.names() if not wanted or name.rpartition("-partition-")[0] == wanted]
+        await self._know_leaders(names)
         found = pb.ListPartitionsResponse()
         pace = Pace()
         for name in sorted(names):
             await pace.rest()
             partition = self._services.partitions.existing(name)
             if partition is not None:
-                await self._know(name)
                 found.partitions.append(self._described(name, partition))
         return found
 
@@ -132,12 +134,17 @@ class AdminService:
             ledger=position.ledger, entry=position.entry, partition=index if is_partitioned else -1, batch_index=found.batch_index
         )
 
-    async def _know(self, pulsar_name: str) -> None:
-        """Who leads a partition is worked out from how many its topic has."""
-        name = self._services.catalog.names.from_pulsar(pulsar_name.rpartition("-partition-")[0])
-        if name is not None and self._services.catalog.remembered(name) is None:
-            with suppress(PulsarError):
-                await self._services.catalog.find(name)
+    async def _know_leaders(self, partitions: Sequence[str]) -> None:
+        """Who leads a partition is worked out from how many its topic has. What can't be found out soon is left open."""
+        catalog = self._services.catalog
+        if self._services.fleet.is_alone:
+            return
+        topics = {catalog.names.from_pulsar(name.rpartition("-partition-")[0]) for name in partitions}
+        with suppress(PulsarError, TimeoutError):
+            async with asyncio.timeout(FIND_SECONDS):
+                for topic in topics:
+                    if topic is not None and catalog.remembered(topic) is None:
+                        await catalog.find(topic)
 
     def _described(self, pulsar_name: str, partition: Partition) -> pb.Partition:
         topic, _, index = pulsar_name.rpartition("-partition-")

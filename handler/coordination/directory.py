@@ -13,6 +13,8 @@ from handler.tasks import Shared
 from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
+# What stays as it is until somebody changes it.
+seldom = RateLimitedLog(logging.getLogger(__name__), per_second=1 / 600, burst=1)
 
 ADVERTISED: Final = "kafka.advertised"
 NODE: Final = "kafka.node"
@@ -25,6 +27,7 @@ FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
 # See `is_settled`: clients refresh their metadata every few seconds while they look for a coordinator.
 SETTLED_SECONDS: Final = 15.0
+SHARED_SECONDS: Final = 90.0
 
 
 class Leader(NamedTuple):
@@ -55,7 +58,6 @@ class Directory:
         self._others: dict[str, Leader] = {}
         self._known_since: dict[str, float] = {}
         self._learnt_at = -STALE_SECONDS
-        self._shared: frozenset[Address] = frozenset()  # under node ids that others have too
         self._failure: PulsarError | None = None
         self._failed_at = -FRESH_SECONDS
         self._asking: Shared[None, None] = Shared()
@@ -95,18 +97,27 @@ class Directory:
         # One that was started again may be there twice.
         addresses = {own, *(Address(other.node, other.advertised) for other in told)}
         nodes = Counter(node for node, _ in addresses)
-        shared = frozenset(address for address in addresses if nodes[address.node] > 1)
-        if shared - self._shared:
-            listed = ", ".join(f"{address.advertised} ({address.node})" for address in sorted(shared))
-            log.warning("sidecars have the same kafka.node_id, and clients are not told of them: %s. Give each its own", listed)
-        self._shared = shared
+        if len(nodes) < len(addresses):
+            self._say_what_is_shared(own, [other for other in told if nodes[other.node] > 1])
         return [other for other in told if nodes[other.node] == 1 and other.node != own.node]
+
+    def _say_what_is_shared(self, own: Address, others: list[Leader]) -> None:
+        """Not of one that was started again elsewhere: Pulsar may list what it was before for a minute."""
+        lasting = {Address(other.node, other.advertised) for other in others if self._age(other) >= SHARED_SECONDS}
+        lasting |= {own} if own.node in {node for node, _ in lasting} else set()
+        nodes = Counter(node for node, _ in lasting)
+        listed = ", ".join(f"{address.advertised} ({address.node})" for address in sorted(lasting) if nodes[address.node] > 1)
+        if listed:
+            seldom.warning("sidecars have the same kafka.node_id, and each alone tells clients of itself: %s. Give each its own", listed)
+
+    def _age(self, other: Leader) -> float:
+        return self._clock() - self._known_since.get(other.name, self._clock())
 
     def is_settled(self, other: Leader) -> bool:
         """Whether it has been told for a while. Clients that get a coordinator which their metadata, a little older,
         do not have may forget it and wait for it for ever (librdkafka 2.16).
         """
-        return self._clock() - self._known_since.get(other.name, self._clock()) >= SETTLED_SECONDS
+        return self._age(other) >= SETTLED_SECONDS
 
     async def refresh_if_stale(self) -> None:
         """Look again, if the last look was a while ago."""

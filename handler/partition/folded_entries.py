@@ -48,3 +48,4 @@ class FoldedEntries:
         self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
         self._times.add_unreadable(folded, size)
         self._to_end.reached(folded.position)
+        self._changed()

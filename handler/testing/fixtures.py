@@ -27,6 +27,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """The ends of both logs stand with a test that fails."""
     report = yield
     container = getattr(item, "funcargs", {}).get("pulsar_kafka")
-    if report.when == "call" and report.failed and isinstance(container, PulsarKafkaContainer):
-        report.sections.append(("Pulsar and the sidecar", container.logs()))
+    if report.when != "teardown" and report.failed and isinstance(container, PulsarKafkaContainer):
+        report.sections.append(("Pulsar and the sidecar", _logs(container)))
     return report
+
+
+def _logs(container: PulsarKafkaContainer) -> str:
+    try:
+        return container.logs()
+    except Exception as error:  # an error of a hook would end the whole run
+        return f"the logs can't be had: {error}"

@@ -10,10 +10,11 @@ from handler.partition.log.basis import BASIS_PROPERTY
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
+from tests.support.partitions import Told, append, begin_append, fetch, open_partition, read_all
 
 
 async def test_appends_get_the_offsets_of_the_log() -> None:
@@ -262,8 +263,6 @@ async def test_a_partition_that_is_opened_again_in_the_same_process_writes_on() 
 
 
 async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothing_else() -> None:
-    from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-
     log = MemoryLog()
     partition = open_partition(log)
     await append(partition, batch(b"good"))
@@ -276,6 +275,19 @@ async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothi
         run = partition.read(offset, 100, at_least_one=True, since=0)
         assert run is not None
         assert run.error is error, offset
+    partition.close()
+
+
+async def test_a_consumer_at_the_end_is_told_of_an_entry_that_can_not_be_read() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"good"))
+    told = asyncio.Event()
+    assert partition.read(1, 100, at_least_one=True, since=0) is not None  # it is tailed from now on
+    partition.watch(Told(told))
+    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=1, compression=9), 1, b"?")
+    await asyncio.wait_for(told.wait(), 5)
+    assert (await fetch(partition, 1)).error is ErrorCode.CORRUPT_MESSAGE
     partition.close()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
-from handler.pipelines.kafka.client import PATIENCE_SECONDS, TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, asked
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.copied_batches import CopiedBatch, built
 from handler.pipelines.kafka.reading import SourceRecord
@@ -141,8 +141,7 @@ class Replay:
 
     async def _prepare(self) -> None:
         try:
-            async with connected(self.options.target, CLIENT_ID, PATIENCE_SECONDS) as kafka:
-                await until_it_succeeds(lambda: self._make(kafka), PATIENCE_SECONDS)
+            await asked(self.options.target, CLIENT_ID, self._make)
         except (Refused, *TRANSIENT) as error:
             raise ReplayFailed(f"the target can't be asked: {str(error) or type(error).__name__}") from error
 

@@ -16,7 +16,7 @@ from handler.errors import SidecarError
 from handler.pipelines.archive.files import ArchiveFiles
 from handler.pipelines.archive.iceberg import IcebergTable
 from handler.pipelines.archive.layout import Contents, Ranges, made_anew, next_ranges, to_compact, united
-from handler.pipelines.kafka.client import PATIENCE_SECONDS, TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, asked
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
 
@@ -148,8 +148,7 @@ async def look(source: Cluster, topics: Iterable[str], exclude: Iterable[str] = 
         firsts, ends = await offsets(kafka, wanted, EARLIEST), await offsets(kafka, wanted, LATEST, READ_COMMITTED)
         return Source(firsts, ends, {topic: state.topics[topic].topic_id for topic in names})
 
-    async with connected(source, CLIENT_ID, PATIENCE_SECONDS) as kafka:
-        return await until_it_succeeds(lambda: ask(kafka), PATIENCE_SECONDS)
+    return await asked(source, CLIENT_ID, ask)
 
 
 def read_topics(spark: SparkSession, source: Cluster, ranges: Ranges) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from handler.pipelines.kafka.client import PATIENCE_SECONDS, KafkaClient, connected, until_it_succeeds
+from handler.pipelines.kafka.client import KafkaClient, asked
 from handler.pipelines.kafka.cluster import Cluster
 from handler.pipelines.kafka.topics import Partition, cluster_state
 from handler.pipelines.mirror.names import MirrorName
@@ -23,8 +23,7 @@ async def copied_by(target: Cluster, mirror: MirrorName) -> dict[Partition, Tran
             return {}
         return await translations(kafka, mirror.runs_topic)
 
-    async with connected(target, CLIENT_ID, PATIENCE_SECONDS) as kafka:
-        return await until_it_succeeds(lambda: read(kafka), PATIENCE_SECONDS)
+    return await asked(target, CLIENT_ID, read)
 
 
 def run_rows(copied: Mapping[Partition, Translation]) -> Iterator[tuple[object, ...]]:

@@ -244,13 +244,12 @@ def check_reachable(*clusters: Cluster) -> None:
 
 
 @asynccontextmanager
-async def connected(cluster: Cluster, client_id: str, seconds: float = 0.0) -> AsyncIterator[KafkaClient]:
-    """A cluster that can't be connected to is tried again for so many seconds."""
+async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClient]:
     options: dict[str, Any] = cluster.options()
     client = AIOKafkaClient(client_id=client_id, request_timeout_ms=round(REQUEST_SECONDS * 1_000), **options)
     try:
         try:
-            await until_it_succeeds(client.bootstrap, seconds)
+            await client.bootstrap()
         except KafkaConnectionError as error:
             raise CanNotConnect(cluster) from error
         yield KafkaClient(client)
@@ -260,6 +259,16 @@ async def connected(cluster: Cluster, client_id: str, seconds: float = 0.0) -> A
             await asyncio.wait_for(client.close(), 5)
         except TRANSIENT:
             pass
+
+
+async def asked(cluster: Cluster, client_id: str, what: Callable[[KafkaClient], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
+    """Ask again, by another connection, for so long as another try may succeed: the cluster may be restarted meanwhile."""
+
+    async def once() -> T:
+        async with connected(cluster, client_id) as kafka:
+            return await what(kafka)
+
+    return await until_it_succeeds(once, seconds)
 
 
 async def until_ready(what: Callable[[], Awaitable[T]], seconds: float) -> T:

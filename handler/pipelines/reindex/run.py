@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from handler.errors import SidecarError
-from handler.pipelines.kafka.client import TRANSIENT, Refused, connected, until_it_succeeds
+from handler.pipelines.kafka.client import TRANSIENT, Refused, asked
 from handler.pipelines.kafka.topics import Partition, max_message_bytes
 from handler.pipelines.mirror.copying import CLIENT_ID
 from handler.pipelines.mirror.delivery import Progress
 from handler.pipelines.mirror.outcome import Outcome
 from handler.pipelines.mirror.places import number_of
-from handler.pipelines.mirror.run import LOOK_SECONDS, Mirror, PartitionState
+from handler.pipelines.mirror.run import Mirror, PartitionState
 from handler.pipelines.mirror.writing import Goal, WritingTask
 from handler.pipelines.reindex.batches import EntryBatches
 from handler.pipelines.reindex.heads import PIECE_BYTES, Head, Piece, head_of, rest_of, round_of
@@ -196,8 +196,7 @@ class Reindex:
         if not names:
             return
         try:
-            async with connected(self.mirror.options.target, CLIENT_ID, LOOK_SECONDS) as kafka:
-                found = await until_it_succeeds(lambda: max_message_bytes(kafka, sorted(names.values())), LOOK_SECONDS)
+            found = await asked(self.mirror.options.target, CLIENT_ID, lambda kafka: max_message_bytes(kafka, sorted(names.values())))
         except (Refused, *TRANSIENT) as error:
             raise ReindexFailed(f"the target does not say how large a record may be: {str(error) or type(error).__name__}") from error
         for topic, name in names.items():

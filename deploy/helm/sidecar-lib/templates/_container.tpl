@@ -110,7 +110,7 @@ after the application, and does not keep the pod of a finished job running.
 {{- if or $isGateway $values.extraVolumeMounts }}
   volumeMounts:
 {{- if $isGateway }}
-    # By its own path: an upgrade does not reach into pods that run, where ctl and doctor read it too.
+    # By its own path: an upgrade reaches a container only when that starts, and not what ctl and doctor read beside it.
     - {name: config, mountPath: /etc/kafka-sidecar/sidecar.toml, subPath: sidecar.toml, readOnly: true}
 {{- end }}
 {{- with $values.extraVolumeMounts }}
