@@ -124,7 +124,7 @@ class AdminService:
         peer = fleet.peer(member)
         return pb.FleetMember(
             node_id=member.node_id, host=member.host, port=member.port, rack=member.rack or "", is_self=member == fleet.own,
-            leads=member in fleet.view.leadership.members, control="" if peer is None else peer.control,
+            leads=fleet.leads(member), control="" if peer is None else peer.control,
         )  # fmt: skip
 
     async def _message_id(self, found: Found, name: TopicName, index: int) -> pb.MessageId:

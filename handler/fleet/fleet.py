@@ -96,6 +96,10 @@ class Fleet:
         """Others lead, and it leaves or has just come."""
         return self.own not in self.view.leadership.members
 
+    def leads(self, member: Member) -> bool:
+        """Whether clients find it leading now: this sidecar does not before it serves, though nobody else leads."""
+        return member in self.view.leadership.members and (member != self.own or self._serves or self._leaving)
+
     @property
     def is_leaving(self) -> bool:
         """It leaves, and others lead."""

@@ -178,6 +178,17 @@ async def test_one_that_does_not_serve_yet_leads_nothing() -> None:
         await late.close()
 
 
+async def test_the_first_one_is_told_to_lead_from_when_it_serves() -> None:
+    async with also([]) as there:
+        only = One(1, {})
+        there.append(only)
+        assert not only.fleet.leads(only.fleet.own), "it may not have reached Pulsar"
+        await only.start()
+        assert only.fleet.leads(only.fleet.own)
+        await only.fleet.leave()
+        assert only.fleet.leads(only.fleet.own), "nobody has taken over"
+
+
 async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     directory: dict[str, Leader] = {}
     async with members(2, directory) as (first, second):

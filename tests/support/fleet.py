@@ -18,6 +18,7 @@ class TestFleet(Fleet):
         self.now = 0.0
         self._there: tuple[Member, ...] = ()
         super().__init__(own, "me", self._named, cast(Any, None), cast(Any, None), lambda: self.now)
+        self._serves = True
         self.change(*others)
 
     def change(self, *others: Member) -> None:
