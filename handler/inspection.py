@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -22,16 +21,13 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from handler.partition.log.entries import Content, read_entry
 from handler.partition.log.port import EntryLog
 from handler.partition.read.timestamp_search import TimestampAndOffset
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.raw_entries import HasReader, NoEntryCame, raw_entries_from
-from handler.topic_logs import TopicLogs
-from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName, TopicNames
+from handler.topic_logs import TopicLogs, opened
+from handler.topics.names import InvalidTopicName
 from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, NO_TIMESTAMP, TRANSACTIONAL, BatchHeader
 
 NAME: Final = "inspect"
@@ -57,29 +53,25 @@ class Wanted:
 
 
 async def inspect(config: Config, wanted: Wanted) -> int:
-    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
-    admin = PulsarAdmin(config.pulsar.admin_url)
-    names = TopicNames(config.kafka.namespace, config.groups.namespace)
-    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
     try:
-        if wanted.what == "group":
-            lines = _group(logs, config, wanted.name)
-        else:
-            topic = await catalog.find(catalog.names.parse(wanted.name))
-            count = topic.partitions
-            if not 0 <= wanted.partition < count:
-                raise CanNotInspect(f"{wanted.name} has partitions 0 to {count - 1}: there is no partition {wanted.partition}")
-            log = logs.log(topic.name.partition(wanted.partition), NAME)
-            lines = entry_lines(log, wanted) if wanted.what == "entry" else fold_lines(log, wanted.entries)
-        async for line in lines:
-            print(line)
+        async with opened(config) as logs:
+            if wanted.what == "group":
+                lines = _group(logs, config, wanted.name)
+            else:
+                log = await _log(logs, wanted)
+                lines = entry_lines(log, wanted) if wanted.what == "entry" else fold_lines(log, wanted.entries)
+            async for line in lines:
+                print(line)
     except (PulsarError, InvalidTopicName) as error:
         raise CanNotInspect(str(error)) from error
-    finally:
-        await client.close()
-        await admin.close()
     return 0
+
+
+async def _log(logs: TopicLogs, wanted: Wanted) -> EntryLog:
+    topic = await logs.catalog.find(logs.catalog.names.parse(wanted.name))
+    if not 0 <= wanted.partition < topic.partitions:
+        raise CanNotInspect(f"{wanted.name} has partitions 0 to {topic.partitions - 1}: there is no partition {wanted.partition}")
+    return logs.log(topic.name.partition(wanted.partition), NAME)
 
 
 # --- an entry

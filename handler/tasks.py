@@ -235,6 +235,11 @@ class Shared(Generic[K, T]):
     def __len__(self) -> int:
         return len(self._calls)
 
+    def __contains__(self, key: K) -> bool:
+        """Whether a call with this key is under way."""
+        call = self._calls.get(key)
+        return call is not None and not call.task.done()
+
     def begin(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         """Begin a call, if it is not under way, and let nobody wait for it."""
         self._begun(key, work)

@@ -64,16 +64,19 @@ async def _search(partition: Partition, version: int, timestamp: int, isolation_
     if timestamp == EARLIEST:
         return TimestampAndOffset(await partition.confirmed_start(), -1)
     if timestamp == MAX_TIMESTAMP and version >= MAX_TIMESTAMP_SINCE:
-        return await greatest_timestamp(partition)
+        return _stable(await greatest_timestamp(partition), partition, isolation_level)
     if timestamp >= 0:
-        found = await by_time(partition, timestamp)
-        is_stable = isolation_level != READ_COMMITTED or found.offset < partition.last_stable_offset
-        return found if is_stable else NOT_FOUND
+        return _stable(await by_time(partition, timestamp), partition, isolation_level)
     if timestamp in _TIERED:
         since, search = _TIERED[timestamp]
         if version >= since:
             return await search(partition)
     return ErrorCode.UNSUPPORTED_VERSION
+
+
+def _stable(found: TimestampAndOffset, partition: Partition, isolation_level: int) -> TimestampAndOffset:
+    """Who reads what is committed is told of nothing that he would not get yet."""
+    return found if isolation_level != READ_COMMITTED or found.offset < partition.last_stable_offset else NOT_FOUND
 
 
 async def _partition(

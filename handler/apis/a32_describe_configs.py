@@ -34,7 +34,7 @@ async def _configs(services: Services, resource: DescribeConfigsResource) -> Seq
         return describe_loggers()
     name = topic_of(services, resource.resource_type, resource.resource_name)
     if name is None:
-        return describe_node(services.config.node_id, services.config.default_partitions, services.config.auto_create_topics)
+        return describe_node(services.config.own_node_id, services.config.default_partitions, services.config.auto_create_topics)
     return describe(await services.configs.read(name))
 
 

@@ -47,6 +47,8 @@ class Principal(NamedTuple):
     name: str
 
 
+# While so many partitions are being opened, no others are of topics that nobody has described here: a request may name any number of them.
+MOST_UNKNOWN: Final = 5_000
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 
 
@@ -113,6 +115,8 @@ class Services:
         partition = name.partition(index)
         if partition not in self.partitions:
             self.catalog.look_soon(name)  # a listing may have told of it as it was a while ago
+            if self.partitions.opening >= MOST_UNKNOWN and not self.catalog.remembers(name, index):
+                raise TopicMissing(f"whether {name.pulsar} has a partition {index} is not known yet")
         return self.partitions.get(partition)
 
     def leader(self, name: TopicName, index: int, rack: str = "") -> Member | None:

@@ -48,8 +48,8 @@ def topic_of(services: Services, resource_type: int, resource_name: str) -> Topi
 
 
 def check_node(services: Services, resource_name: str) -> None:
-    if resource_name != str(services.config.node_id):
-        raise NotAResource(ErrorCode.INVALID_REQUEST, f"this is node {services.config.node_id}, ask node {resource_name!r} itself")
+    if resource_name != str(services.config.own_node_id):
+        raise NotAResource(ErrorCode.INVALID_REQUEST, f"this is node {services.config.own_node_id}, ask node {resource_name!r} itself")
 
 
 class Alteration:

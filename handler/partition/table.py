@@ -43,6 +43,7 @@ class PartitionTable:
         self._ticker = every(TICK_SECONDS, "partition_housekeeping", self._tick)
         self._failures = EntryFailures()
         self._opened = 0
+        self.opening = 0  # partitions of which it is not known yet whether they are there
         self.cache = FetchCache(cache_bytes)
         self._indexes = TimeIndexes(self.cache, states)
 
@@ -79,7 +80,12 @@ class PartitionTable:
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures)
             self._partitions[pulsar_topic] = partition
+            self.opening += 1
+            partition.when_opened_or_ended(self._on_opened)
         return partition
+
+    def _on_opened(self) -> None:
+        self.opening -= 1
 
     def forget(self, pulsar_topic: str) -> asyncio.Task[None] | None:
         """The topic is gone or about to go. Returns what its partition does yet."""

@@ -17,6 +17,8 @@ from handler.errors import EntryUnreadable
 from handler.pulsar.codecs import decompress
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
+# So many are opened in half a second, in one piece. Zeros unfold to thousands of times what they were; Pulsar's producers batch a thousand.
+MAX_MESSAGES: Final = 250_000
 _U32: Final = struct.Struct(">I")
 
 Properties = list[tuple[str, bytes]]
@@ -60,6 +62,8 @@ def write_batch(messages: Iterable[tuple[bytes, bytes | None]], event_time: int)
 
 def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMetadata, bytes]]:
     """The messages of a batch, without those that compaction took out: number, metadata, payload."""
+    if count > MAX_MESSAGES:
+        raise EntryUnreadable(f"a batch of {count} messages: no more than {MAX_MESSAGES} are opened")
     at = 0
     size_at, parse = _U32.unpack_from, SingleMessageMetadata.FromString
     try:

@@ -47,6 +47,9 @@ class ByteBudget:
 
     def release(self, size: int) -> None:
         self.used -= size
+        self._grant()
+
+    def _grant(self) -> None:
         while self._queue and self._fits(self._queue[0][0]):
             waiting, granted = self._queue.popleft()
             self._take(waiting)
@@ -62,6 +65,7 @@ class ByteBudget:
         for item in self._queue:
             if item[1] == granted:
                 self._queue.remove(item)
+                self._grant()  # those behind it may be smaller
                 return True
         return False
 

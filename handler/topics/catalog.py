@@ -123,6 +123,11 @@ class Catalog:
         fresh = topic is not None and self._clock() - topic.learnt_at < FRESH_SECONDS
         return index >= 0 and (topic is None or index < topic.partitions or not fresh)
 
+    def remembers(self, name: TopicName, index: int) -> bool:
+        """Whether the topic had this partition when it was looked at last."""
+        topic = self._topics.get(name)
+        return topic is not None and 0 <= index < topic.partitions
+
     def known(self, name: TopicName, within: float) -> Topic | None:
         """The topic as it was at most so many seconds ago, if that is remembered."""
         topic = self._topics.get(name)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
 from handler.config import Config
@@ -16,14 +15,12 @@ from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.log_starts import stored_starts
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.pulsar.raw_entries import raw_entries_from
-from handler.topic_logs import TopicLogs
+from handler.topic_logs import opened
 from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName, TopicNames
+from handler.topics.names import InvalidTopicName
 from handler.verification import report
 from handler.verification.audit import Audit, PartitionReport
 
@@ -48,26 +45,20 @@ class Wanted:
 
 async def verify(config: Config, wanted: Wanted) -> int:
     """1 where something is wrong, 0 where not."""
-    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
-    admin = PulsarAdmin(config.pulsar.admin_url)
-    names = TopicNames(config.kafka.namespace, config.groups.namespace, [wanted.namespace] if wanted.namespace else [])
-    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
+    config = replace(config, kafka=replace(config.kafka, listed_namespaces=wanted.namespace))
     try:
-        partitions, reports = await _partitions(catalog, wanted)
-        moved = await stored_starts(client, admin, config.groups.namespace)
-        if not wanted.json:
-            print("".join(f"{line}\n" for one in reports for line in report.lines(one)), end="", flush=True)
-        for number, partition in enumerate(partitions):
-            progress = Progress(sys.stderr, f"{number + 1}/{len(partitions)} {partition}", time.monotonic)
-            reports.append(await audited(logs.log(partition, NAME), partition, moved.get(partition), progress))
+        async with opened(config) as logs:
+            partitions, reports = await _partitions(logs.catalog, wanted)
+            moved = await stored_starts(logs.client, logs.admin, config.groups.namespace)
             if not wanted.json:
-                print("\n".join(report.lines(reports[-1])), flush=True)
+                print("".join(f"{line}\n" for one in reports for line in report.lines(one)), end="", flush=True)
+            for number, partition in enumerate(partitions):
+                progress = Progress(sys.stderr, f"{number + 1}/{len(partitions)} {partition}", time.monotonic)
+                reports.append(await audited(logs.log(partition, NAME), partition, moved.get(partition), progress))
+                if not wanted.json:
+                    print("\n".join(report.lines(reports[-1])), flush=True)
     except (PulsarError, InvalidTopicName) as error:
         raise CanNotVerify(str(error)) from error
-    finally:
-        await client.close()
-        await admin.close()
     print(report.as_json(reports) if wanted.json else report.summary(reports))
     return 1 if any(one.faults for one in reports) else 0
 

@@ -15,19 +15,19 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from handler.errors import ProtocolError
-from handler.wire.varint import read_varint, unsigned_varint
+from handler.wire.varint import MAX_TAGS, read_varint, unsigned_varint
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Reader")
 
-# Every element becomes an object and work, however few its bytes; no honest request is near this.
-MAX_ELEMENTS: Final = 50_000
+# Of all arrays of a message: every element becomes an object and work, however few its bytes. No honest request is near this.
+MAX_ELEMENTS: Final = 200_000
+# Numbers cost less: so many are one element.
+_NUMBERS: Final = 8
 # As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
 MAX_STRING: Final = 32_767
 # Fewer bytes of records are cheaper copied than written in a piece of their own.
 COPIED_BYTES: Final = 8 * 1024
-# In one struct. Kafka's messages have at most ten.
-MAX_TAGS: Final = 1_000
 
 _INT8: Final = Struct(">b")
 _INT16: Final = Struct(">h")
@@ -40,13 +40,13 @@ _ZEROS: Final = bytes(16)
 class Reader:
     """From `at` on; moves forward as it reads. A buffer that ends too early is a struct.error or an IndexError: see `Message.read`."""
 
-    __slots__ = ("at", "data", "end", "max_elements")
+    __slots__ = ("at", "data", "elements_left", "end")
 
     def __init__(self, data: memoryview, max_elements: int = MAX_ELEMENTS) -> None:
         self.data = data
         self.at = 0
         self.end = len(data)
-        self.max_elements = max_elements
+        self.elements_left = max_elements
 
     # --- of fixed size
 
@@ -129,6 +129,7 @@ class Reader:
             return None
         at = self.at
         self._advance(4 * count)
+        self._spend(count // _NUMBERS)
         return list(struct.unpack_from(f">{count}i", self.data, at))
 
     def int32_array(self) -> list[int]:
@@ -140,6 +141,7 @@ class Reader:
             return _given(None)
         at = self.at
         self._advance(8 * count)
+        self._spend(count // _NUMBERS)
         return list(struct.unpack_from(f">{count}q", self.data, at))
 
     def int8_array(self) -> list[int]:
@@ -167,9 +169,14 @@ class Reader:
         count = self._size()
         if count > self.end - self.at:
             raise ProtocolError(f"an array of {count} elements in {self.end - self.at} bytes")
-        if count > self.max_elements:
-            raise ProtocolError(f"an array of {count} elements: no more than {self.max_elements} are taken")
+        self._spend(count)
         return count
+
+    def _spend(self, elements: int) -> None:
+        if elements > self.elements_left:
+            raise ProtocolError(f"the arrays of a message have no more than {MAX_ELEMENTS} elements: this one has more")
+        if elements > 0:
+            self.elements_left -= elements
 
     def _text(self, size: int) -> str | None:
         if size < 0:
@@ -219,7 +226,9 @@ class FlexibleReader(Reader):
             tag, size = self._size() + 1, self._size() + 1
             at = self.at
             self._advance(size)
-            yield tag, FlexibleReader(self.data[at : at + size], self.max_elements)
+            content = FlexibleReader(self.data[at : at + size], self.elements_left)
+            yield tag, content
+            self.elements_left = content.elements_left
 
     def _size(self) -> int:
         """A varint: the size and one, so that 0 is null."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from handler.errors import ProtocolError
+
+# In one struct. Kafka's messages have at most ten.
+MAX_TAGS: Final = 1_000
 
 
 def read_varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -33,6 +38,8 @@ def unsigned_varint(out: bytearray, value: int) -> None:
 def skip_tagged_fields(data: memoryview, at: int) -> int:
     """The place after the tagged fields at `at`, whatever they are."""
     count, at = read_varint(data, at)
+    if count > MAX_TAGS:
+        raise ProtocolError(f"{count} tagged fields: no more than {MAX_TAGS} are taken in one struct")
     for _ in range(count):
         _, at = read_varint(data, at)
         size, at = read_varint(data, at)

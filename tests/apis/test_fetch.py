@@ -9,12 +9,14 @@ from typing import Any, cast
 
 import pytest
 
+from handler.apis import api
 from handler.apis.a01_fetch import handle
 from handler.apis.api import Call
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from tests.apis.test_produce import TOPIC_ID, Setup
 from tests.support.batches import batch
+from tests.support.services import Sidecar
 
 
 @pytest.fixture
@@ -147,3 +149,24 @@ async def test_a_topic_without_a_name_and_one_without_an_id(setup: Setup, versio
     answer = handle(setup.services, Call(version, "test", cast(Any, setup), memoryview(b""), 0), request)
     assert isinstance(answer, FetchResponse)
     assert [part.error_code for part in answer.responses[0].partitions] == [error]
+
+
+async def test_of_topics_that_nobody_knows_only_so_many_are_looked_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "MOST_UNKNOWN", 10)
+    sidecar = Sidecar()
+    sidecar.admin.make("t", 20)
+    await sidecar.catalog.find(sidecar.catalog.names.parse("t"))
+    sidecar.admin.hold = asyncio.Event()
+    unknown = [FetchTopic(topic=f"x{number}", partitions=[FetchPartition(partition_max_bytes=1)]) for number in range(50)]
+    there = FetchTopic(topic="t", partitions=[FetchPartition(partition=index, partition_max_bytes=1) for index in range(20)])
+    fetching = sidecar.begin(FetchRequest(max_wait_ms=10, min_bytes=1, max_bytes=1_000, session_epoch=-1, topics=[*unknown, there]), 12)
+    await asyncio.sleep(0)
+    assert len(sidecar.table.names()) == 10 + 20, "those that are known are opened all the same"
+    sidecar.admin.hold.set()
+    answer = await fetching
+    errors = {topic.topic: topic.partitions[0].error_code for topic in answer.responses}
+    assert errors["x49"] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    async with asyncio.timeout(5):
+        while sidecar.table.opening:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    await sidecar.close()

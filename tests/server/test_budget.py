@@ -43,3 +43,17 @@ def test_who_leaves_the_queue_is_not_granted() -> None:
     budget.release(10)
     assert granted == ["stays"]
     assert budget.used == 5
+
+
+def test_when_the_first_of_the_queue_leaves_smaller_ones_behind_it_need_not_wait() -> None:
+    budget = ByteBudget(10)
+    granted: list[str] = []
+
+    def giant() -> None:
+        granted.append("giant")
+
+    assert budget.reserve(5, lambda: None)
+    assert not budget.reserve(8, giant)
+    assert not budget.reserve(5, lambda: granted.append("small"))
+    assert budget.withdraw(giant)
+    assert granted == ["small"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -37,3 +38,16 @@ def test_an_unfinished_frame_says_how_much_is_to_come() -> None:
     assert buffer.announced == 54
     buffer.feed(b"x" * 49)
     assert buffer.announced == 0
+
+
+def test_a_frame_that_comes_in_drops_takes_little_more_than_its_bytes() -> None:
+    buffer = FrameBuffer(1_000_000)
+    buffer.feed(struct.pack(">i", 1_000_000))
+    tracemalloc.start()
+    try:
+        for number in range(100_000):
+            buffer.feed(bytes((number & 255, 1)))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * 200_000

@@ -19,15 +19,17 @@ from kio.static.primitive import i32Timedelta
 
 from handler.apis import APIS
 from handler.errors import ProtocolError
-from handler.wire.buffers import COPIED_BYTES, MAX_ELEMENTS, MAX_TAGS
+from handler.wire.buffers import COPIED_BYTES, MAX_ELEMENTS
 from handler.wire.error_code import ErrorCode
 from handler.wire.generate import KEYS, made, our_name, split_type
+from handler.wire.headers import RequestHeader, body_at
 from handler.wire.message import Message
 from handler.wire.messages.api_versions import ApiVersionsRequest
 from handler.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from handler.wire.messages.list_groups import ListedGroup, ListGroupsResponse
 from handler.wire.messages.metadata import MetadataRequest
-from handler.wire.varint import unsigned_varint
+from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from handler.wire.varint import MAX_TAGS, unsigned_varint
 
 
 def _messages() -> list[tuple[type[Message], int, type[Any]]]:
@@ -230,6 +232,20 @@ def test_tagged_fields_take_no_memory(ours: type[Message]) -> None:
         ours.read(version, memoryview(body + _tags(MAX_TAGS + 1)))
 
 
+def test_arrays_in_arrays_count_too() -> None:
+    """A few bytes each, and all of them are decoded before anything else is done."""
+
+    def request(topics: int, partitions: int) -> memoryview:
+        data = [PartitionProduceData(index=0, records=None)] * partitions
+        out = bytearray()
+        ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)] * topics).write(9, out)
+        return memoryview(out)
+
+    assert len(ProduceRequest.read(9, request(10, 1_000)).topic_data) == 10
+    with pytest.raises(ProtocolError, match="no more than"):
+        ProduceRequest.read(9, request(201, 1_000))
+
+
 def test_of_a_fellow_sidecar_more_elements_are_taken_than_of_a_client() -> None:
     out = bytearray()
     ListGroupsResponse(groups=[ListedGroup(group_id="g")] * (MAX_ELEMENTS + 1)).write(5, out)
@@ -249,3 +265,10 @@ def test_the_modules_are_those_that_make_messages_makes() -> None:
 
 def test_every_api_that_is_served_has_its_messages() -> None:
     assert {api.key for api in APIS} == set(KEYS)
+
+
+def test_tagged_fields_of_a_header_are_bounded_too() -> None:
+    header = RequestHeader(18, 3, 1, None, 0)
+    assert body_at(memoryview(_tags(MAX_TAGS)), header, ApiVersionsRequest) == len(_tags(MAX_TAGS))
+    with pytest.raises(ProtocolError, match="no more than"):
+        body_at(memoryview(_tags(MAX_TAGS + 1)), header, ApiVersionsRequest)

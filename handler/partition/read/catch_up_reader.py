@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
+from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
@@ -188,8 +189,7 @@ class CatchUpReader(ConsumerEvents):
 
     def _fail_for(self, reason: SidecarError) -> None:
         if isinstance(reason, IndexAlarm):
-            metrics.INDEX_ALARMS.inc()
-            log.error("partition %s: catch-up reader at offset %d: ALARM: %s", self._name, self.next_offset, reason)
+            raise_alarm(f"{self._name}, catch-up reader at offset {self.next_offset}", self._log, reason)
             self._finish(ErrorCode.KAFKA_STORAGE_ERROR)
         else:
             log.warning("partition %s: catch-up reader at offset %d ended: %s", self._name, self.next_offset, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from typing import Final, NamedTuple, Protocol
 
@@ -18,9 +19,12 @@ from handler.partition.read.partition_times import PartitionTimes
 from handler.partition.read.read_entries import ReadEntry, entries_from
 from handler.partition.read.time_index import Stretch
 from handler.pulsar.entry import Position
-from handler.tasks import Shared, within
+from handler.pulsar.errors import Unavailable
+from handler.tasks import Pace, Shared, within
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.compression import without_compression
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import BatchHeader, BatchInvalid, BatchMalformed, read_header
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -34,6 +38,14 @@ class TimestampAndOffset(NamedTuple):
 
 NOT_FOUND: Final = TimestampAndOffset(-1, -1)
 
+
+class Searched(NamedTuple):
+    """What a search has found before the end that was confirmed to it."""
+
+    found: TimestampAndOffset
+    end: int
+
+
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
@@ -44,6 +56,10 @@ AHEAD_BYTES: Final = 64 * 1024 * 1024
 WAIT_FOR_INDEX_SECONDS: Final = 5.0
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
+# A stored batch may unfold to thirty thousand times its size. What a producer puts into one message of Pulsar's stays below this.
+MAX_UNFOLDED: Final = 128 * 1024 * 1024
+# Consumers do not get the record at such an offset. Any other error says that nobody can tell now.
+NOT_SERVED: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE})
 MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
 
 
@@ -51,7 +67,7 @@ class PartitionForSearch(Protocol):
     """The partition, as far as searches need it."""
 
     @property
-    def searches(self) -> Shared[int, TimestampAndOffset]: ...
+    def searches(self) -> Shared[int, Searched]: ...
     @property
     def entry_log(self) -> EntryLog: ...
     @property
@@ -73,27 +89,33 @@ class PartitionForSearch(Protocol):
     async def confirmed_start(self) -> int: ...
 
 
-def _records(entry: ReadEntry, timestamp: int) -> list[TimestampAndOffset]:
+async def _records(entry: ReadEntry, timestamp: int) -> AsyncGenerator[TimestampAndOffset, None]:
     """Offset and timestamp of every record in those batches of an entry that reach `timestamp`."""
     if entry.content is None:
-        return []
-    found = []
+        return
     data = entry.content.with_offsets(entry.base_offset)
-    reaching = [data[at : at + header.size] for header, at in entry.content.batches if header.max_timestamp >= timestamp]
+    reaching = ((header, data[at : at + header.size]) for header, at in entry.content.batches if header.max_timestamp >= timestamp)
     try:
-        batches = MemoryRecords(b"".join(reaching))
-        while batches.has_next():
-            batch = batches.next_batch()
-            assert batch is not None
-            found += [TimestampAndOffset(record.offset, record.timestamp) for record in batch]
-    except (KafkaError, ValueError, RuntimeError) as error:
+        async with aclosing(_records_of(reaching)) as records:
+            async for record in records:
+                yield record
+    except (BatchInvalid, BatchMalformed, KafkaError, ValueError, RuntimeError) as error:
         raise EntryUnreadable(f"the records of entry {entry.position} can't be read: {error}") from error
-    return found
+
+
+async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]]) -> AsyncGenerator[TimestampAndOffset, None]:
+    pace = Pace()
+    for header, data in batches:
+        batch = MemoryRecords(bytes(without_compression(header, data, MAX_UNFOLDED))).next_batch()
+        assert batch is not None
+        for record in batch:
+            await pace.rest()
+            yield TimestampAndOffset(record.offset, record.timestamp)
 
 
 async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
     """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
-    return await partition.searches.call(timestamp, lambda: _by_time(partition, timestamp))
+    return await _search(partition, timestamp, lambda end: _by_time(partition, timestamp, end))
 
 
 async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
@@ -101,11 +123,28 @@ async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffse
 
     All of the log is looked at for it, once (see `partition_times`).
     """
-    return await partition.searches.call(MAX_TIMESTAMP, lambda: _greatest_timestamp(partition))
+    return await _search(partition, MAX_TIMESTAMP, lambda end: _greatest_timestamp(partition, end))
 
 
-async def _by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
+async def _search(
+    partition: PartitionForSearch, key: int, search: Callable[[int], Coroutine[None, None, TimestampAndOffset]]
+) -> TimestampAndOffset:
+    """Several that ask the same share a search, and none misses what was acknowledged before it asked."""
+
+    async def searched() -> Searched:
+        end = await partition.confirmed_end()
+        return Searched(await search(end), end)
+
+    if key not in partition.searches:
+        return (await partition.searches.call(key, searched)).found
     end = await partition.confirmed_end()
+    shared = await partition.searches.call(key, searched)
+    if shared.end < end and (shared.found == NOT_FOUND or key == MAX_TIMESTAMP):
+        shared = await partition.searches.call(key, searched)  # it had begun before; this one begins now, or did since
+    return shared.found
+
+
+async def _by_time(partition: PartitionForSearch, timestamp: int, end: int) -> TimestampAndOffset:
     log_start = await partition.confirmed_start()
     if log_start >= end:
         return NOT_FOUND
@@ -159,10 +198,11 @@ async def _scan(
             if entry.content is not None:
                 max_bytes -= len(entry.content.data)
                 if entry.content.max_timestamp >= sought.timestamp:
-                    for record in _records(entry, sought.timestamp):
-                        reaches = record.timestamp >= sought.timestamp and record.offset >= sought.log_start
-                        if reaches and await _is_served(partition, record.offset):
-                            return record
+                    async with aclosing(_records(entry, sought.timestamp)) as records:
+                        async for record in records:
+                            reaches = record.timestamp >= sought.timestamp and record.offset >= sought.log_start
+                            if reaches and await _is_served(partition, record.offset):
+                                return record
             if entry.next_offset >= sought.end:
                 break
             max_entries -= 1
@@ -183,8 +223,7 @@ async def _where_it_may_be(partition: PartitionForSearch, timestamp: int) -> tup
     return max(begin, likely), max(begin, min(earliest, likely))
 
 
-async def _greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
-    end = await partition.confirmed_end()
+async def _greatest_timestamp(partition: PartitionForSearch, end: int) -> TimestampAndOffset:
     log_start = await partition.confirmed_start()
     if log_start >= end:
         return NOT_FOUND
@@ -213,8 +252,9 @@ async def _greatest_but(partition: PartitionForSearch, stretch: Stretch, log_sta
     async with aclosing(entries_from(partition.entry_log, stretch.start, SCAN_PERMITS)) as entries:
         async for entry in entries:
             if entry.next_offset > log_start and entry.content is not None and entry.content.max_timestamp > best.timestamp:
-                left = [one for one in _records(entry, best.timestamp + 1) if one.offset >= log_start and one.offset not in hidden]
-                best = max(best, *left, key=lambda record: record.timestamp)
+                async for record in _records(entry, best.timestamp + 1):
+                    if record.timestamp > best.timestamp and record.offset >= log_start and record.offset not in hidden:
+                        best = record
             if entry.next_offset >= stretch.next_offset:
                 break
     return best
@@ -230,15 +270,26 @@ async def _is_served(partition: PartitionForSearch, offset: int) -> bool:
         news = _News()
         partition.watch(news)
         await news.came.wait()
-    if run.error is not ErrorCode.NONE:
+    if run.error in NOT_SERVED:
         return False
-    batches = MemoryRecords(b"".join(run.parts))
-    while batches.has_next():
-        batch = batches.next_batch()
-        assert batch is not None
-        if batch.next_offset > offset:
-            return any(record.offset == offset for record in batch)
+    if run.error is not ErrorCode.NONE:
+        raise Unavailable(f"{partition.name} can't be searched now: {run.error.name}")
+    async with aclosing(_records_of(_batches_to(offset, b"".join(run.parts)))) as records:
+        async for record in records:
+            if record.offset >= offset:
+                return record.offset == offset
     return False
+
+
+def _batches_to(offset: int, data: bytes) -> Iterable[tuple[BatchHeader, bytes]]:
+    """The first of these batches that goes as far as `offset`."""
+    at = 0
+    while at < len(data):
+        header = read_header(data, at)
+        if header.base_offset + header.last_offset_delta >= offset:
+            yield header, data[at : at + header.size]
+            return
+        at += header.size
 
 
 class _News:

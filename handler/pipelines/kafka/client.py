@@ -157,7 +157,7 @@ class _Request(Generic[R]):
         at = _CORRELATION.size
         if self._response.is_flexible(self._version):
             at = skip_tagged_fields(body, at)
-        return self._response.read(self._version, body[at:])
+        return self._response.read(self._version, body[at:], max_elements=len(body))
 
 
 class KafkaClient:

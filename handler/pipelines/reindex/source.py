@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from handler import topic_logs
+from handler.config import Config, KafkaConfig, PulsarConfig
 from handler.errors import ConfigError
 from handler.partition.log.port import EntryLog
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import TopicMissing
 from handler.topic_logs import TopicLogs
-from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName, TopicName, TopicNames
+from handler.topics.names import InvalidTopicName, TopicName
 
 NAME: Final = "reindex"
 
@@ -64,12 +62,6 @@ class OpenedSource:
 
 @asynccontextmanager
 async def opened(source: PulsarSource) -> AsyncIterator[OpenedSource]:
-    client = PulsarClient(source.url, source.listener_name or None)
-    admin = PulsarAdmin(source.admin_url)
-    try:
-        names = TopicNames(source.namespace, "public/__kafka")
-        catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-        yield OpenedSource(TopicLogs(client, admin, catalog, "kafka"))
-    finally:
-        await client.close()
-        await admin.close()
+    pulsar = PulsarConfig(url=source.url, admin_url=source.admin_url, listener_name=source.listener_name)
+    async with topic_logs.opened(Config(pulsar=pulsar, kafka=KafkaConfig(namespace=source.namespace))) as logs:
+        yield OpenedSource(logs)

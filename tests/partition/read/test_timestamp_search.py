@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handler.errors import EntryUnreadable
 from handler.partition.log.moved_start import MovedStart
+from handler.partition.partition import Partition
 from handler.partition.read import time_index, timestamp_search
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from handler.pulsar.errors import Refused, Unavailable
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import open_partition
+from tests.support.partitions import append, open_partition
 
 HOUR_MS = 3_600_000
+ZSTD = 4
 
 
 def a_log(*records: tuple[int, int], each: int = 1) -> MemoryLog:
@@ -141,3 +146,79 @@ async def _compare(entries: list[tuple[int, int, bool]], timestamp: int, more: i
 def test_entries_between_two_places_are_counted(first: tuple[int, int], end: tuple[int, int], entries: int) -> None:
     stats = LogStats(tuple(LedgerInfo(ledger, 10, 100) for ledger in (1, 2, 4)))
     assert stats.between(Position(*first), Position(*end)) == (entries, 10 * entries)
+
+
+async def scanning(log: MemoryLog) -> None:
+    """Until a search reads the log."""
+    async with asyncio.timeout(5):
+        while not any(reader.permits == timestamp_search.SCAN_PERMITS for reader in log.readers):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("end", [Partition.close, lambda partition: partition.end_for(Refused("too many subscriptions"))])
+async def test_a_search_whose_partition_ends_says_so_and_not_that_there_is_no_record(end: Callable[[Partition], object]) -> None:
+    log = a_log(*((HOUR_MS + entry, HOUR_MS + entry) for entry in range(5)))
+    partition = open_partition(log)
+    await partition.confirmed_end()
+    log.read_delay = 0.02
+    search = asyncio.create_task(by_time(partition, HOUR_MS + 2))
+    await scanning(log)
+    end(partition)
+    with pytest.raises(Unavailable):
+        await search
+
+
+async def test_a_search_that_consumers_readers_can_not_follow_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = a_log((HOUR_MS, HOUR_MS), each=300)
+    partition = open_partition(log, cache=1)
+    await partition.confirmed_end()
+
+    async def refused(index: int) -> Position:
+        raise Refused("not allowed")
+
+    monkeypatch.setattr(partition._catch_ups._log, "find_index", refused)
+    with pytest.raises(Unavailable):
+        await by_time(partition, HOUR_MS)
+    partition.close()
+
+
+async def test_who_asks_while_a_search_is_under_way_does_not_miss_what_was_acknowledged_before() -> None:
+    log = a_log((HOUR_MS, HOUR_MS), each=5)
+    partition = open_partition(log)
+    await partition.confirmed_end()
+    log.read_delay = 0.02
+    first = asyncio.create_task(by_time(partition, 2 * HOUR_MS))
+    greatest = asyncio.create_task(greatest_timestamp(partition))
+    await scanning(log)
+    written = await append(partition, batch(b"later", timestamp=2 * HOUR_MS))
+    assert await by_time(partition, 2 * HOUR_MS) == TimestampAndOffset(written.base_offset, 2 * HOUR_MS)
+    assert await greatest_timestamp(partition) == TimestampAndOffset(written.base_offset, 2 * HOUR_MS)
+    assert await first == NOT_FOUND, "it was not there when this one asked"
+    await greatest
+    partition.close()
+
+
+async def test_a_partition_is_not_idle_while_it_is_searched() -> None:
+    log = a_log((HOUR_MS, HOUR_MS), each=5)
+    partition = open_partition(log)
+    await partition.confirmed_end()
+    log.read_delay = 0.02
+    search = asyncio.create_task(by_time(partition, HOUR_MS))
+    await scanning(log)
+    in_a_day = asyncio.get_running_loop().time() + 86_400
+    assert not partition.idle(in_a_day)
+    await search
+    await asyncio.sleep(0)
+    assert partition.idle(in_a_day)
+    partition.close()
+
+
+async def test_a_batch_that_unfolds_to_more_than_is_opened_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timestamp_search, "MAX_UNFOLDED", 10_000)
+    log = MemoryLog()
+    log.write(batch(bytes(100_000), timestamp=HOUR_MS, codec=ZSTD))
+    partition = open_partition(log)
+    for search in (by_time(partition, HOUR_MS), greatest_timestamp(partition)):
+        with pytest.raises(EntryUnreadable, match="10000 bytes"):
+            await search
+    partition.close()
