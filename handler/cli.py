@@ -161,29 +161,20 @@ def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
 
 
 async def _doctor(config: Config, look_at_topics: bool) -> int:
-    from handler.pulsar.admin import PulsarAdmin
-    from handler.pulsar.client import PulsarClient
     from handler.pulsar.errors import PulsarError
     from handler.topic_doctor import examine_topics
-    from handler.topics.catalog import Catalog
-    from handler.topics.names import TopicNames
+    from handler.topic_logs import opened
 
-    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
-    admin = PulsarAdmin(config.pulsar.admin_url)
     try:
-        findings = await doctor.examine(client, admin, config.kafka.namespace, config.groups.namespace)
-        for finding in findings:
-            print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
-        if look_at_topics:
-            names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
-            catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-            async for finding in examine_topics(client, admin, catalog, config.groups):
-                print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
+        async with opened(config) as logs:
+            findings = await doctor.examine(logs.client, logs.admin, config.kafka.namespace, config.groups.namespace)
+            for finding in findings:
+                print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
+            if look_at_topics:
+                async for finding in examine_topics(logs.client, logs.admin, logs.catalog, config.groups):
+                    print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
     except PulsarError as error:
         raise doctor.CanNotExamine(f"the topics can't be looked at: {error}") from error
-    finally:
-        await client.close()
-        await admin.close()
     faults = sum(finding.severity is doctor.Severity.FAULT for finding in findings)
     print(f"{faults} fault{'s' * (faults > 1)}" if faults else "Pulsar is ready for Kafka clients.")
     return 1 if faults else 0

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from handler.config import Config
 from handler.partition.log.formats import FORMATS
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
@@ -15,6 +20,7 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
 from handler.topics.catalog import Catalog, Topic
+from handler.topics.names import TopicNames
 from handler.topics.record_configs import RecordConfigs
 
 # Of compression.type; `producer` asks for none.
@@ -36,6 +42,16 @@ class TopicLogs:
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition."""
         return await self.catalog.log_of(partition)
+
+    def id_of(self, partition: str) -> uuid.UUID | None:
+        """Of the partition's topic as it was looked at last."""
+        name = self.catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
+        topic = None if name is None else self.catalog.remembered(name)
+        return None if topic is None else topic.topic_id
+
+    async def id_now(self, partition: str) -> uuid.UUID | None:
+        name = self.catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
+        return None if name is None else (await self.catalog.look_at(name)).topic_id
 
     async def moved_start_of(self, partition: str) -> MovedStart | None:
         """Where a client has moved the start of a partition to."""
@@ -66,3 +82,17 @@ class TopicLogs:
             configs.compacted, configs.before_max_ms, configs.after_max_ms,
         )  # fmt: skip
         return AS_IT_COMES if config == AS_IT_COMES else config
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[TopicLogs]:
+    """For a command that looks at a cluster and ends."""
+    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
+    admin = PulsarAdmin(config.pulsar.admin_url)
+    names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
+    try:
+        catalog = Catalog(admin, names, asyncio.get_running_loop().time)
+        yield TopicLogs(client, admin, catalog, config.kafka.entry_format)
+    finally:
+        await client.close()
+        await admin.close()

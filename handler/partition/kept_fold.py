@@ -34,6 +34,7 @@ class KeptFold:
         self._states = states
         self._kept_to = 0
         self._is_restored = False
+        self._is_whole = True
         self._kept_at = -KEPT_SECONDS
         self._keeping: asyncio.Task[None] | None = None
 
@@ -63,6 +64,10 @@ class KeptFold:
                 self._keeping.cancel()  # it would be kept behind this
             self._keeping = asyncio.create_task(self._states.keep(self._key, b""))
 
+    def mar(self) -> None:
+        """The fold failed in the middle of an entry: what it knows is not to be kept."""
+        self._is_whole = False
+
     def tick(self, now: float) -> None:
         """Once in some seconds."""
         if self._fold.next_offset - self._kept_to >= KEPT_ANEW_AFTER and now - self._kept_at >= KEPT_SECONDS:
@@ -86,7 +91,7 @@ class KeptFold:
 
     def _keep(self) -> None:
         fold = self._fold
-        if self._states is None or fold.last_position is None or self._transactions.known_from is None:
+        if self._states is None or not self._is_whole or fold.last_position is None or self._transactions.known_from is None:
             return
         if self._keeping is None or self._keeping.done():
             self._kept_to = fold.next_offset

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
+from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, IndexAlarm
@@ -36,7 +37,7 @@ from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.replay import Replay
 from handler.partition.read.tail_reader import TailReader
-from handler.partition.read.timestamp_search import TimestampAndOffset
+from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
 from handler.partition.write.append import Append, MarkerWritten, expire
 from handler.partition.write.appender import Appender
@@ -98,7 +99,7 @@ class Partition:
         self._log_start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, contents, self)
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
-        self.searches: Shared[int, TimestampAndOffset] = Shared(linger=SEARCH_LINGER_SECONDS)
+        self.searches: Shared[int, Searched] = Shared(linger=SEARCH_LINGER_SECONDS)
         self.times = PartitionTimes(name, log_, self, indexes)
         self.used_at = self._loop.time()
         self._next_tick_at = 0.0
@@ -148,6 +149,9 @@ class Partition:
             await asyncio.shield(self._opened)
         return self.ended or ErrorCode.NONE
 
+    def when_opened_or_ended(self, call: Callable[[], None]) -> None:
+        self._opening.add_done_callback(lambda _: call())
+
     @property
     def is_open(self) -> bool:
         return self.ended is None and self._opened.done()
@@ -160,8 +164,10 @@ class Partition:
         if self.ended is not None:
             return
         self.ended = code
+        if self._opening is not asyncio.current_task():
+            self._opening.cancel()
         if code is ErrorCode.KAFKA_STORAGE_ERROR or self._opened.done():
-            log.log(logging.ERROR if code is ErrorCode.KAFKA_STORAGE_ERROR else logging.INFO, "partition %s: %s", self.name, why)
+            log.info("partition %s: %s", self.name, why)
         else:  # clients try again and again
             limited.warning("partition %s: %s", self.name, why)
         if not self._opened.done():
@@ -186,7 +192,6 @@ class Partition:
 
     def close(self) -> asyncio.Task[None] | None:
         """What it does yet, for who has the time to wait for it."""
-        self._opening.cancel()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
         return self._kept.keeping
 
@@ -290,14 +295,16 @@ class Partition:
         return permits_of(entry)
 
     def alarm(self, alarm: IndexAlarm) -> None:
-        metrics.INDEX_ALARMS.inc()
-        self._end(ErrorCode.KAFKA_STORAGE_ERROR, f"ALARM: {alarm}")
+        if self.ended is None:
+            raise_alarm(self.name, self._log, alarm)
+        self._end(ErrorCode.KAFKA_STORAGE_ERROR, str(alarm))
 
     def fail_at(self, position: Position) -> None:
         """The sidecar itself has failed at an entry: what is known of the partition may be half of it."""
         metrics.INTERNAL_ERRORS.labels("fold").inc()
         limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
+        self._kept.mar()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
     def fold_anew(self, why: str) -> None:
@@ -477,5 +484,5 @@ class Partition:
 
     def idle(self, now: float) -> bool:
         used = max(self.used_at, self._appender.used_at)
-        busy = self._appender.pending or self._watchers or self._waiting or not self._opening.done()
+        busy = self._appender.pending or self._watchers or self._waiting or not self._opening.done() or len(self.searches)
         return not busy and now - used > self._limits.idle_seconds * 5

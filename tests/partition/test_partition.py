@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
 from handler.partition.log.basis import BASIS_PROPERTY
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.pulsar.entry import LogStats
+from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.partitions import Told, append, begin_append, fetch, open_partition, read_all
 
 
@@ -226,15 +228,22 @@ async def test_an_emptied_log_answers_its_end_for_both_after_a_restart() -> None
     restarted.close()
 
 
-async def test_an_index_that_comes_back_ends_the_partition() -> None:
+@pytest.mark.parametrize("anew", [False, True])
+async def test_an_index_that_comes_back_ends_the_partition_and_is_an_alarm_unless_the_topic_was_made_anew(
+    anew: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     log = MemoryLog()
     partition = open_partition(log)
     await append(partition, batch(b"a", b"b"))
     log.index = -1
     log.roll()
+    log.was_made_anew = anew
     verdict = await append(partition, batch(b"c"))
     assert verdict.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.ended is ErrorCode.KAFKA_STORAGE_ERROR
+    await asyncio.sleep(0.01)
+    assert ("ALARM" in caplog.text, "was deleted and made anew" in caplog.text) == (not anew, anew)
 
 
 async def test_offsets_missing_in_the_log_are_stepped_over() -> None:
@@ -389,3 +398,20 @@ async def test_a_retry_through_a_sidecar_that_has_not_looked_lately_is_recognise
     assert [value for _, value in await read_all(other)] == [b"%d" % sequence for sequence in range(7)]
     mine.close()
     other.close()
+
+
+async def test_what_ends_while_it_is_opened_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    for _ in range(5):
+        log.write(batch(b"a"))
+
+    async def unanswered(reader: MemoryReader) -> Position:
+        raise Unavailable("it does not say")
+
+    monkeypatch.setattr(MemoryReader, "last_position", unanswered)
+    partition = open_partition(log)
+    await asyncio.sleep(0.02)  # it asks again in a moment
+    partition.fail_at(log.entries[1].position)
+    await asyncio.sleep(0.1)
+    assert not log.readers
+    assert await partition.opened() is ErrorCode.NOT_LEADER_OR_FOLLOWER

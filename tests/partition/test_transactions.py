@@ -12,7 +12,7 @@ from handler.coordination.kept_states import Kept, KeptStates
 from handler.partition import kept_fold
 from handler.partition.fold.fold import BEFORE_ALL, IndexAlarm
 from handler.partition.fold.producers import Verdict
-from handler.partition.fold.transactions import AbortedTransaction
+from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.log_config import LogConfig
 from handler.partition.partition import Partition, PartitionLimits
@@ -489,3 +489,26 @@ async def test_a_partition_that_has_ended_reads_nothing(log: MemoryLog) -> None:
         run = read(0, 1_000, at_least_one=True, since=0.0)
         assert run is not None
         assert run.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
+    states = States()
+    writer, coordinator = open_partition(log, "kafka-sidecar-writer"), Coordinator()
+    await write(writer, coordinator, b"open", sequence=0)
+    before = TransactionTable.append
+    failures = iter([RuntimeError("nobody thought of this")])
+
+    def failing(table: TransactionTable, *arguments: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return before(table, *arguments)
+
+    monkeypatch.setattr(TransactionTable, "append", failing)
+    first = open_partition(log, states=cast(KeptStates, states))
+    assert await first.opened() is not ErrorCode.NONE
+    second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
+    assert await second.confirmed_end() == 1
+    assert second.last_stable_offset == 0, "the transaction is open"
+    for partition in (writer, second):
+        partition.close()

@@ -41,6 +41,7 @@ class MemoryLog:
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
     start_moved_to: MovedStart | None = None
+    was_made_anew: bool = False
     transactions_behind: Position | None = None
     noted_without_index: bool = False
     offloaded: set[int] = field(default_factory=set)  # ledgers
@@ -101,6 +102,9 @@ class MemoryLog:
 
     async def config(self) -> LogConfig:
         return self.log_config
+
+    async def is_another(self) -> bool:
+        return self.was_made_anew
 
     async def moved_start(self) -> MovedStart | None:
         return self.start_moved_to
@@ -181,6 +185,9 @@ class _View:
 
     async def config(self) -> LogConfig:
         return await self.log.config()
+
+    async def is_another(self) -> bool:
+        return await self.log.is_another()
 
     async def moved_start(self) -> MovedStart | None:
         return await self.log.moved_start()

@@ -320,7 +320,7 @@ class Sidecar:
             self.catalog, self.table, groups, self.transaction_log, lambda: time.time_ns() // 1_000_000 + self.later_ms
         )
         self.transactions.coordinator.shards[0].term.elect()
-        self.fleet = TestFleet(Member(self.config.node_id, *self.client.local_address, self.config.rack or None), *self.others)
+        self.fleet = TestFleet(Member(self.config.own_node_id, *self.client.local_address, self.config.rack or None), *self.others)
         self.services = Services(
             config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
             sessions=FetchSessionCache(),

@@ -53,6 +53,10 @@ class EntryLog(Protocol):
         """Let it be known to everybody that transactions may stand behind this entry. Stored when it returns."""
         ...
 
+    async def is_another(self) -> bool:
+        """Whether the topic was deleted and made anew since this was opened."""
+        ...
+
     async def stats(self) -> LogStats: ...
     async def index_property(self) -> int | None:
         """The last index of a log whose entries are all gone; None where there was none."""

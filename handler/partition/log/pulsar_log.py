@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Final, Protocol
 
 from handler.partition.log.log_config import LogConfig
@@ -10,7 +11,7 @@ from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused, Unavailable
+from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
 # The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
@@ -27,6 +28,11 @@ class StoredTopics(Protocol):
         """Pulsar's topic that holds the entries of a partition: one without partitions is partition 0 to Kafka clients."""
         ...
 
+    def id_of(self, partition: str) -> uuid.UUID | None:
+        """Of the partition's topic as it is known; None where it is not."""
+        ...
+
+    async def id_now(self, partition: str) -> uuid.UUID | None: ...
     async def config_of(self, partition: str) -> LogConfig: ...
     async def moved_start_of(self, partition: str) -> MovedStart | None: ...
     async def transactions_from(self, partition: str) -> Position | None: ...
@@ -43,6 +49,7 @@ class PulsarLog(EntryLog):
         self._admin = admin
         self._writer_name = writer_name
         self._topics = topics
+        self._opened_as: uuid.UUID | None = None
         self._broker_finds_index = True
         self._begins_without_index = False
         self._first_indexed: Position | None = None
@@ -57,7 +64,15 @@ class PulsarLog(EntryLog):
         return await self._client.producer(await self.topic(), self._writer_name, events)
 
     async def config(self) -> LogConfig:
-        return await self._topics.config_of(self._partition)
+        config = await self._topics.config_of(self._partition)
+        self._opened_as = self._topics.id_of(self._partition)
+        return config
+
+    async def is_another(self) -> bool:
+        try:
+            return self._opened_as is not None and await self._topics.id_now(self._partition) != self._opened_as
+        except TopicMissing:  # it is being made
+            return True
 
     async def moved_start(self) -> MovedStart | None:
         return await self._topics.moved_start_of(self._partition)

@@ -190,14 +190,14 @@ def _position(found: dict[str, Any]) -> Position | None:
 
 
 def _ledgers(internal: dict[str, Any]) -> tuple[LedgerInfo, ...]:
-    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. The list is not
-    # sorted when some of it is offloaded.
+    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. That is 0 where none is open, as in a terminated
+    # topic that a broker has loaded again. The list is not sorted when some of it is offloaded.
     known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
     ledgers = []
     for place, ledger in enumerate(known):
-        open_one = place == len(known) - 1
-        entries = int(internal["currentLedgerEntries"]) if open_one else int(ledger["entries"])
-        size = int(internal["currentLedgerSize"]) if open_one else int(ledger["size"])
+        entries, size = int(ledger["entries"]), int(ledger["size"])
+        if place == len(known) - 1:
+            entries, size = max(entries, int(internal["currentLedgerEntries"])), max(size, int(internal["currentLedgerSize"]))
         if entries > 0:
             ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size, ledger.get("offloaded") is True))
     return tuple(ledgers)

@@ -158,7 +158,8 @@ def test_what_a_sidecar_of_another_cluster_wrote_is_judged_by_nothing_of_this_on
         (_metadata(compression=9, uncompressed_size=3), b"abc", "unknown Pulsar compression"),
         (_metadata(compression=3, uncompressed_size=3), b"abc", "compression 3"),
         (_metadata(compression=1, uncompressed_size=2**31), b"abc", "over the limit"),
-        (_metadata(num_messages_in_batch=1_000_000_000), b"abc", "broken batch"),
+        (_metadata(num_messages_in_batch=2), b"abc", "broken batch"),
+        (_metadata(num_messages_in_batch=1_000_000_000), b"abc", "no more than"),
     ],
 )
 def test_what_can_not_be_read_says_why(metadata: MessageMetadata, payload: bytes, why: str) -> None:

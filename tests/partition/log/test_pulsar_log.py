@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, cast
 
 import pytest
@@ -10,6 +11,7 @@ from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from handler.pulsar.errors import TopicMissing
 
 ENTRIES = 10
 
@@ -21,6 +23,7 @@ class Broker:
         self.ledgers = list(range(1, ledgers + 1))
         self.off = off
         self.asked = 0
+        self.topic_id: uuid.UUID | None = uuid.UUID(int=1)
 
     @property
     def topics(self) -> Broker:
@@ -38,6 +41,14 @@ class Broker:
 
     async def log_of(self, partition: str) -> str:
         return partition
+
+    def id_of(self, partition: str) -> uuid.UUID | None:
+        return self.topic_id
+
+    async def id_now(self, partition: str) -> uuid.UUID | None:
+        if self.topic_id is None:
+            raise TopicMissing(partition)
+        return self.topic_id
 
     async def config_of(self, partition: str) -> LogConfig:
         return AS_IT_COMES
@@ -87,3 +98,15 @@ async def test_an_index_is_found_among_ledgers_without_any(index: int) -> None:
     log.note_entries_without_index()
     assert await log.find_index(index) == Position((3, 8, 9, 10)[index // ENTRIES], index % ENTRIES)
     assert await log.find_index(40) is None
+
+
+async def test_a_topic_that_was_made_anew_since_is_another() -> None:
+    broker = Broker(1, set())
+    log = log_over(broker)
+    assert not await log.is_another(), "nothing was opened"
+    await log.config()
+    assert not await log.is_another()
+    broker.topic_id = uuid.UUID(int=2)
+    assert await log.is_another()
+    broker.topic_id = None
+    assert await log.is_another(), "it is gone"
