@@ -109,7 +109,8 @@ def copier(cluster: Cluster, client: str, source: str, target: str) -> subproces
             "--transaction-size", "40", "--transaction-timeout", "15000", "--group-mode", "--use-group-metadata", "--enable-random-aborts",
         ]  # fmt: skip
     elif client.startswith("java-"):
-        command = [*java(client.removeprefix("java-")), str(JAVA / "TransactionalCopier.java"), *settings]
+        version, _, protocol = client.removeprefix("java-").partition("-")
+        command = [*java(version), str(JAVA / "TransactionalCopier.java"), *settings, *([protocol] if protocol else [])]
     else:
         if not available(client):
             pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
@@ -123,8 +124,11 @@ def copied(line: str) -> int:
     return int(found[1] or found[2]) if found else 0
 
 
-# Clients of 3.x have transactions of version 1, those of 4.x of version 2 (KIP-890).
-@pytest.mark.parametrize("client", [f"java-{OLDER_VERSIONS[-1]}", f"java-{VERSION}", KAFKAS_OWN, "copy-franz", "copy-sarama"])
+# Clients of 3.x have transactions of version 1, those of 4.x of version 2 (KIP-890). The last of Java's is a member by KIP-848.
+COPIERS = (f"java-{OLDER_VERSIONS[-1]}", f"java-{VERSION}", f"java-{VERSION}-consumer", KAFKAS_OWN, "copy-franz", "copy-sarama")
+
+
+@pytest.mark.parametrize("client", COPIERS)
 def test_clients_copy_once_though_they_are_killed(cluster: Cluster, topic: str, client: str) -> None:
     source, target, count = topic, f"{topic}-copy", 600
     create(cluster.kafka, source, 2)

@@ -67,7 +67,7 @@ async def _handle(services: Services, call: Call, request: TxnOffsetCommitReques
         return _refuse(call, request, ErrorCode.INVALID_TXN_STATE if is_old else _TOLD.get(number, number))
     topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
     offsets, refused = committed_offsets(services, topics)
-    commit = Commit(request.group_id, request.member_id, request.group_instance_id, request.generation_id, -1, offsets, knows_epochs=False)
+    commit = Commit(request.group_id, request.member_id, request.group_instance_id, request.generation_id, -1, offsets)
     errors = await services.groups.coordinator.commit_in_transaction(commit, request.producer_id, number, term)
     return _response(topics, errors | refused)
 

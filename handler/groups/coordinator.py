@@ -188,20 +188,7 @@ class Coordinator:
         error = self._check_commit(shard, request)
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
-        now = self._now().wall
-        expires_at = now + request.retention if request.retention >= 0 else -1
-        errors = dict.fromkeys(request.offsets, ErrorCode.NONE)
-        records = []
-        for (topic, index), committed in request.offsets.items():
-            if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
-                errors[topic, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
-                records.append(Record(OffsetCommitKey(request.group_id, topic, index), value))
-        if records:
-            error = await self._written_in_time(shard, records)
-            errors = {partition: error if known is ErrorCode.NONE else known for partition, known in errors.items()}
-        return errors
+        return await self._store(shard, request, Record)
 
     async def commit_in_transaction(
         self, request: Commit, producer_id: int, transaction: int, term: int
@@ -213,19 +200,28 @@ class Coordinator:
         if shard.pending.has_ended(producer_id, transaction):
             return dict.fromkeys(request.offsets, ErrorCode.INVALID_TXN_STATE)
         is_member = request.generation >= 0 or bool(request.member_id) or request.instance_id is not None
-        error = self._check_commit(shard, request) if is_member else ErrorCode.NONE
+        error = self._check_commit_in_transaction(shard, request) if is_member else ErrorCode.NONE
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
+
+        def pending(key: OffsetCommitKey, value: OffsetCommitValue) -> Record:
+            return Record(PendingOffsetKey(producer_id, *key), PendingOffsetValue(transaction, value))
+
+        return await self._store(shard, request, pending)
+
+    async def _store(
+        self, shard: Shard, request: Commit, record: Callable[[OffsetCommitKey, OffsetCommitValue], Record]
+    ) -> dict[TopicPartition, ErrorCode]:
         now = self._now().wall
+        expires_at = now + request.retention if request.retention >= 0 else -1
         errors = dict.fromkeys(request.offsets, ErrorCode.NONE)
         records = []
         for (topic, index), committed in request.offsets.items():
             if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
                 errors[topic, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, -1, committed.topic_id)
-                key = PendingOffsetKey(producer_id, request.group_id, topic, index)
-                records.append(Record(key, PendingOffsetValue(transaction, value)))
+                value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
+                records.append(record(OffsetCommitKey(request.group_id, topic, index), value))
         if records:
             error = await self._written_in_time(shard, records)
             errors = {partition: error if known is ErrorCode.NONE else known for partition, known in errors.items()}
@@ -272,6 +268,15 @@ class Coordinator:
         shard.carry_out_effects(group)
         return error
 
+    def _check_commit_in_transaction(self, shard: Shard, request: Commit) -> ErrorCode:
+        match shard.group(request.group_id):
+            case None:
+                return ErrorCode.ILLEGAL_GENERATION if request.generation >= 0 else ErrorCode.NONE
+            case ConsumerGroup() as group:
+                return group.check_commit_in_transaction(request.member_id, request.generation)
+            case group:
+                return group.check_commit_in_transaction(request.member_id, request.instance_id, request.generation)
+
     def unstable_partitions(self, group_id: str) -> frozenset[TopicPartition]:
         """Those of which a transaction may yet commit another offset (KIP-447)."""
         return self.led_shard(group_id, may_be_empty=True).pending.of_group(group_id)
@@ -303,12 +308,9 @@ class Coordinator:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         await shard.term.all_stored()  # offsets that are being stored are deleted too
         known = shard.offsets.get(group_id, {})
-        gone = [
-            Record(OffsetCommitKey(group_id, *partition), None)
-            for partition in partitions
-            if errors[partition] is ErrorCode.NONE and partition in known
-        ]
-        await shard.term.store_and_wait(gone)
+        deleted = {partition for partition in partitions if errors[partition] is ErrorCode.NONE}
+        gone = [Record(OffsetCommitKey(group_id, *partition), None) for partition in deleted if partition in known]
+        await shard.term.store_and_wait(gone + shard.pending.deletion(group_id, deleted))
         return errors
 
     def _subscribed(self, group: Group) -> frozenset[str] | None:
@@ -347,6 +349,7 @@ class Coordinator:
         shard.remove(group)
         return [
             *(Record(OffsetCommitKey(group.group_id, *partition), None) for partition in shard.offsets.get(group.group_id, {})),
+            *shard.pending.deletion(group.group_id, shard.pending.of_group(group.group_id)),
             *group.deletion(),
         ]
 
@@ -382,15 +385,27 @@ class Coordinator:
         self.consumer_groups.refresh(self.shards)
         for shard in self.shards:
             if shard.term.phase is Phase.LEADING:
+                of_the_new = _committed_of_others(shard.term.under_way, ids)
                 gone = [
-                    OffsetCommitKey(group, *partition)
+                    key
                     for group, offsets in shard.offsets.items()
                     for partition, value in offsets.items()
                     if partition[0] in ids and ((deleted := ids[partition[0]]) is None or value.counts_for(deleted))
+                    if (key := OffsetCommitKey(group, *partition)) not in of_the_new
                 ]
                 if gone:
                     log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
                     shard.term.store([Record(key, None) for key in gone])
+
+
+def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:
+    """What these commit of topics that have come since others of their names were deleted."""
+    return {
+        key
+        for key, value in records
+        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)
+        if (topic_id := deleted.get(key.topic)) is not None and not value.counts_for(topic_id)
+    }
 
 
 def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:

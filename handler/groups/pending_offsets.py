@@ -7,6 +7,7 @@ may have gone on (GroupMetadata.completePendingTxnOffsetCommit).
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -55,6 +56,15 @@ class PendingOffsets:
     def of_group(self, group: str) -> frozenset[tuple[str, int]]:
         """The partitions of which it is not known yet what will be committed (KIP-447)."""
         return frozenset((one.topic, one.partition) for one in self._of_partition if one.group == group)
+
+    def deletion(self, group: str, partitions: Collection[tuple[str, int]]) -> list[Record]:
+        """The records after which no transaction commits an offset of these, unless it is told another."""
+        return [
+            Record(key, None)
+            for committed, pending in self._of_partition.items()
+            if committed.group == group and (committed.topic, committed.partition) in partitions
+            for key in pending
+        ]
 
     def groups(self) -> set[str]:
         return {committed.group for committed in self._of_partition}

@@ -5,8 +5,7 @@ Each is looked up in the log: which entry is meant, and which index the broker g
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -21,14 +20,11 @@ from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.entries import read_headers
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import first_entry
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.pulsar.raw_entries import raw_entries_from
-from handler.topic_logs import TopicLogs
-from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName, TopicNames
+from handler.topic_logs import TopicLogs, opened
+from handler.topics.names import InvalidTopicName
 
 NAME: Final = "translate"
 
@@ -55,21 +51,10 @@ class Translation:
 
 async def translate(config: Config, wanted: Wanted, say: Callable[[str], None]) -> int:
     """Carry it out, or say what would be done. 1 where an offset is left as it was."""
-    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
-    admin = PulsarAdmin(config.pulsar.admin_url)
-    names = TopicNames(config.kafka.namespace, config.groups.namespace)
-    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
     try:
-        translations = []
-        for (topic, index), offset in sorted((await committed_offsets(wanted.bootstrap, wanted.group)).items()):
-            packed = PackedOffset.of(offset)
-            if packed is not None:
-                try:
-                    log = logs.log(names.parse(topic).partition(index), NAME)
-                    translations.append(await translated(log, topic, index, packed))
-                except TopicMissing:
-                    translations.append(Translation(topic, index, packed, None, "the topic is gone"))
+        packed = _packed(await committed_offsets(wanted.bootstrap, wanted.group))
+        async with opened(config) as logs:
+            translations = [await _translation(logs, topic, index, offset) for (topic, index), offset in sorted(packed.items())]
         _show(wanted, translations, say)
         decided = {(one.topic, one.partition): one.offset for one in translations if one.offset is not None}
         if not wanted.dry_run:
@@ -79,10 +64,21 @@ async def translate(config: Config, wanted: Wanted, say: Callable[[str], None]) 
         raise CanNotTranslate(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
     except (PulsarError, InvalidTopicName) as error:
         raise CanNotTranslate(str(error)) from error
-    finally:
-        await client.close()
-        await admin.close()
     return 1 if any(one.offset is None for one in translations) else 0
+
+
+def _packed(committed: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], PackedOffset]:
+    """Those that are offsets of Kafka-on-Pulsar before 2.8."""
+    offsets = {partition: PackedOffset.of(offset) for partition, offset in committed.items()}
+    return {partition: packed for partition, packed in offsets.items() if packed is not None}
+
+
+async def _translation(logs: TopicLogs, topic: str, index: int, packed: PackedOffset) -> Translation:
+    try:
+        log = logs.log(logs.catalog.names.parse(topic).partition(index), NAME)
+        return await translated(log, topic, index, packed)
+    except TopicMissing:
+        return Translation(topic, index, packed, None, "the topic is gone")
 
 
 async def translated(log: EntryLog, topic: str, index: int, packed: PackedOffset) -> Translation:

@@ -26,7 +26,7 @@ from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
-from handler.tasks import every
+from handler.tasks import InTurn, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.topic_logs import TopicLogs
@@ -101,12 +101,13 @@ class Mirror:
         self._topics = topics
         self._patterns = patterns
         self._admin = admin
-        self._wanted: dict[Subscription, Committed] = {}
+        self._wanted: dict[Subscription, Committed] = {}  # until the subscription stands there
         self._behind: set[Subscription] = set()  # those that could not be moved when it was tried last
         self._stands_at: OrderedDict[Subscription, Position] = OrderedDict()
         self._task = every(INTERVAL_SECONDS, "mirroring", self._move_all)
         self._deletions: set[asyncio.Task[None]] = set()
         self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
+        self._turns: InTurn[Subscription] = InTurn()
 
     def wants(self, group: str) -> bool:
         if not is_named(group, self._patterns):
@@ -133,15 +134,19 @@ class Mirror:
             task.add_done_callback(self._deletions.discard)
 
     async def _delete(self, group: str, partitions: Sequence[str]) -> None:
-        for partition in partitions:
-            self._wanted.pop(Subscription(group, partition), None)
-            self._stands_at.pop(Subscription(group, partition), None)
-            try:
-                await self._admin.subscriptions.delete(await self._topics.log_of(partition), group)
-            except TopicMissing:
-                pass
-            except PulsarError as error:
-                log.info("the subscription %s of %s stays: %s", group, partition, error)
+        subscriptions = [Subscription(group, partition) for partition in partitions]
+        for subscription in subscriptions:
+            self._wanted.pop(subscription, None)
+        for subscription in subscriptions:
+            async with self._turns.turn(subscription):  # a move that is under way would make it again
+                self._stands_at.pop(subscription, None)
+                self._behind.discard(subscription)
+                try:
+                    await self._admin.subscriptions.delete(await self._topics.log_of(subscription.partition), group)
+                except TopicMissing:
+                    pass
+                except PulsarError as error:
+                    log.info("the subscription %s of %s stays: %s", group, subscription.partition, error)
 
     async def close(self) -> None:
         """Bring the subscriptions to where the commits are, as far as that is quick."""
@@ -152,29 +157,40 @@ class Mirror:
                     await self._move_all()
 
     async def _move_all(self) -> None:
-        wanted, self._wanted = self._wanted, {}
-        await asyncio.gather(*(self._follow(subscription, committed) for subscription, committed in wanted.items()))
+        await asyncio.gather(*map(self._follow, list(self._wanted)))
         metrics.MIRROR_BEHIND.set(len(self._behind))
 
-    async def _follow(self, subscription: Subscription, committed: Committed) -> None:
-        async with self._moves:
+    async def _follow(self, subscription: Subscription) -> None:
+        async with self._moves, self._turns.turn(subscription):
+            committed = self._wanted.get(subscription)
+            if committed is None:  # deleted since
+                return
             try:
                 if committed.topic_id is not None and await self._topics.topic_id(committed.topic) != committed.topic_id:
-                    self._behind.discard(subscription)  # it was committed of another topic, which had this name
+                    self._done(subscription, committed)  # it was committed of another topic, which had this name
                     return
                 await self.move(subscription, committed.offset)
             except TopicMissing:
-                self._behind.discard(subscription)
+                self._done(subscription, committed)
                 log.info("%s is gone, and with it the subscription %s", subscription.partition, subscription.group)
-            except PulsarError as error:
-                self._wanted.setdefault(subscription, committed)
+            except Exception as error:
+                if not isinstance(error, PulsarError):
+                    metrics.INTERNAL_ERRORS.labels("mirroring").inc()
+                    limited.exception("the subscription %s of %s could not be moved", subscription.group, subscription.partition)
                 if subscription not in self._behind:
                     log.warning("the subscription %s of %s follows its group later: %s", subscription.group, subscription.partition, error)
                 self._behind.add(subscription)
             else:
-                if subscription in self._behind:
-                    self._behind.discard(subscription)
+                if self._done(subscription, committed):
                     log.info("the subscription %s of %s follows its group again", subscription.group, subscription.partition)
+
+    def _done(self, subscription: Subscription, committed: Committed) -> bool:
+        """Nothing is left to do for this commit. Whether something had failed before."""
+        if self._wanted.get(subscription) is committed:  # else there was another meanwhile
+            del self._wanted[subscription]
+        was_behind = subscription in self._behind
+        self._behind.discard(subscription)
+        return was_behind
 
     async def move(self, subscription: Subscription, offset: int) -> None:
         """Put the subscription before the entry that holds `offset`."""

@@ -20,10 +20,8 @@ from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
 from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topic_logs import TopicLogs
+from handler.topic_logs import TopicLogs, opened
 from handler.topics.catalog import Catalog
 from handler.topics.names import InvalidTopicName, TopicNames
 
@@ -55,33 +53,31 @@ class TransferFailed(SidecarError):
 
 async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None]) -> int:
     """Carry it out, or say what would be done; the exit code."""
-    client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
-    admin = PulsarAdmin(config.pulsar.admin_url)
-    writer = WRITER_PREFIX + uuid.uuid4().hex[:16]
+    try:
+        async with opened(config) as logs:
+            return await _transfer(logs, wanted, say)
+    except (KafkaError, OSError) as error:
+        raise TransferFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
+    except (PulsarError, InvalidTopicName) as error:
+        raise TransferFailed(str(error)) from error
 
-    names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
-    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-    logs = TopicLogs(client, admin, catalog, config.kafka.entry_format)
+
+async def _transfer(logs: TopicLogs, wanted: Transfer, say: Callable[[str], None]) -> int:
+    writer = WRITER_PREFIX + uuid.uuid4().hex[:16]
     partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1))
-    mirror = Mirror(wanted.group, admin, PulsarTopics(logs, writer, partitions))
+    mirror = Mirror(wanted.group, logs.admin, PulsarTopics(logs, writer, partitions))
     try:
         committed = await committed_offsets(wanted.bootstrap, wanted.group)
-        steps = await _steps(wanted, catalog, mirror, committed)
+        steps = await _steps(wanted, logs.catalog, mirror, committed)
         _show(wanted, steps, say)
         if not steps:
             return 1
         steps = [step for step in steps if step.committed != step.subscribed]
         if not wanted.dry_run:
-            await _carry_out(wanted, names, mirror, steps)
+            await _carry_out(wanted, logs.catalog.names, mirror, steps)
             say(f"{len(steps)} partitions set")
-    except (KafkaError, OSError) as error:
-        raise TransferFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
-    except (PulsarError, InvalidTopicName) as error:
-        raise TransferFailed(str(error)) from error
     finally:
         await partitions.close()
-        await client.close()
-        await admin.close()
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
@@ -20,11 +20,13 @@ from handler.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from handler.wire.messages.api_versions import ApiVersionsRequest
+from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from handler.wire.messages.describe_transactions import DescribeTransactionsRequest
 from handler.wire.messages.end_txn import EndTxnRequest
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from handler.wire.messages.init_producer_id import InitProducerIdRequest
+from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from handler.wire.messages.list_transactions import ListTransactionsRequest
 from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
@@ -79,7 +81,7 @@ class Producer:
             self.sequences[partition] = sequence + 1
         return answer
 
-    async def commit_offset(self, offset: int, group: str = "g") -> ErrorCode:
+    async def commit_offset(self, offset: int, group: str = "g", member: str = "", generation: int = -1) -> ErrorCode:
         if not self.bumps:
             request = AddOffsetsToTxnRequest(transactional_id="x", producer_id=self.id, producer_epoch=self.epoch, group_id=group)
             error = (await self.sidecar.ask(request, 3)).error_code
@@ -87,7 +89,8 @@ class Producer:
                 return ErrorCode(error)
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="m")
         commit = TxnOffsetCommitRequest(
-            transactional_id="x", group_id=group, producer_id=self.id, producer_epoch=self.epoch,
+            transactional_id="x", group_id=group, producer_id=self.id, producer_epoch=self.epoch, member_id=member,
+            generation_id=generation,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
         )  # fmt: skip
         return ErrorCode((await self.sidecar.ask(commit, self.offsets_version)).topics[0].partitions[0].error_code)
@@ -126,8 +129,11 @@ async def fetched(sidecar: Sidecar, committed: bool, partition: int = 0) -> Any:
     return (await sidecar.ask(request, 12)).responses[0].partitions[0]
 
 
-async def end_of(sidecar: Sidecar, committed: bool) -> int:
-    topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+LATEST, MAX_TIMESTAMP = -1, -3
+
+
+async def end_of(sidecar: Sidecar, committed: bool, timestamp: int = LATEST) -> int:
+    topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
     answer = await sidecar.ask(ListOffsetsRequest(isolation_level=committed, topics=[topic]), 7)
     return int(answer.topics[0].partitions[0].offset)
 
@@ -318,3 +324,48 @@ async def test_several_transactions_are_added_to_or_verified_in_one_request(side
     monkeypatch.setattr(sidecar.transactions.leaders, "is_here", lambda transactional_id: transactional_id == "x")
     elsewhere = await ask(of("x", [0], verify_only=True), of("z", [0], verify_only=True))
     assert elsewhere == [[NONE], [ErrorCode.NOT_COORDINATOR]]
+
+
+async def test_what_an_open_transaction_has_written_is_not_the_greatest_time_of_who_reads_what_is_committed(
+    sidecar: Sidecar, producer: Producer
+) -> None:
+    await producer.init()
+    await producer.send(b"open")
+    assert await end_of(sidecar, committed=False, timestamp=MAX_TIMESTAMP) == 0
+    assert await end_of(sidecar, committed=True, timestamp=MAX_TIMESTAMP) == -1
+    assert await producer.end(committed=True) is NONE
+    await settled(sidecar)
+    assert await end_of(sidecar, committed=True, timestamp=MAX_TIMESTAMP) == 1, "its marker is the youngest, as in Kafka"
+
+
+async def test_a_member_of_the_consumer_protocol_commits_in_a_transaction(sidecar: Sidecar, producer: Producer) -> None:
+    await producer.init()
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m1", member_epoch=0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    joined = await sidecar.ask(beat, 1)
+    assert joined.error_code is NONE
+    stale = await producer.commit_offset(7, member="m1", generation=joined.member_epoch - 1)
+    assert stale is ErrorCode.ILLEGAL_GENERATION, "which Java's producer aborts for; after STALE_MEMBER_EPOCH it is of no use any more"
+    assert await producer.commit_offset(7, member="gone", generation=1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert await producer.commit_offset(7, member="m1", generation=joined.member_epoch) is NONE
+    assert await producer.end(committed=True) is NONE
+    await settled(sidecar)
+    assert await offset_of(sidecar, stable=True) == (7, NONE)
+
+
+async def test_a_rebalance_of_a_classic_group_is_not_told_to_who_commits_in_a_transaction(sidecar: Sidecar, producer: Producer) -> None:
+    await producer.init()
+
+    async def join(member: str = "") -> JoinGroupResponse:
+        request = JoinGroupRequest(
+            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id=member, protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )  # fmt: skip
+        return cast(JoinGroupResponse, await sidecar.ask(request, 5))
+
+    member = (await join()).member_id
+    joined = await join(member)
+    assert joined.error_code is NONE
+    assert await producer.commit_offset(7, member=member, generation=joined.generation_id) is NONE, "nobody has sent a SyncGroup"
+    assert await producer.commit_offset(7, member=member, generation=joined.generation_id - 1) is ErrorCode.ILLEGAL_GENERATION

@@ -359,6 +359,8 @@ def test_commits_and_fetches_are_those_of_the_members_epoch(bench: Bench) -> Non
     assert group.check_commit("m1", 1, knows_epochs=False) is ErrorCode.UNSUPPORTED_VERSION
     assert group.check_commit("m1", 2, knows_epochs=True) is ErrorCode.STALE_MEMBER_EPOCH
     assert group.check_commit("old", 1, knows_epochs=True) is ErrorCode.ILLEGAL_GENERATION
+    assert group.check_commit_in_transaction("m1", 1) is NONE, "in any version"
+    assert group.check_commit_in_transaction("m1", 2) is ErrorCode.ILLEGAL_GENERATION
     assert group.check_fetch(None, -1) is NONE
     assert group.check_fetch("m1", 1) is NONE
     assert group.check_fetch("m1", 2) is ErrorCode.STALE_MEMBER_EPOCH

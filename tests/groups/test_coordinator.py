@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -328,3 +329,38 @@ async def test_a_late_commit_does_not_hide_what_is_wrong_with_a_partition(sideca
     offsets = {T0: CommittedOffset(1, -1, ""), ("t", 1): CommittedOffset(1, -1, "x" * 5_000)}
     errors = await sidecar.coordinator.commit(Commit("g", "", None, -1, -1, offsets))
     assert errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE, ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE}
+
+
+@pytest.mark.parametrize("deletes", ["the offset", "the group"])
+async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(sidecar: Sidecar, deletes: str) -> None:
+    await sidecar.commit(1, member="", group="g")
+    coordinator = sidecar.coordinator
+    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(7, -1, "")})
+    assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
+    if deletes == "the offset":
+        assert await coordinator.delete_offsets("g", [T0]) == {T0: NONE}
+    else:
+        assert await coordinator.delete_group("g") is NONE
+    await coordinator.end_transaction(0, 5, 1, True)
+    assert sidecar.kept() is None
+    other = await successor(sidecar)
+    assert other.kept() is None
+    other.shard.term.depose("end")
+
+
+async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_the_one_before_is_gone(sidecar: Sidecar) -> None:
+    old, new = uuid.uuid4(), uuid.uuid4()
+
+    def commit(offset: int, topic_id: uuid.UUID) -> Awaitable[Any]:
+        return sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(offset, -1, "", topic_id)}))
+
+    await commit(100, old)
+    sidecar.offsets.hold_receipts = True
+    late = asyncio.ensure_future(commit(3, new))
+    await asyncio.sleep(0)
+    sidecar.coordinator.forget_topics({T0[0]: old})
+    sidecar.offsets.hold_receipts = False
+    assert sidecar.offsets.owner is not None
+    sidecar.offsets.owner.let_go()
+    assert await late == {T0: NONE}
+    assert sidecar.kept() == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class Twin:
     topic_id_: uuid.UUID = ID
     away: bool = False
     moves: int = 0
+    moved: set[str] = field(default_factory=set)
+    holds: asyncio.Event | None = None
 
     def __post_init__(self) -> None:
         self.table = PartitionTable(lambda topic, name: self.log_.named(name), "kafka-sidecar-t", 10**6, PartitionLimits())
@@ -67,7 +70,10 @@ class Twin:
         self.cursors[name] = None
 
     async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
+        if self.holds is not None:
+            await self.holds.wait()
         self.moves += 1
+        self.moved.add(partition)
         self.cursors[name] = next_entry
 
     async def delete(self, partition: str, name: str) -> None:
@@ -140,4 +146,41 @@ async def test_the_subscription_of_a_group_that_is_deleted_goes_with_it(twin: Tw
     twin.mirror.deleted("mirrored", [PARTITION])
     for task in list(twin.mirror._deletions):
         await task
+    assert not twin.cursors
+
+
+async def test_a_stop_in_the_middle_of_a_move_does_not_lose_it(twin: Twin) -> None:
+    twin.holds = asyncio.Event()
+    for partition in range(20):
+        twin.mirror.committed("mirrored", TOPIC, partition, 2, ID)
+    moving = asyncio.create_task(twin.mirror._move_all())
+    await asyncio.sleep(0.01)
+    moving.cancel()
+    twin.holds.set()
+    await twin.mirror.close()
+    assert twin.moved == {TOPIC.partition(partition) for partition in range(20)}
+
+
+async def test_a_move_under_way_does_not_bring_back_what_was_deleted(twin: Twin) -> None:
+    twin.holds = asyncio.Event()
+    twin.mirror.committed("mirrored", TOPIC, 0, 2, ID)
+    moving = asyncio.create_task(twin.mirror._move_all())
+    await asyncio.sleep(0.01)
+    twin.mirror.deleted("mirrored", [PARTITION])
+    await asyncio.sleep(0.01)
+    twin.holds.set()
+    await moving
+    for task in list(twin.mirror._deletions):
+        await task
+    assert not twin.cursors
+
+
+async def test_what_could_not_be_moved_and_is_deleted_is_not_tried_again(twin: Twin) -> None:
+    twin.away = True
+    await twin.commit(2)
+    twin.mirror.deleted("mirrored", [PARTITION])
+    for task in list(twin.mirror._deletions):
+        await task
+    twin.away = False
+    await twin.mirror._move_all()
     assert not twin.cursors

@@ -315,15 +315,20 @@ class ClassicGroup:
             return ErrorCode.NONE
         if generation < 0 and member_id == UNKNOWN_MEMBER_ID and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID  # not a member, and the group has some
-        error = self.roster.check(member_id, instance_id)
+        error = self.check_commit_in_transaction(member_id, instance_id, generation)
         if error is not ErrorCode.NONE:
             return error
-        if generation != self.generation:
-            return ErrorCode.ILLEGAL_GENERATION
         if self.state is State.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
         self.reset_session_timeout(self.members[member_id], now)
         return ErrorCode.NONE
+
+    def check_commit_in_transaction(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """The same of a member that commits by its producer, which does not keep its session. A rebalance does not end a transaction."""
+        if generation < 0 and self.state is State.EMPTY:
+            return ErrorCode.NONE
+        error = self.roster.check(member_id, instance_id)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.NONE and generation != self.generation else error
 
     def end_for_upgrade(self) -> None:
         """A consumer group takes its place: whoever waits is to join that."""

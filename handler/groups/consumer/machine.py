@@ -399,6 +399,11 @@ class ConsumerGroup:
             return ErrorCode.UNSUPPORTED_VERSION
         return epoch_error(member, epoch)
 
+    def check_commit_in_transaction(self, member_id: str, epoch: int) -> ErrorCode:
+        """The same of a member that commits by its producer, in any version. An old epoch ends its transaction, not the producer."""
+        error = self.check_commit(member_id, epoch, knows_epochs=True)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         if member_id is None and epoch < 0:
             return ErrorCode.NONE

@@ -14,15 +14,21 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Copies records from one topic to another, each batch in a transaction with the offsets it was read at; each third one is aborted.
- * Arguments: address, from, to, transactional id, and after how many silent seconds to end. Says "copied N" after each commit.
+ * Arguments: address, from, to, transactional id, after how many silent seconds to end, and the group's protocol if it is not the
+ * classic one. Says "copied N" after each commit.
  */
 public class TransactionalCopier {
     public static void main(String[] arguments) throws Exception {
         String address = arguments[0], from = arguments[1], to = arguments[2], id = arguments[3];
         int silence = Integer.parseInt(arguments[4]);
-        Map<String, Object> reading = Map.of(
+        Map<String, Object> reading = new HashMap<>(Map.of(
                 "bootstrap.servers", address, "group.id", "copies-" + to, "isolation.level", "read_committed", "enable.auto.commit", false,
-                "auto.offset.reset", "earliest", "max.poll.records", 40, "session.timeout.ms", 6000, "heartbeat.interval.ms", 500);
+                "auto.offset.reset", "earliest", "max.poll.records", 40));
+        if (arguments.length > 5) {
+            reading.put("group.protocol", arguments[5]);
+        } else {
+            reading.putAll(Map.of("session.timeout.ms", 6000, "heartbeat.interval.ms", 500));
+        }
         Map<String, Object> writing = Map.of("bootstrap.servers", address, "transactional.id", id, "transaction.timeout.ms", 15000);
         try (var consumer = new KafkaConsumer<>(reading, new StringDeserializer(), new StringDeserializer());
                 var producer = new KafkaProducer<>(writing, new StringSerializer(), new StringSerializer())) {
@@ -32,6 +38,9 @@ public class TransactionalCopier {
             int copied = 0;
             for (int transaction = 1; System.currentTimeMillis() - heard < silence * 1000L; ) {
                 ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
+                if (consumer.assignment().isEmpty()) {
+                    heard = System.currentTimeMillis();  // the one before was killed, and its session goes on
+                }
                 if (records.isEmpty()) {
                     continue;
                 }
