@@ -44,10 +44,12 @@ from handler.partition.table import PartitionTable
 from handler.partition.transactional_partitions import transactional_partitions
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
+from handler.pulsar_watch import pulsar_watch
 from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.tasks import InTurn, KeptAlive, every
+from handler.telemetry import metrics
 from handler.telemetry.loop_lag import LoopLag
 from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
@@ -123,6 +125,7 @@ class Sidecar:
         )
         self._standing = every(STAND_SECONDS, "open_transactions", self._stand_for_transactions)
         self._topic_listing = catalog.listing.task()
+        self._pulsar_watch = pulsar_watch(self.client, self.admin)
         self._topics_in_use = every(IN_USE_SECONDS, "topics_in_use", lambda: catalog.look_at_all(list(self.partitions.topics())))
         mirror = Mirror(config.groups.mirror, self.admin, PulsarTopics(logs, writer_name, self.partitions))
 
@@ -131,7 +134,10 @@ class Sidecar:
 
         kafka = config.kafka
         external = kafka.own_external_advertised
-        own = Identity(f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.node_id, kafka.advertised, kafka.rack, kafka.namespace, external)
+        own = Identity(
+            f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.own_node_id, kafka.advertised, kafka.rack, kafka.namespace, external,
+            coordinates=config.groups.coordinate,
+        )  # fmt: skip
         # Also counts while the machine sleeps, where there is such a clock.
         awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         groups = group_runtime(
@@ -140,7 +146,7 @@ class Sidecar:
         peers = Peers(loop.time)
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
-            Member(kafka.node_id, host, port, kafka.rack or None, kafka.external_address), own.name,
+            Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name,
             groups.leaders.fleet, groups.leaders.look_again, peers, loop.time,
         )  # fmt: skip
         self.services = Services(
@@ -197,6 +203,8 @@ class Sidecar:
         self._topic_listing.start()
         self._standing.start()
         self._topics_in_use.start()
+        metrics.PULSAR_REACHED.set(1)
+        self._pulsar_watch.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         for runtime in (self.services.groups, self.services.transactions):
@@ -296,6 +304,7 @@ class Sidecar:
         await self._topic_listing.stopped()
         await self._standing.stopped()
         await self._topics_in_use.stopped()
+        await self._pulsar_watch.stopped()
         await self.services.groups.close()
         await self.services.transactions.close()
         await self.services.catalog.close()

@@ -29,6 +29,7 @@ def setting(default: Any, text: str, choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"text": text, "choices": choices})
 
 
+LARGEST_NODE_ID: Final = 2**31 - 1
 # partition/log/formats has them.
 ENTRY_FORMATS: Final = ("kafka", "pulsar")
 MIGRATIONS: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
@@ -50,10 +51,11 @@ class KafkaConfig:
     external_listen: str = setting("", "A second address and port, for clients that reach the sidecars at other addresses; empty for none.")
     external_advertised: str = setting(
         "",
-        "host:port told to clients that came to external_listen. Several separated by commas: a sidecar takes the one at its node id, "
+        "host:port told to clients that came to external_listen. Several separated by commas: a sidecar takes the one at its node_id, "
         "counted from 0.",
     )
     node_id: int = setting(0, "The node id of this sidecar: one that no other of its fleet has.")
+    node_id_base: int = setting(0, "Added to node_id, for a second set of sidecars of the same fleet that are counted from 0 too.")
     namespace: str = setting("public/default", "Pulsar tenant/namespace of topics without one in their name.")
     listed_namespaces: str = setting(
         "", "Further tenant/namespaces, separated by commas, whose topics are listed, by their full names; all can be used by full name."
@@ -84,6 +86,11 @@ class KafkaConfig:
     @property
     def external_listen_address(self) -> tuple[str, int] | None:
         return _address("kafka.external_listen", self.external_listen) if self.external_listen else None
+
+    @property
+    def own_node_id(self) -> int:
+        """As clients and the other sidecars are told it."""
+        return self.node_id_base + self.node_id
 
     @property
     def own_external_advertised(self) -> str:
@@ -120,6 +127,11 @@ class GroupsConfig:
         "bidirectional",
         "Which groups with members change their protocol: bidirectional, upgrade (classic to consumer), downgrade or disabled.",
         choices=MIGRATIONS,
+    )
+    coordinate: bool = setting(
+        True,
+        "Whether this sidecar coordinates groups and transactions. false for one that the others can't reach at control.advertised: "
+        "what its clients ask is passed on to those that do.",
     )
     mirror: str = setting("", "Groups whose commits move a Pulsar subscription of the same name: names or patterns, separated by commas.")
 
@@ -296,11 +308,15 @@ def check(config: Config) -> None:
     for setting_name, given in named + [("kafka.listed_namespaces", one) for one in config.kafka.further_namespaces]:
         if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", given):
             raise ConfigError(f"{setting_name} has {given!r}: write tenant/namespace")
-    for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0)):
+    for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0), ("node_id_base", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
+    if config.kafka.own_node_id > LARGEST_NODE_ID:
+        raise ConfigError(f"kafka.node_id_base and kafka.node_id make {config.kafka.own_node_id}: node ids go to {LARGEST_NODE_ID}")
     _check_control(config)
     _check_groups(config.groups)
+    if advertised is not None and not config.groups.coordinate:
+        raise ConfigError("groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate, so unset one of them")
     if config.telemetry.metrics_listen:
         _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
     for item in fields(config.limits):
@@ -336,7 +352,7 @@ def _check_groups(config: GroupsConfig) -> None:
     for item in fields(config):
         value = getattr(config, item.name)
         lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1
-        if isinstance(value, int) and value < lowest:
+        if type(value) is int and value < lowest:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
     if config.offset_metadata_bytes > 32_767:
         raise ConfigError("groups.offset_metadata_bytes must be 32767 or less: the records of offsets have no room for more")

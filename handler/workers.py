@@ -71,6 +71,8 @@ def check_workers(config: Config, workers: int) -> None:
         )
     if port == 0:
         raise ConfigError(f"--workers {workers}: kafka.listen is {config.kafka.listen!r}: give the first port, each worker takes the next")
+    if not config.groups.coordinate:
+        raise ConfigError(f"--workers {workers}: groups.coordinate is false, and workers are a fleet, which coordinates: set it to true")
     worker_config(config, workers - 1, workers)
     _check_ports(config, workers)
 

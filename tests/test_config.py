@@ -11,6 +11,10 @@ from handler.config import Config, load
 from handler.errors import ConfigError
 
 
+def test_a_sidecar_may_leave_groups_to_others() -> None:
+    assert not load(None, {"KAFKA_SIDECAR_GROUPS__COORDINATE": "false"}).groups.coordinate
+
+
 def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('[kafka]\nlisten = "127.0.0.1:1"\nnode_id = 5\n')
@@ -32,6 +36,15 @@ def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None
         ({"KAFKA_SIDECAR_KAFKA__LISTNE": "x"}, "kafka.listne is not a setting"),
         ({"KAFKA_SIDECAR_KAFKAA__LISTEN": "x"}, "[kafkaa] is not known: there are the sections pulsar, kafka"),
         ({"KAFKA_SIDECAR_KAFKA__NODE_ID": "-1"}, "kafka.node_id must be 0 or more"),
+        ({"KAFKA_SIDECAR_KAFKA__NODE_ID_BASE": "-1"}, "kafka.node_id_base must be 0 or more"),
+        (
+            {"KAFKA_SIDECAR_KAFKA__NODE_ID": "1", "KAFKA_SIDECAR_KAFKA__NODE_ID_BASE": "2147483647"},
+            "kafka.node_id_base and kafka.node_id make 2147483648: node ids go to 2147483647",
+        ),
+        (
+            {"KAFKA_SIDECAR_KAFKA__ADVERTISED": "kafka.example:9092", "KAFKA_SIDECAR_GROUPS__COORDINATE": "false"},
+            "groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate",
+        ),
         ({"KAFKA_SIDECAR_KAFKA__ADVERTISED": ":9092"}, "clients need a host and a port"),
         ({"KAFKA_SIDECAR_KAFKA__EXTERNAL_LISTEN": ":9094"}, "kafka.external_advertised is '': clients need a host and a port"),
         ({"KAFKA_SIDECAR_KAFKA__EXTERNAL_ADVERTISED": "kafka.example:9094"}, "kafka.external_listen is not: set both, or none"),

@@ -34,6 +34,17 @@ def test_each_worker_has_a_node_id_and_ports_of_its_own() -> None:
     assert len(ids) == 12, "hosts with node ids of their own have workers with ids of their own"
 
 
+def test_a_second_set_of_hosts_is_counted_from_its_base_on() -> None:
+    given = config(
+        kafka__listen="0.0.0.0:9092", kafka__advertised="kafka:9092", kafka__node_id="1", kafka__node_id_base="100",
+        kafka__external_listen="0.0.0.0:9192", kafka__external_advertised="a.example:9192,b.example:9292",
+    )  # fmt: skip
+    base = {"KAFKA_SIDECAR_KAFKA__NODE_ID_BASE": "100"}  # a worker has the environment of its supervisor too
+    told = [load(None, base | worker_environment(given, number, 3)).kafka for number in range(3)]
+    assert [kafka.own_node_id for kafka in told] == [103, 104, 105]
+    assert told[0].external_address == ("b.example", 9292), "lists of addresses are each set's own"
+
+
 def test_the_external_listener_of_a_worker_is_counted_up_too() -> None:
     given = config(
         kafka__listen="0.0.0.0:9092", kafka__advertised="kafka:9092", kafka__node_id="1",
@@ -56,6 +67,7 @@ def test_what_a_worker_is_told_by_its_environment_is_its_configuration() -> None
     [
         ({}, 0, "write a number from 1 to 64"),
         ({"kafka__listen": "0.0.0.0:9092"}, 2, "set kafka.advertised"),
+        ({"groups__coordinate": "false"}, 2, "groups.coordinate is false, and workers are a fleet"),
         ({"kafka__listen": "127.0.0.1:0"}, 2, "give the first port"),
         ({"kafka__listen": "127.0.0.1:65535"}, 2, "must be below 65536"),
         ({"control__listen": "127.0.0.1:9095"}, 4, "kafka.listen takes ports 9092 to 9095, and control.listen begins at 9095"),

@@ -108,7 +108,11 @@ class Directory:
         nodes = Counter(node for node, _ in lasting)
         listed = ", ".join(f"{address.advertised} ({address.node})" for address in sorted(lasting) if nodes[address.node] > 1)
         if listed:
-            seldom.warning("sidecars have the same kafka.node_id, and each alone tells clients of itself: %s. Give each its own", listed)
+            seldom.warning(
+                "sidecars have the same node id, and each alone tells clients of itself: %s. "
+                "Give each a kafka.node_id of its own, or each set of them a kafka.node_id_base",
+                listed,
+            )
 
     def _age(self, other: Leader) -> float:
         return self._clock() - self._known_since.get(other.name, self._clock())

@@ -41,6 +41,7 @@ class Identity(NamedTuple):
     rack: str = ""
     namespace: str = ""
     external: str = ""  # for Kafka clients of the external listener
+    coordinates: bool = True  # false where others do not reach it
 
 
 def _node(node_id: int, address: str) -> Node:
@@ -152,6 +153,9 @@ class Leaders:
             if leader is not None and leader.name != self._own.name:
                 return leader
             if self._loop.time() >= until:
+                if not self._own.coordinates:
+                    name = self._shards[number].term.name
+                    limited.warning("nobody coordinates %s: no sidecar with groups.coordinate stands for election", name)
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
             await asyncio.sleep(POLL_SECONDS)
 

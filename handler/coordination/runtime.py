@@ -152,14 +152,16 @@ class CoordinatorRuntime(Generic[C]):
         }  # fmt: skip
         topics = [f"{self._topic.pulsar}-partition-{number}" for number in range(partitions)]
         self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
-        for topic, shard in zip(topics, self.coordinator.shards, strict=True):
-            election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, _wall_clock)
-            self._elections.append(election)
+        if self._own.coordinates:
+            for topic, shard in zip(topics, self.coordinator.shards, strict=True):
+                election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, _wall_clock)
+                self._elections.append(election)
         self._balance = Balance(self.name, partitions)
         for task in self._beating:
             task.start()
         self._is_candidate.set()
-        log.info("standing for coordinator of the %d partitions of %s", partitions, self._topic.pulsar)
+        what = "standing for coordinator" if self._own.coordinates else "leaving it to others to be the coordinator"
+        log.info("%s of the %d partitions of %s", what, partitions, self._topic.pulsar)
 
     def _open_log(self, topic: str) -> PulsarTermLog[Any]:
         return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, self._topic.producer)

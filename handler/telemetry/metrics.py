@@ -20,6 +20,9 @@ FETCHED_BYTES = Total("kafka_sidecar_fetched_bytes", "Bytes of record batches fe
 REGISTRY.register(PRODUCED_BYTES)
 REGISTRY.register(FETCHED_BYTES)
 PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
+PULSAR_REACHED = Gauge(
+    "kafka_sidecar_pulsar_reached", "Whether Pulsar has answered when it was asked last, 1 or 0: each quarter of a minute."
+)
 FLEET_MEMBERS = Gauge("kafka_sidecar_fleet_members", "Sidecars that lead partitions, as this one sees it.")
 REDIRECTED = Counter("kafka_sidecar_redirected_total", "Requests about a partition that were refused because another sidecar leads it.")
 CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")

@@ -74,7 +74,7 @@ async def test_who_has_the_same_node_id_as_another_is_not_told_to_clients_but_na
     for _ in range(3):
         directory.advertised(own)
     (line,) = caplog.messages
-    assert "sidecars have the same kafka.node_id" in line
+    assert "sidecars have the same node id" in line
     assert "a:9092 (1), b:9092 (1). Give each" in line
 
 

@@ -21,7 +21,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
+{{- with omit .Values.commonLabels .Values.sidecar.inject.optOutLabel }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -58,6 +58,11 @@ annotations:
 
 {{- define "pulsar-kafka.replicas" -}}
 {{- ternary .Values.autoscaling.maxReplicas .Values.gateway.replicas .Values.autoscaling.enabled -}}
+{{- end -}}
+
+{{/* $(POD_NAME) is the name of the pod that the Service is for. */}}
+{{- define "pulsar-kafka.externalAnnotations" -}}
+{{- .root.Values.listeners.external.annotations | toYaml | replace "$(POD_NAME)" (printf "%s-%d" (include "pulsar-kafka.fullname" .root) (int .index)) -}}
 {{- end -}}
 
 {{/* Not in values.yaml, where a value of one's own would be merged with it. */}}

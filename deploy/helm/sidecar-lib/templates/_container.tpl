@@ -10,6 +10,11 @@ What differs between the pods of one release is worked out in the pod: Kubernete
 {{- $own := include "sidecar-lib.ownEnv" . -}}
 {{- $names := list -}}
 {{- range $own | fromYamlArray -}}{{- $names = append $names .name -}}{{- end -}}
+{{- if eq .way "gateway" -}}
+{{- range $section, $settings := include "sidecar-lib.settings" . | fromYaml -}}
+{{- range $name, $value := $settings -}}{{- $names = append $names (printf "KAFKA_SIDECAR_%s__%s" (upper $section) (upper $name)) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range .values.env -}}
 {{- if has .name $names -}}
 {{- fail (printf "\n\nenv has %s, which the chart sets itself: leave it out, and use the chart's own values." .name) -}}
