@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ class Load:
         self.pauses: list[tuple[float, str, int]] = []  # seconds, when it was over, partition
         self._acknowledged_at: dict[int, float] = {}
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._runs: list[list[tuple[int, int]]] = []  # what a member has read of a partition while it was its own
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
         self._producer = Producer({**servers, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
         group = {"group.id": f"{topic}-readers", "auto.offset.reset": "earliest", "enable.auto.commit": True}
@@ -102,7 +104,13 @@ class Load:
             self.failed.append("records without an answer")
 
     def _consume(self, consumer: Consumer) -> None:
-        consumer.subscribe([self.topic])
+        runs: dict[int, list[tuple[int, int]]] = {}
+
+        def begin_anew(*_: Any) -> None:
+            self._runs.extend(runs.values())
+            runs.clear()
+
+        consumer.subscribe([self.topic], on_assign=begin_anew)
         while not self._stop_reading.is_set():
             message = consumer.poll(0.1)
             if message is None:
@@ -110,7 +118,10 @@ class Load:
             if message.error() is not None:
                 self.failed.append(f"consumer: {message.error()}")
                 continue
-            self.read[message.partition() or 0].append((int(message.value() or 0), message.offset() or 0))
+            partition, record = message.partition() or 0, (int(message.value() or 0), message.offset() or 0)
+            self.read[partition].append(record)
+            runs.setdefault(partition, []).append(record)
+        begin_anew()
         consumer.close()
 
     def stop(self) -> None:
@@ -141,6 +152,10 @@ class Load:
             found = {offset: number for number, offset in self.read[partition]}
             assert {offset: number for number, offset in written}.items() <= found.items(), partition
             assert [found[offset] for offset in sorted(found)] == list(range(self._numbers[partition])), partition
+        for run in self._runs:
+            first = run[0][0]
+            assert [number for number, _ in run] == list(range(first, first + len(run))), "each after the one before"
+            assert all(one < other for (_, one), (_, other) in pairwise(run))
 
 
 class UnsequencedLoad:

@@ -39,7 +39,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
     yield Stack(standalone, sidecar)
     sidecar.stop()
     standalone.stop()
-    assert "ALARM" not in sidecar.log.read_text()
+    assert not sidecar.complaints()
 
 
 @dataclass

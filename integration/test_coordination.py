@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from handler.config import GroupsConfig
@@ -59,7 +59,7 @@ def pair(broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     yield Pair(broker, *sidecars)
     for sidecar in sidecars:
         sidecar.kill()
-        assert "Traceback" not in sidecar.log.read_text()
+        assert not sidecar.complaints()
 
 
 @dataclass
@@ -245,7 +245,40 @@ def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
             other.stop()
         for sidecar in sidecars:
             sidecar.kill()
-    assert "Traceback" not in first.log.read_text() + second.log.read_text()
+    assert not first.complaints() + second.complaints()
+
+
+def test_a_sidecar_that_does_not_coordinate_waits_for_one_that_does(
+    broker: Standalone, topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port = free_port()
+    beside, gateway = (
+        SidecarProcess(tmp_path_factory.mktemp("sidecar"), broker.url, broker.admin_url, groups__namespace="public/declined", **settings)
+        for settings in ({"groups__coordinate": "false"}, {"port": port, "kafka__advertised": f"127.0.0.1:{port}"})
+    )
+    beside.start()
+    create(beside.address, topic, 1)
+    produce(beside.address, topic, [b"x"] * 20)
+    reader = Member(beside.address, topic, topic)
+    try:
+        wait_for(lambda: "nobody coordinates __consumer_offsets" in beside.log.read_text(), 60)
+        assert not reader.assigned
+        gateway.start()
+        wait_for(lambda: len(reader.read) == 20, 60)
+        writer = Producer({"bootstrap.servers": beside.address, "transactional.id": topic, **QUIET})
+        writer.init_transactions(30)
+        writer.begin_transaction()
+        writer.produce(topic, b"y")
+        writer.commit_transaction(30)
+        wait_for(lambda: len(reader.read) == 21)
+    finally:
+        reader.stop()
+        for one in (beside, gateway):
+            one.kill()
+    for coordinated in ("__consumer_offsets", "__transaction_state"):
+        assert f"coordinating {coordinated}" in gateway.log.read_text()
+        assert f"coordinating {coordinated}" not in beside.log.read_text()
+    assert not beside.complaints() + gateway.complaints()
 
 
 def test_what_was_committed_of_a_deleted_topic_goes_with_it(pair: Pair, topic: str) -> None:

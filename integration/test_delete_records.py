@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -18,14 +16,6 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.support import unload
 
 SECOND = 1.0
-
-
-@pytest.fixture(scope="module")
-def other(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
-    sidecar = SidecarProcess(tmp_path_factory.mktemp("other"), cluster.pulsar_url, cluster.admin_url)
-    sidecar.start()
-    yield sidecar
-    assert sidecar.stop() == 0
 
 
 def delete_before(address: str, topic: str, offset: int) -> int:

@@ -30,15 +30,6 @@ WRITTEN: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]]
 
 
 @pytest.fixture(scope="module")
-def other(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
-    """A sidecar that has written none of it, so that it reads what is stored."""
-    sidecar = SidecarProcess(tmp_path_factory.mktemp("other"), cluster.pulsar_url, cluster.admin_url)
-    sidecar.start()
-    yield sidecar
-    assert sidecar.stop() == 0
-
-
-@pytest.fixture(scope="module")
 def native(cluster: Cluster) -> Iterator[pulsar.Client]:
     client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     yield client

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import pytest
@@ -21,15 +20,6 @@ from integration.raw import RawConnection, milliseconds
 from integration.support import admin
 
 FORMATS = pytest.mark.parametrize("entry_format", ["kafka", "pulsar"])
-
-
-@pytest.fixture(scope="module")
-def other(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
-    """A sidecar that has written none of it, so that it reads what is stored."""
-    sidecar = SidecarProcess(tmp_path_factory.mktemp("other"), cluster.pulsar_url, cluster.admin_url)
-    sidecar.start()
-    yield sidecar
-    assert sidecar.stop() == 0
 
 
 def write(address: str, topic: str, records: list[tuple[bytes | None, bytes, int]], **settings: Any) -> list[tuple[int, int, str | None]]:

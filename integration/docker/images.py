@@ -85,11 +85,11 @@ def make_spark() -> str:
 
 
 def main() -> None:
-    begun = time.monotonic()
     make_sidecar()
     os.environ.setdefault("PULSAR_IMAGE", make_pulsar())
     from handler.testing import PulsarKafkaContainer
 
+    begun = time.monotonic()
     with PulsarKafkaContainer() as kafka:
         print(f"Pulsar and the sidecar serve {time.monotonic() - begun:.0f} s later")
         print(kafka.run("doctor"))

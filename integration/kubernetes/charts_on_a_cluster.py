@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -53,6 +54,8 @@ def cluster() -> Iterator[Cluster]:
             "spark": {},
         }
         one.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": of}} for name, of in namespaces.items()))
+        # Which ci/all.yaml names.
+        one.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000})
         _start_pulsar(one)
         yield one
     finally:
@@ -123,8 +126,11 @@ def test_applications_see_nothing_of_an_upgrade_of_the_gateway(cluster: Cluster,
     time.sleep(10)
     # Its settings are others, so all of its pods are made anew, one after the other.
     changed = ("--set", "config.kafka.entry_format=kafka", "--set", "logFormat=text")
+    before = pods(cluster)
     cluster.helm("upgrade", "kafka", str(CHART), "--namespace", "streams", *PULSAR, *SMALL, *changed)
     cluster.kubectl("rollout", "status", f"statefulset/{name}", "-n", "streams", "--timeout=6m", seconds=400)
+    assert len(pods(cluster)) == 3
+    assert not before & pods(cluster), "all of them are new"
     time.sleep(10)
     (tmp_path / "stop").touch()
     waiting(lambda: cluster.phase("load", "pulsar") in ("Succeeded", "Failed"), 180, lambda: cluster.told("pulsar"))
@@ -134,6 +140,28 @@ def test_applications_see_nothing_of_an_upgrade_of_the_gateway(cluster: Cluster,
     assert not result["failed"]
     assert result["records"] > 1_000
     assert all(seconds < 4 for seconds, _, _ in result["pauses"]), result["pauses"]
+
+
+def test_a_second_release_joins_the_fleet(cluster: Cluster) -> None:
+    base = ("--set", "gateway.replicas=1", "--set", "config.kafka.node_id_base=1000")
+    cluster.helm("install", "second", str(CHART), "--namespace", "streams", *PULSAR, *SMALL, *base, "--wait", "--timeout", "2m")
+    for release in ("kafka", "second"):
+        asked = ("exec", f"{release}-pulsar-kafka-0", "-n", "streams", "--", "kafka-sidecar", "ctl", "fleet", "--json")
+
+        def sees(asked: tuple[str, ...] = asked) -> list[int]:
+            return [member["node_id"] for member in json.loads(cluster.kubectl(*asked)) if member["leads"]]
+
+        wait_for(lambda: sees() == [0, 1, 2, 1000], 30)
+    cluster.helm("uninstall", "second", "--namespace", "streams", "--wait")
+
+
+def pods(cluster: Cluster) -> set[str]:
+    """Of the gateway: what identifies them."""
+    return {
+        pod["metadata"]["uid"]
+        for pod in cluster.items("pods", "-n", "streams")
+        if re.fullmatch(r"kafka-pulsar-kafka-\d", pod["metadata"]["name"])
+    }
 
 
 def _make_topic(cluster: Cluster, topic: str) -> None:
@@ -165,6 +193,8 @@ def test_a_spark_job_finds_kafka_beside_it_and_its_pod_completes(cluster: Cluste
     assert names(made(spec={"hostNetwork": True})) == []
     assert names(made(labels={"kafka-sidecar/inject": "false"})) == []
     assert names(made(spec={"initContainers": [{"name": "kafka-sidecar", "image": "own:1"}]})) == ["kafka-sidecar"]
+    of_a_gateway = {"containers": [{"name": "kafka-sidecar", "image": "own:1"}]}
+    assert names(made(spec=of_a_gateway)) == [], "names are unique among all containers of a pod"
     sidecar = made()["initContainers"][0]
     assert (sidecar["image"], sidecar["restartPolicy"]) == (f"kafka-sidecar:{__version__}", "Always")
 

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +26,10 @@ _MOVE_SECONDS: Final = 30.0
 class Broker(Restartable):
     """One of the brokers. `kill` and `start` bring it back under its own address."""
 
-    def __init__(self, directory: Path, name: str, settings: dict[str, str]) -> None:
+    def __init__(self, directory: Path, name: str, settings: dict[str, str], listeners: Sequence[str]) -> None:
+        """Clients that ask for one of `listeners` are sent to its port, where the test puts what it likes."""
         self.port = free_port()
+        self.listener_ports = {listener: free_port() for listener in listeners}
         self.web_port = free_port()
         self._directory = directory
         self._name = name
@@ -42,7 +45,13 @@ class Broker(Restartable):
 
     def start(self) -> None:
         config = self._directory / f"{self._name}.conf"
-        write_settings(config, {**self._settings, "brokerServicePort": str(self.port), "webServicePort": str(self.web_port)})
+        settings = {**self._settings, "brokerServicePort": str(self.port), "webServicePort": str(self.web_port)}
+        if self.listener_ports:
+            del settings["advertisedAddress"]  # Pulsar takes either
+            ports = {"internal": self.port, **self.listener_ports}
+            settings["advertisedListeners"] = ",".join(f"{name}:pulsar://127.0.0.1:{port}" for name, port in ports.items())
+            settings["internalListenerName"] = "internal"
+        write_settings(config, settings)
         command = [*java(DEFAULT_VERSION, self._directory, _HEAP), "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(config)]
         self._server = Server(self._name, command, self._directory / f"{self._name}.log")
 
@@ -52,7 +61,7 @@ class Broker(Restartable):
 
 
 class TwoBrokers:
-    def __init__(self, directory: Path, **more: str) -> None:
+    def __init__(self, directory: Path, listeners: Sequence[str] = (), **more: str) -> None:
         self._directory = directory
         self._zookeeper = f"127.0.0.1:{free_port()}"
         self._storage: Server | None = None
@@ -68,7 +77,7 @@ class TwoBrokers:
             "loadBalancerAutoBundleSplitEnabled": "false",
             **more,
         }
-        self.brokers = (Broker(directory, "broker-1", settings), Broker(directory, "broker-2", settings))
+        self.brokers = (Broker(directory, "broker-1", settings, listeners), Broker(directory, "broker-2", settings, listeners))
 
     @property
     def url(self) -> str:

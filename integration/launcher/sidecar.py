@@ -42,6 +42,10 @@ class SidecarProcess(Restartable):
     def log(self) -> Path:
         return self._directory / "sidecar.log"
 
+    def complaints(self) -> list[str]:
+        """Lines that no log may have, whatever is done to a sidecar."""
+        return [line for line in self.log.read_text(errors="replace").splitlines() if "ALARM" in line or "Traceback" in line]
+
     def start(self, seconds: float = 30) -> None:
         self.begin()
         self.wait(seconds)
