@@ -34,7 +34,7 @@ from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
-from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.read.read_to_end import EmptiedBehind, ReadToEnd
 from handler.partition.read.replay import Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import Searched
@@ -264,7 +264,11 @@ class Partition:
         await self._log_end.confirmed()
 
     async def read_to_end(self) -> None:
-        await self._to_end.run()
+        try:
+            await self._to_end.run()
+        except EmptiedBehind as emptied:
+            self.end_for(emptied)
+            raise
 
     # --- the tail
 

@@ -215,6 +215,35 @@ async def test_trimming_moves_the_start_and_reads_below_it_are_out_of_range(trim
     partition.close()
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_what_others_wrote_and_was_trimmed_before_it_was_read_here_counts_for_the_end(
+    monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    """Some brokers name an entry that is not there any more as the last."""
+    log = MemoryLog()
+    here, elsewhere = open_partition(log, "kafka-sidecar-a"), open_partition(log, "kafka-sidecar-b")
+    await append(here, batch(b"a", b"b"))
+    here._tail.stop()  # as when nobody reads for a while
+    await append(elsewhere, batch(b"c", b"d", b"e"))
+    last = log.entries[-1].position
+    log.roll()
+    log.trim(2)
+    if is_named:
+
+        async def last_position(_: MemoryReader) -> Position:
+            return last
+
+        monkeypatch.setattr(MemoryReader, "last_position", last_position)
+    with pytest.raises(Unavailable):
+        await here.confirmed_end()
+    assert here.ended is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if not is_named:
+        again = open_partition(log, "kafka-sidecar-a")
+        assert await again.confirmed_end() == await elsewhere.confirmed_end() == 5
+        again.close()
+    elsewhere.close()
+
+
 async def test_an_emptied_log_answers_its_end_for_both_after_a_restart() -> None:
     log = MemoryLog()
     partition = open_partition(log)

@@ -17,6 +17,10 @@ READ_SECONDS: Final = 15.0
 ARRIVAL_SECONDS: Final = 1.0
 
 
+class EmptiedBehind(Unavailable):
+    """What others wrote behind all that is known here was trimmed before it was read. The partition has to be opened again."""
+
+
 class ReadToEnd:
     def __init__(self, name: str, log_: EntryLog, tail: TailReader, fold: Fold) -> None:
         self._name = name
@@ -56,7 +60,10 @@ class ReadToEnd:
         fold = self._fold
         if last is None:  # after a reload some brokers name the open ledger's entry −1
             last = if_unknown or (await self._log.stats()).last
-        if last is None or (fold.reached is not None and fold.reached >= last):
+        if last is None:
+            await self._check_emptied()
+            return
+        if fold.reached is not None and fold.reached >= last:
             return
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
@@ -66,11 +73,21 @@ class ReadToEnd:
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
+        if readable is None:
+            await self._check_emptied()
         if readable is not None and readable > behind:
             self._go_back_to(readable)
             await self._arrived(readable, None)
         if readable != last:
             self._last_pulsar_marker = last
+
+    async def _check_emptied(self) -> None:
+        """Of a log without entries the ledgers' metadata has the end. They may be told of what is written meanwhile: that can be read."""
+        if self._fold.last_position is None or not self._fold.knows_next_offset:
+            return  # it began with what they say
+        last_index = await self._log.index_property()
+        if last_index is not None and last_index >= self._fold.next_offset and (await self._log.stats()).last is None:
+            raise EmptiedBehind(f"{self._name} was emptied up to offset {last_index}, of which {self._fold.next_offset} was not read")
 
     def _go_back_to(self, last: Position) -> None:
         """Read from the last entry that readers are given, where all that was to be read behind it is markers."""

@@ -15,6 +15,7 @@ from typing import Final
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.write.append import Append, expire
+from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID, all_batches, split_batches
 
 # The basis grows by so much with each batch: two numbers of 32 bits and less, and one of 64, in decimal.
@@ -147,6 +148,39 @@ class BatchesInFlight:
         for append in entry.appends:
             self._forget(append)
         return entry
+
+    def remove_abandoned(self) -> None:
+        """Forget entries for which nobody waits any more, but for those that something follows which is waited for."""
+        followed = {(append.producer_id, append.epoch) for append in self.waiting if append.is_awaited}
+        for writer_sequence, entry in reversed(list(self.entries.items())):
+            sequences = {(append.producer_id, append.epoch) for append in entry.appends if append.has_producer}
+            if entry.is_awaited or followed & sequences:
+                followed |= sequences
+            else:
+                self.remove(writer_sequence)
+
+    def refuse_larger(self, max_bytes: int) -> None:
+        """Refuse what no entry can hold, and with each what its producer wrote behind it: the log must not have a hole."""
+        if any(max(len(entry.data), entry.appends[0].size) > max_bytes for entry in self.entries.values()):
+            self.take_apart()
+        elif all(append.size <= max_bytes for append in self.waiting):
+            return
+        missing: set[int] = set()
+        for append in list(self):
+            is_larger = append.size > max_bytes
+            if is_larger or append.producer_id in missing:
+                missing.add(append.producer_id)
+                missing.discard(NO_PRODUCER_ID)
+                self._take_out(append)
+                append.refuse(ErrorCode.MESSAGE_TOO_LARGE if is_larger else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+
+    def _take_out(self, append: Append) -> None:
+        for writer_sequence, entry in self.entries.items():
+            if entry.appends[0] is append:
+                self.remove(writer_sequence)
+                return
+        self.waiting.remove(append)
+        self._forget(append)
 
     def expire_waiting(self, now: float) -> None:
         """Refuse those that were not sent in time, and with each what its producer wrote behind it."""

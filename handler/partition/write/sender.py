@@ -43,6 +43,8 @@ MAX_WAIT_SECONDS: Final = 0.005
 _AS_IT_IS: Final = KAFKA.fields
 # MessageMetadata of an entry: producer name, times, two properties. Measured at 120 bytes and less.
 METADATA_ALLOWANCE: Final = 256
+# While there is no producer: what its broker takes at most (maxMessageSize) is told when it opens.
+UNKNOWN_SIZE: Final = sys.maxsize
 
 
 class AppenderForSender(ProducerEvents, Protocol):
@@ -83,7 +85,7 @@ class Sender:
         self.writer: LogWriter | None = None
         self._task = KeptAlive("appender", name, self._write, on_final=appender.on_failed, backoff=Backoff(longest=MAX_DELAY))
         self._ended: asyncio.Future[PulsarError] | None = None
-        self.max_batch_size = 5 * 1024 * 1024 - METADATA_ALLOWANCE
+        self.max_batch_size = UNKNOWN_SIZE
         self.used_at = self._loop.time()
         self.heard_at = 0.0  # when the last receipt came
 
@@ -164,8 +166,10 @@ class Sender:
             ended = self._ended = self._loop.create_future()
             try:
                 await self._open()
-                self._task.backoff.reset()
+                opened_at = self._loop.time()
                 reason = await ended
+                if self.heard_at >= opened_at:  # else a broker that takes nothing would be asked without a pause
+                    self._task.backoff.reset()
                 raise reason  # the task waits a moment, then begins here again
             finally:
                 if self._ended is ended:  # else another has begun since this one was closed
@@ -174,7 +178,6 @@ class Sender:
     async def _open(self) -> None:
         """A producer, and everything in flight on its way: first learn what landed, then send the rest in order."""
         writer = await self._log.writer(self._appender)
-        self.max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
         try:
             await self._appender.confirm_end()
         except BaseException:
@@ -184,13 +187,13 @@ class Sender:
             writer.close()
             raise Unavailable("the producer ended while the log was read to its end")
         self.writer = writer
+        self.max_batch_size = writer.max_message_size - METADATA_ALLOWANCE
         now = self._loop.time()
         self._in_flight.renumber_overtaken(self._fold.writer_sequence(self._writer_name))
+        self._in_flight.remove_abandoned()
+        self._in_flight.refuse_larger(self.max_batch_size)
         for writer_sequence, entry in list(self._in_flight.entries.items()):
-            if not entry.is_awaited and not entry.has_producer:
-                self._in_flight.remove(writer_sequence)  # its clients were told that time ran out, and nobody waits
-            else:  # with a sequence it may be what a later one follows
-                self._send(writer_sequence, entry, now)
+            self._send(writer_sequence, entry, now)
         self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
     def _let_go(self) -> None:
@@ -198,6 +201,7 @@ class Sender:
         if self.writer is not None:
             self.writer.close()
             self.writer = None
+            self.max_batch_size = UNKNOWN_SIZE
 
     def lose(self, reason: PulsarError) -> None:
         """The producer is of no use any more: another one sends again what is in flight."""
