@@ -147,7 +147,7 @@ class Sidecar:
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
             Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name,
-            groups.leaders.fleet, groups.leaders.look_again, peers, loop.time,
+            groups.leaders.fleet, groups.leaders.missing, groups.leaders.look_again, peers, loop.time,
         )  # fmt: skip
         self.services = Services(
             config=config.kafka,

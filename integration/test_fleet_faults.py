@@ -8,16 +8,18 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from integration.fleet import Load, wait_until_all_lead
+from integration.fleet import Load, told, wait_until_all_lead
 from integration.kafka_clients import create
 from integration.launcher.brokers import TwoBrokers
 from integration.launcher.process import free_port
 from integration.launcher.sidecar import SidecarProcess
+from integration.members import wait_for
 from integration.support import FaultProxy
 
 NODES = [f"node{number}" for number in range(5)]
@@ -37,10 +39,11 @@ class Network:
         for proxy in self._proxies:
             proxy.cut()
 
-    def stall(self, seconds: float) -> None:
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
         for proxy in self._proxies:
             proxy.stall()
-        time.sleep(seconds)
+        yield
         for proxy in self._proxies:
             proxy.resume()
 
@@ -53,6 +56,7 @@ class Node:
     """A sidecar that clients and the others reach through proxies alone, and that reaches Pulsar through others."""
 
     def __init__(self, brokers: TwoBrokers, directory: Path, number: int) -> None:
+        self.number = number
         listener = NODES[number]
         kafka, control, told = free_port(), free_port(), free_port()
         ways = [(broker, broker.listener_ports[listener], free_port()) for broker in brokers.brokers]
@@ -68,6 +72,10 @@ class Node:
         self.pulsar = Network(
             *(FaultProxy(broker.port, port) for broker, port, _ in ways), *(FaultProxy(broker.web_port, port) for broker, _, port in ways)
         )
+
+    def stall(self, seconds: float) -> None:
+        with self.clients.stalled():
+            time.sleep(seconds)
 
     def pause(self, seconds: float) -> None:
         self.sidecar.signal(signal.SIGSTOP)
@@ -113,6 +121,13 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
         broker.start()
         broker.wait()
 
+    def pulsar_is_lost() -> None:
+        """By one that clients and the others still reach."""
+        lost, other = chance.sample(running, 2)
+        with lost.pulsar.stalled():
+            wait_for(lambda: lost.number not in told(other.sidecar.address, topic)[1], 60)
+            wait_for(lambda: lost.number not in told(lost.sidecar.address, topic)[1])
+
     def grow() -> None:
         for node in nodes[len(running) :]:
             node.sidecar.start()
@@ -127,9 +142,9 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
         lambda: one().restart(),
         lambda: one().pause(8),
         lambda: one().clients.cut(),
-        lambda: one().clients.stall(4),
+        lambda: one().stall(4),
         lambda: one().pulsar.cut(),
-        lambda: one().pulsar.stall(10),  # others lead what it led by then
+        pulsar_is_lost,
         broker_is_killed,
     ]
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from handler.pulsar.admin import PulsarAdmin
@@ -28,6 +28,10 @@ STALE_SECONDS: Final = 3.0
 # See `is_settled`: clients refresh their metadata every few seconds while they look for a coordinator.
 SETTLED_SECONDS: Final = 15.0
 SHARED_SECONDS: Final = 90.0
+# Whoever stood for election and is not listed for so long has lost Pulsar: after a restart of a broker all come back within seconds.
+MISSING_SECONDS: Final = 15.0
+# So many of those that have gone are remembered.
+MOST_MISSING: Final = 1_000
 
 
 class Leader(NamedTuple):
@@ -57,6 +61,8 @@ class Directory:
         self._leaders: dict[int, Leader] = {}
         self._others: dict[str, Leader] = {}
         self._known_since: dict[str, float] = {}
+        self._missing_since: dict[str, float] = {}
+        self.missing: Collection[str] = frozenset()  # those that have lost Pulsar, as of the last look that found this one
         self._learnt_at = -STALE_SECONDS
         self._failure: PulsarError | None = None
         self._failed_at = -FRESH_SECONDS
@@ -65,6 +71,10 @@ class Directory:
     async def leader(self, index: int) -> Leader | None:
         """The coordinator of a shard, None while there is none. Raises PulsarError."""
         await self._look()
+        return self._leaders.get(index)
+
+    def last_known(self, index: int) -> Leader | None:
+        """The coordinator of a shard as of the last look, however long ago that was."""
         return self._leaders.get(index)
 
     async def leaders(self) -> list[Leader]:
@@ -148,12 +158,21 @@ class Directory:
             self._failure, self._failed_at = error, self._clock()
             raise
         self._failure = None
+        before = self._others
         self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
-        self._others = {
-            one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription) if one.name != self._own_name
-        }
-        self._learnt_at = self._clock()
-        self._known_since = {name: self._known_since.get(name, self._learnt_at) for name in self._others}
+        listed = {one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription)}
+        is_listed = listed.pop(self._own_name, None) is not None
+        self._others = listed
+        now = self._learnt_at = self._clock()
+        self._known_since = {name: self._known_since.get(name, now) for name in self._others}
+        if is_listed:  # else this one has lost Pulsar itself, or Pulsar has just started
+            self._look_for_missing(before, now)
+
+    def _look_for_missing(self, before: Iterable[str], now: float) -> None:
+        since = {**self._missing_since, **{name: now for name in before if name not in self._missing_since}}
+        gone = [name for name in since if name not in self._others]
+        self._missing_since = {name: since[name] for name in gone[-MOST_MISSING:]}
+        self.missing = frozenset(name for name, at in self._missing_since.items() if now - at >= MISSING_SECONDS)
 
 
 def candidates(stats: Mapping[str, Any], subscription: str) -> list[Leader]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, NamedTuple
 
 from handler.coordination.directory import Address, Directory, Leader
@@ -20,6 +20,8 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question may take.
 ELECTION_SECONDS: Final = 5.0
+# Where Pulsar does not say who leads, whoever led is asked after so long: it refuses what it does not lead any more.
+KNOWN_SECONDS: Final = 1.0
 # Pulsar elects within milliseconds, so most elections are seen at the first look.
 POLL_SECONDS: Final = 0.05
 
@@ -86,6 +88,10 @@ class Leaders:
         others = self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
         return [other for other in others if other.namespace in ("", self._own.namespace)]
 
+    def missing(self) -> Collection[str]:
+        """The names of sidecars that have lost Pulsar."""
+        return self._directory.missing
+
     async def look_again(self) -> bool:
         """At who stands for election; whether that could be seen."""
         try:
@@ -140,13 +146,16 @@ class Leaders:
         return decided
 
     async def _decide(self, number: int) -> Leader | ErrorCode | None:
+        known = self._directory.last_known(number)
+        if known is not None and known.name == self._own.name:
+            known = None
         until = self._loop.time() + ELECTION_SECONDS
         while True:
             if self._shards[number].term.phase is not Phase.WAITING:
                 return None
-            leader = None
+            leader = known
             try:
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout_at(until if known is None else self._loop.time() + KNOWN_SECONDS):
                     leader = await self._directory.leader(number)
             except (PulsarError, TimeoutError) as error:
                 limited.info("who coordinates %s can't be found out: %s", self._shards[number].term.name, error or "no answer")

@@ -211,11 +211,14 @@ class Term(Generic[R]):
         try:
             term_log.append(records, partial(self._stored, number))
         except PulsarError as error:
-            term_log.fail(error)
-            self._on_log_lost(term_log, error)
+            self._fail_log(term_log, error)
         except BaseException:
             self._writes.pop(number, None)
             raise
+
+    def _fail_log(self, term_log: TermLog[R], error: PulsarError) -> None:
+        term_log.fail(error)
+        self._on_log_lost(term_log, error)
 
     def _stored(self, number: int) -> None:
         written = self._writes.pop(number, None)
@@ -230,6 +233,16 @@ class Term(Generic[R]):
     async def all_stored(self) -> None:
         """Wait until all that is under way is stored. CoordinatorError if the term ends before."""
         await self.store_and_wait(())
+
+    async def prove(self) -> None:
+        """Wait until Pulsar has taken a write: nobody else leads then, and what is known here is all. CoordinatorError if not."""
+        term_log = self._term_log
+        if term_log is not None:
+            try:
+                term_log.append_marker()
+            except PulsarError as error:
+                self._fail_log(term_log, error)
+        await self.all_stored()
 
     async def store_and_wait(self, records: Sequence[R]) -> None:
         """Write records, and wait until they and all before them are stored. CoordinatorError if the term ends before."""

@@ -55,6 +55,7 @@ class TermLog(Protocol[R]):
 
     async def become_only_writer(self, on_lost: Callable[[PulsarError], None]) -> None: ...
     async def read(self, on_record: OnRecord[R]) -> None: ...
+    def append_marker(self) -> None: ...
     def append(self, records: Sequence[R], stored: Callable[[], None]) -> None: ...
     def delete_legacy(self) -> None: ...
     def fits(self, record: R) -> bool: ...
@@ -93,7 +94,7 @@ class PulsarTermLog(TermLog[R]):
         self._producer = await self._client.producer(
             self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
         )
-        self._send([(MARKER_KEY, name.encode())])
+        self.append_marker()
 
     async def read(self, on_record: OnRecord[R]) -> None:
         """Everything up to the marker, in order; of what was compacted only the last of each key."""
@@ -108,6 +109,10 @@ class PulsarTermLog(TermLog[R]):
         if await self._admin.topics.compacted_ledger(self._topic) != before:
             # A record read before that may since have been deleted, and the deletion be compacted away.
             raise Unavailable(f"{self._topic} was compacted while it was read")
+
+    def append_marker(self) -> None:
+        """A record that says nothing. Its receipt proves that nobody else has written since this one became the only writer."""
+        self._send([(MARKER_KEY, self._topic.encode())])
 
     def append(self, records: Sequence[R], stored: Callable[[], None]) -> None:
         """Write the records as one entry, or as several: at the size limit, and wherever tombstones and values meet.

@@ -53,17 +53,21 @@ class Fleet:
         own: Member,
         name: str,
         listed: Callable[[], Collection[Leader]],
+        missing: Callable[[], Collection[str]],
         look_again: Callable[[], Coroutine[Any, Any, bool]],
         peers: Peers,
         clock: Callable[[], float],
     ) -> None:
-        """`listed`: the directory's others that advertise an address; none for a sidecar that advertises none itself."""
+        """`listed`: the directory's others that advertise an address; none for a sidecar that advertises none itself.
+        `missing`: the names of those that have lost Pulsar.
+        """
         self.own = own
         self.view = View((own,), Leadership([own]))
         self.version = 0  # changes with who leads
         self.awakenings = 0
         self._name = name
         self._listed = listed
+        self._missing = missing
         self._look_again = look_again
         self._peers = peers
         self._clock = clock
@@ -77,6 +81,7 @@ class Fleet:
         self._looking: Shared[None, bool] = Shared()
         self._leaving = False
         self._serves = False
+        self._has_lost_pulsar = False  # as others say
         self._leads_from = -math.inf  # if others lead
         self._sends_away_at = math.inf
         self._has_woken = True
@@ -173,7 +178,7 @@ class Fleet:
             self._update()
         else:
             self._strangers = True  # it is new
-        return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent)
+        return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent, missing=self._known.keys() & self._missing())
 
     @property
     def _says_that_it_leads(self) -> bool:
@@ -231,17 +236,19 @@ class Fleet:
         except (PeerUnavailable, TimeoutError):
             self._liveness.unanswered(other.name)
         else:
-            self._liveness.answered(other.name, serves=answer.serves, silent=answer.silent)
+            self._liveness.answered(other.name, serves=answer.serves, silent=answer.silent, missing=answer.missing)
         self._update()
 
     # --- the view
 
     def _update(self) -> None:
         self._peers_of = self._others_by_node()
-        leading = [_member(other) for other in self._peers_of.values() if self._liveness.leads(other.name)]
+        missing = self._missing()
+        leading = [_member(other) for other in self._peers_of.values() if self._liveness.leads(other.name) and other.name not in missing]
         if not leading and self._serves:
             self._leads_from = -math.inf  # and goes on when others come
-        if not leading or (not self._leaving and self._clock() >= self._leads_from):
+        self._look_at_own_state()
+        if not leading or (not self._leaving and not self._has_lost_pulsar and self._clock() >= self._leads_from):
             leading.append(self.own)
         nodes = tuple(sorted([self.own, *map(_member, self._peers_of.values())]))
         leadership = Leadership(leading)
@@ -256,6 +263,13 @@ class Fleet:
             self._sends_away_at, self._has_woken = self._clock() + SETTLED_SECONDS, False
         log.info("partitions are led by %s", ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in leadership.members))
         self._on_change()
+
+    def _look_at_own_state(self) -> None:
+        """What others see is told by Pulsar. That this one does not reach it may be a fault of Pulsar's, which all of them have."""
+        has_lost = self._liveness.is_called_missing(self._name)
+        if has_lost != self._has_lost_pulsar:
+            self._has_lost_pulsar = has_lost
+            log.warning("Pulsar lists this sidecar no more: others lead" if has_lost else "Pulsar lists this sidecar again")
 
     def _others_by_node(self) -> dict[int, Leader]:
         """One that was started again may be known by its old name too. Behind one address for all there are none to tell apart."""

@@ -28,7 +28,9 @@ class _Other:
 class Liveness:
     def __init__(self) -> None:
         self._others: dict[str, _Other] = {}
-        self._called_silent: dict[str, frozenset[str]] = {}  # what each of the others says
+        # What each of the others says.
+        self._called_silent: dict[str, frozenset[str]] = {}
+        self._called_missing: dict[str, frozenset[str]] = {}
 
     def listed(self, names: Collection[str], silent: Collection[str] = ()) -> None:
         """The directory, as it is now; `silent` have no control port that could be asked."""
@@ -38,13 +40,15 @@ class Liveness:
             if name not in names and (other.unanswered >= SILENT_PINGS or not other.has_answered):
                 del self._others[name]
                 self._called_silent.pop(name, None)
+                self._called_missing.pop(name, None)
 
-    def answered(self, name: str, *, serves: bool, silent: Collection[str] = ()) -> None:
+    def answered(self, name: str, *, serves: bool, silent: Collection[str] = (), missing: Collection[str] = ()) -> None:
         other = self._others.get(name)
         if other is not None:
             other.has_answered, other.serves, other.unanswered = True, serves, 0
             other.answers += 1
             self._called_silent[name] = frozenset(silent)
+            self._called_missing[name] = frozenset(missing)
 
     def heard(self, name: str, *, serves: bool) -> None:
         """It has sent a ping of its own."""
@@ -64,6 +68,10 @@ class Liveness:
     def silent(self) -> list[str]:
         """Those that had answered and do not any more."""
         return [name for name, other in self._others.items() if other.has_answered and other.unanswered >= SILENT_PINGS]
+
+    def is_called_missing(self, name: str) -> bool:
+        """Whether somebody who leads says that Pulsar has lost `name`."""
+        return any(name in missing and self.leads(other) for other, missing in self._called_missing.items())
 
     def is_told(self, name: str) -> bool:
         return name in self._others

@@ -244,7 +244,10 @@ class Coordinator:
             records = shard.pending.completion(producer_id, transaction, committed)
             if not _partitions_of(records) & _partitions_of(shard.term.under_way):
                 break
-        await shard.term.store_and_wait(records)
+        if records:
+            await shard.term.store_and_wait(records)
+        else:  # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
+            await shard.term.prove()
 
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
         try:

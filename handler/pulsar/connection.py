@@ -285,18 +285,21 @@ class Connection(asyncio.Protocol):
         """Wait for one more answer to a request: a WaitForExclusive producer gets two (PIP-68)."""
         if self._lost is not None:
             raise self._lost
-        answer = self._future()
-        self._requests[request_id] = answer
-        return await self._await_answer(request_id, answer, seconds)
+        return await self._await_answer(request_id, self._requests[request_id], seconds)
 
     async def _await_answer(self, request_id: int, answer: asyncio.Future[BaseCommand], seconds: float | None) -> BaseCommand:
         try:
             async with asyncio.timeout(seconds):
-                return await answer
+                first = await answer
         except TimeoutError as error:
-            raise Unavailable(f"{self.url} did not answer within {seconds:.0f} s") from error
-        finally:
             self._requests.pop(request_id, None)
+            raise Unavailable(f"{self.url} did not answer within {seconds:.0f} s") from error
+        except BaseException:
+            self._requests.pop(request_id, None)
+            raise
+        if self._requests.get(request_id) is answer:
+            del self._requests[request_id]
+        return first
 
     # --- reading
 
@@ -355,7 +358,10 @@ class Connection(asyncio.Protocol):
                 if (consumer := self.consumers.get(change.consumer_id)) is not None:
                     consumer.on_active(change.is_active)
             case Type.PRODUCER_SUCCESS:
-                self._answer(command.producer_success.request_id, command)
+                request_id = command.producer_success.request_id
+                self._answer(request_id, command)
+                if not command.producer_success.producer_ready and request_id in self._requests:
+                    self._requests[request_id] = self._future()  # of the second answer, which may be in the same read
             case Type.SUCCESS:
                 self._answer(command.success.request_id, command)
             case Type.LOOKUP_RESPONSE:

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from handler.config import GroupsConfig
-from handler.coordination.directory import ADVERTISED, CONTROL, FRESH_SECONDS, NODE, SHARED_SECONDS, STALE_SECONDS, Address, Directory
+from handler.coordination import leaders as module
+from handler.coordination.directory import (
+    ADVERTISED,
+    CONTROL,
+    FRESH_SECONDS,
+    MISSING_SECONDS,
+    NODE,
+    SHARED_SECONDS,
+    STALE_SECONDS,
+    Address,
+    Directory,
+)
 from handler.coordination.errors import CoordinatorError
-from handler.coordination.leaders import Identity
+from handler.coordination.leaders import Identity, Leaders
+from handler.coordination.term import Phase
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.groups.vocabulary import Now
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -153,3 +166,46 @@ class _Idle:
     def start(self) -> None: ...
     def close(self) -> None: ...
     async def stopped(self) -> None: ...
+
+
+def listing(*names: str) -> dict[int, dict[str, Any]]:
+    consumers = [{"consumerName": name, "metadata": {}} for name in names]
+    return {0: {"subscriptions": {SUBSCRIPTION: {"activeConsumerName": names[0], "consumers": consumers}}}}
+
+
+async def test_whoever_pulsar_lists_no_more_is_missing_after_a_while_if_it_lists_this_one() -> None:
+    admin, clock = Admin(), Clock()
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
+
+    async def look(*names: str, seconds: float) -> set[str]:
+        clock.now += seconds
+        admin.answer = listing(*names)
+        assert await directory.look_again()
+        return set(directory.missing)
+
+    assert await look("me", "other", seconds=5) == set()
+    assert await look("me", seconds=5) == set()
+    assert await look("me", seconds=MISSING_SECONDS - 1) == set(), "a broker may have been started again"
+    assert await look("me", seconds=1) == {"other"}
+    assert await look("else", seconds=5) == {"other"}, "this one has lost Pulsar itself: it knows nothing new"
+    assert await look("me", "other", seconds=5) == set()
+    assert await look("nobody", seconds=60) == set()
+
+
+async def test_a_leader_that_is_known_is_asked_though_pulsar_does_not_say_who_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KNOWN_SECONDS", 0.05)
+    admin, clock = Admin(), Clock()
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
+
+    async def candidate() -> None: ...
+
+    shard = SimpleNamespace(term=SimpleNamespace(phase=Phase.WAITING, name="t-0"))
+    leaders = Leaders(Identity("me", 1, ""), cast(Any, [shard]), directory, candidate)
+    first = await leaders.leader_of_shard(0)
+    assert first is not None
+    for answer in (None, Unavailable("the broker is away")):
+        clock.now += FRESH_SECONDS
+        admin.answer = answer
+        async with asyncio.timeout(1):
+            assert await leaders.leader_of_shard(0) == first
+    await leaders.close()

@@ -22,13 +22,20 @@ class One:
     """A sidecar, as far as its fleet goes."""
 
     def __init__(self, node_id: int, directory: dict[str, Leader]) -> None:
+        self.missing: set[str] = set()
         self.name = f"sidecar-{node_id}"
         self._directory = directory
         self._loop = asyncio.get_running_loop()
         self._peers = Peers(self._loop.time)
         self.looked = 0
         self.fleet = Fleet(
-            Member(node_id, "127.0.0.1", 9000 + node_id), self.name, self._others, self._look_again, self._peers, self._loop.time
+            Member(node_id, "127.0.0.1", 9000 + node_id),
+            self.name,
+            self._others,
+            lambda: self.missing,
+            self._look_again,
+            self._peers,
+            self._loop.time,
         )
         nothing = cast(Any, None)
         answers = Answers(serve=nothing, topics_deleted=nothing, transactions=nothing, ping=self.fleet.on_ping, warm=nothing)
@@ -125,6 +132,30 @@ async def test_members_stay_while_the_directory_is_empty() -> None:
         await asyncio.sleep(0.5)
         assert all(one.sees == {1, 2, 3} for one in there)
         directory.update(kept)
+
+
+async def test_one_that_has_lost_pulsar_leads_nothing_until_it_is_back() -> None:
+    """It answers pings, and clients reach it; but nothing can be written there."""
+    directory: dict[str, Leader] = {}
+    async with members(3, directory) as (first, second, third):
+        del directory[third.name]
+        for one in (first, second):
+            one.missing = {third.name}
+        await until(lambda: first.sees == second.sees == third.sees == {1, 2})
+        assert first.tells == third.tells == {1, 2, 3}, "clients give up what is in flight to a node that is told no more"
+        assert third.fleet.leads_nothing
+        first.missing = second.missing = set()
+        await until(lambda: first.sees == second.sees == third.sees == {1, 2, 3})
+
+
+async def test_the_last_one_leads_whatever_those_who_are_gone_have_said() -> None:
+    directory: dict[str, Leader] = {}
+    async with members(2, directory) as (first, second):
+        first.missing = {second.name}
+        await until(lambda: first.sees == second.sees == {1})
+        await first.fleet.close()
+        await first.control.close()
+        await until(lambda: second.sees == {2})
 
 
 async def test_one_that_leaves_tells_all_others_at_once_and_stays_a_node_until_its_end() -> None:

@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+import grpc
 from handler.control.v1.control_pb2 import PingRequest, PingResponse
 from handler.errors import ProtocolError
+from handler.fleet import server as server_module
 from handler.fleet.peers import Peers, PeerUnavailable
-from handler.fleet.server import Answers, ControlServer
+from handler.fleet.server import Answers, ControlServer, Overloaded
 
 deleted: dict[str, uuid.UUID | None] = {}
 warmed: list[str] = []
@@ -62,6 +65,34 @@ async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_t
             await peers.forward(address, "me", b"abc", "10.0.0.1:5")
         with pytest.raises(PeerUnavailable):
             await peers.forward("127.0.0.1:1", "me", b"abc", "10.0.0.1:5")
+
+
+async def test_a_sidecar_without_room_for_a_request_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def serve(frame: bytes, peer: str) -> bytes:
+        if frame == b"large":
+            raise Overloaded("no bytes are left for requests")
+        await asyncio.Event().wait()
+        return b""
+
+    monkeypatch.setattr(server_module, "MAX_WORKS", 1)
+    async with serving(serve) as (peers, address):
+        with pytest.raises(PeerUnavailable, match="no bytes are left"):
+            await peers.forward(address, "me", b"large", "c")
+        waiting = asyncio.create_task(peers.forward(address, "me", b"first", "c"))
+        await asyncio.sleep(0.1)
+        with pytest.raises(PeerUnavailable, match="1 requests are in work"):
+            await peers.forward(address, "me", b"second", "c")
+        waiting.cancel()
+
+
+async def test_what_is_offered_is_told_by_reflection() -> None:
+    def services(address: str) -> set[str]:
+        with grpc.insecure_channel(address) as channel:
+            return set(ProtoReflectionDescriptorDatabase(channel).get_services())
+
+    async with serving(cast(Any, None)) as (_, address):
+        offered = await asyncio.to_thread(services, address)
+    assert {"kafka_sidecar.control.v1.Control", "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"} <= offered
 
 
 async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and_is_waited_for() -> None:

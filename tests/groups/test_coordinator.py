@@ -156,6 +156,23 @@ async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
     other.shard.term.depose("end")
 
 
+async def test_who_was_replaced_and_has_not_heard_of_it_ends_no_transaction(sidecar: Sidecar) -> None:
+    """It knows nothing of what the transaction has committed with its successor, and has nothing to write."""
+    sidecar.offsets.tell_replaced = False
+    other = await successor(sidecar)
+    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(42, -1, "")})
+    assert await other.coordinator.commit_in_transaction(pending, 7, 1, other.coordinator.term_of("g")) == {T0: NONE}
+    ending = asyncio.ensure_future(sidecar.coordinator.end_transaction(0, 7, 1, True))
+    await asyncio.sleep(0.05)
+    assert not ending.done()
+    sidecar.shard.term.depose("it has heard of it")
+    with pytest.raises(CoordinatorError):
+        await ending
+    await other.coordinator.end_transaction(0, 7, 1, True)
+    assert other.kept() == 42
+    other.shard.term.depose("end")
+
+
 async def test_a_write_of_unknown_fate_is_not_acknowledged_and_the_log_says_what_became_of_it(sidecar: Sidecar) -> None:
     sidecar.offsets.lose_writes = True
     assert await sidecar.commit(9) == {T0: ErrorCode.NOT_COORDINATOR}

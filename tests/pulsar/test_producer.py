@@ -8,6 +8,7 @@ import pytest
 
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import Fenced, Refused, Unavailable
+from handler.pulsar.frames import encode_command
 from handler.pulsar.producer import EXCLUSIVE, WAIT_FOR_EXCLUSIVE
 from handler.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
@@ -84,6 +85,28 @@ async def test_a_producer_that_waits_for_exclusive_access_gets_two_answers() -> 
         command, link = waiting[0]
         link.send(producer_ready(command, epoch=5))
         assert (await opening).topic_epoch == 5
+        await client.close()
+
+
+@pytest.mark.parametrize("is_fenced", [False, True])
+async def test_both_answers_may_come_at_once(is_fenced: bool) -> None:
+    def queues(command: BaseCommand, link: Link) -> None:
+        if command.type == Type.PRODUCER:
+            second = producer_ready(command, epoch=5)
+            if is_fenced:
+                second = error(command.producer.request_id, 25, "fenced")
+            link.send_raw(encode_command(producer_ready(command, ready=False)) + encode_command(second))
+        else:
+            serves(command, link, broker)
+
+    async with fake_broker(queues) as broker:
+        client = PulsarClient(broker.url)
+        async with asyncio.timeout(5):
+            if is_fenced:
+                with pytest.raises(Fenced):
+                    await client.producer(TOPIC, "w", Events(), access_mode=WAIT_FOR_EXCLUSIVE)
+            else:
+                assert (await client.producer(TOPIC, "w", Events(), access_mode=WAIT_FOR_EXCLUSIVE)).topic_epoch == 5
         await client.close()
 
 

@@ -17,7 +17,7 @@ class TestFleet(Fleet):
     def __init__(self, own: Member, *others: Member) -> None:
         self.now = 0.0
         self._there: tuple[Member, ...] = ()
-        super().__init__(own, "me", self._named, cast(Any, None), cast(Any, None), lambda: self.now)
+        super().__init__(own, "me", self._named, tuple, cast(Any, None), cast(Any, None), lambda: self.now)
         self._serves = True
         self.change(*others)
 

@@ -20,6 +20,7 @@ class MemoryOffsets:
     stored: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     owner: MemoryTermLog | None = None
     hold_receipts: bool = False
+    tell_replaced: bool = True  # else whoever is replaced is cut off, and does not hear of it
     lose_writes: bool = False  # written, and no receipt: the connection is lost instead
     lose_when_read: int = 0  # so many readings end with the producer lost
     fail_reads: int = 0  # so many end with something nobody thought of
@@ -48,13 +49,14 @@ class MemoryTermLog(TermLog[Any]):
         self._offsets = offsets
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
         self._held: list[Callable[[], None]] = []
+        self._reaches_nobody = False
         self.lost_reason: PulsarError | None = None
 
     async def become_only_writer(self, on_lost: Callable[[PulsarError], None]) -> None:
         self._on_lost = on_lost
         before, self._offsets.owner = self._offsets.owner, self
         self._offsets.terms += 1
-        if before is not None:
+        if before is not None and self._offsets.tell_replaced:
             before.lose(Fenced("another has taken it"))
 
     async def read(self, on_record: OnRecord[Any]) -> None:
@@ -70,9 +72,15 @@ class MemoryTermLog(TermLog[Any]):
             self._offsets.lose_when_read -= 1
             self.lose(Unavailable("the connection is lost"))
 
+    def append_marker(self) -> None:
+        self._reaches_nobody = self._offsets.owner is not self
+
     def append(self, records: Sequence[Any], stored: Callable[[], None]) -> None:
-        if self._offsets.owner is not self:
+        if self._offsets.owner is not self and records and self._offsets.tell_replaced:
             raise Unavailable("fenced")
+        if self._offsets.owner is not self and records:
+            self._reaches_nobody = True
+            return
         written = [self._offsets.codec.write(record) for record in records]
         cut = self._offsets.cut(len(records))
         self._offsets.stored += written[:cut]
@@ -91,7 +99,7 @@ class MemoryTermLog(TermLog[Any]):
         return None
 
     def after_writes(self, done: Callable[[], None]) -> None:
-        if self._offsets.hold_receipts:
+        if self._offsets.hold_receipts or self._reaches_nobody:
             self._held.append(done)
         else:
             self.let_go()

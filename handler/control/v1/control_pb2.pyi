@@ -17,12 +17,14 @@ class PingRequest(_message.Message):
     def __init__(self, to: _Optional[str] = ..., sender: _Optional[str] = ..., serves: _Optional[bool] = ...) -> None: ...
 
 class PingResponse(_message.Message):
-    __slots__ = ("serves", "silent")
+    __slots__ = ("serves", "silent", "missing")
     SERVES_FIELD_NUMBER: _ClassVar[int]
     SILENT_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     serves: bool
     silent: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, serves: _Optional[bool] = ..., silent: _Optional[_Iterable[str]] = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, serves: _Optional[bool] = ..., silent: _Optional[_Iterable[str]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WarmRequest(_message.Message):
     __slots__ = ("to", "partitions")
