@@ -251,9 +251,18 @@ class _DelayedFetch:
         # Old data and an end that has to be confirmed may take longer than a consumer wants to wait.
         impatient = self._deadline <= self._waiting_since and not reading.under_way
         is_decided = reading.has_failed or self._sends_elsewhere or not (reading.runs or self._quiet)
-        if is_decided or reading.size >= self._request.min_bytes or impatient:
+        if is_decided or reading.size >= self._request.min_bytes or impatient or self._is_cut(reading):
             return self._answer(reading.runs)
         return None
+
+    def _is_cut(self, reading: _Reading) -> bool:
+        """Whether there is more than one answer may hold: to wait would bring nothing (`DelayedFetch` counts what is there)."""
+        for partition, run in zip(self._partitions, reading.runs, strict=True):
+            if run is not None and run.size and isinstance(partition, Partition):
+                end = partition.last_stable_offset if self._is_committed else partition.end_offset
+                if run.next_offset < end:
+                    return True
+        return False
 
     @property
     def _max_bytes(self) -> int:

@@ -6,7 +6,7 @@ v6   flexible (KIP-482)
 v7   stable offsets (KIP-447)
 v8   many groups (KIP-709)
 v9   members say who they are (KIP-848)
-v10  topics by id (KIP-848)
+v10  topics by id (KIP-848); Java takes UNKNOWN_TOPIC_ID for final
 
 What was committed of another topic that had the same name is left out (KAFKA-19141), also for those who ask by name.
 """
@@ -23,7 +23,7 @@ from handler.apis.api import Api, Call, Response, Services
 from handler.apis.late import LATE_GROUP, in_time
 from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.topics import find, requested_topic
+from handler.apis.topics import LEARN_SECONDS, find, requested_topic
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.groups.records import OffsetCommitValue
@@ -59,6 +59,8 @@ Topics = Sequence[OffsetFetchRequestTopics]
 
 async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     """A member that has been put out must not go on from old offsets, so it may say who it is."""
+    if not await _are_topics_known(services, group.topics):
+        return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     group_id = group.group_id
     try:
         committed = await services.groups.coordinator.offsets(group_id, group.member_id, group.member_epoch)
@@ -84,6 +86,18 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup,
             # The client tries again; to begin anywhere else would lose or double records.
             return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return OffsetFetchResponseGroup(group_id=group_id, topics=[_topic(services, topic, offsets, unstable) for topic in group.topics])
+
+
+async def _are_topics_known(services: Services, topics: Topics | None) -> bool:
+    """Look ids up that nobody has asked about yet. False while Pulsar can't say whose they are."""
+    for topic in topics or ():
+        if topic.topic_id is not None and requested_topic(services, topic.name, topic.topic_id).error is ErrorCode.UNKNOWN_TOPIC_ID:
+            try:
+                async with asyncio.timeout(LEARN_SECONDS):
+                    await services.catalog.find_by_id(topic.topic_id)
+            except (PulsarError, TimeoutError):
+                return False  # what was found out meanwhile is remembered when the client asks again
+    return True
 
 
 def _refused(group: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:

@@ -1,7 +1,7 @@
 """Kafka's topic configs, and what Pulsar keeps of them. Pure.
 
     Kafka config                          Pulsar
-    retention.ms, retention.bytes         the topic's retention policy: whole minutes and MiB, both at once (`retention`)
+    retention.ms, retention.bytes         the topic's retention policy: in minutes and MiB, both at once (`retention`)
     max.message.bytes                     the topic's maxMessageSize
     cleanup.policy=compact                retention without limits, and in format pulsar a compaction threshold
     those of `record_configs`             properties of the topic
@@ -79,8 +79,8 @@ class TopicSettings:
 
 
 _DOCUMENTATION: Final = {
-    RETENTION_MS: "For how long records are kept: Pulsar's retention time, in whole minutes. -1 for ever.",
-    RETENTION_BYTES: "How much of a partition is kept: Pulsar's retention size, in whole MiB. -1 for all.",
+    RETENTION_MS: "For how long records are kept: Pulsar's retention time, rounded up to minutes. -1 for ever.",
+    RETENTION_BYTES: "How much of a partition is kept: Pulsar's retention size, rounded up to MiB. -1 for all.",
     MAX_MESSAGE_BYTES: "The largest record batch, with Pulsar's own metadata: maxMessageSize of the topic.",
 }
 
@@ -115,8 +115,8 @@ def describe(settings: TopicSettings) -> list[Config]:
     for name, value, without in (
         (RETENTION_MS, limits.retention.ms, default.ms), (RETENTION_BYTES, limits.retention.bytes, default.bytes)
     ):  # fmt: skip
-        own, otherwise = (value, without) if name in limits.own else (None, value)
-        configs.append(told(name, ConfigType.LONG, own, otherwise, _DOCUMENTATION[name]))
+        own = limits.own.get(name)
+        configs.append(told(name, ConfigType.LONG, own, value if own is None else without, _DOCUMENTATION[name]))
     own_size, without_size = None if size is None else str(size), str(settings.default_max_message_bytes)
     configs.append(told(MAX_MESSAGE_BYTES, ConfigType.INT, own_size, without_size, _DOCUMENTATION[MAX_MESSAGE_BYTES]))
     fixed = _fixed(settings.quorums)

@@ -4,6 +4,9 @@ Pulsar has both limits or none. So the topic says in a property which of them we
 Pulsar's own tools both were. A limit that is not set is what the namespace says; where that keeps nothing it is no limit, for Pulsar
 takes no policy in which one limit keeps nothing and the other something. Of a topic that is only compacted nothing is to be removed: the
 policy is without limits, and what was set is kept in the property until it counts again.
+
+Pulsar keeps whole minutes and MiB: what is given is rounded up, and told as it was given. Streams makes topics with limits to the
+millisecond.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from handler.topics.config_types import InvalidConfig, number
+from handler.topics.config_types import number
 from handler.topics.record_configs import MAX_INT
 
 RETENTION_MS: Final = "retention.ms"
@@ -47,38 +50,36 @@ KEEPS_ALL: Final = Retention(UNLIMITED, UNLIMITED)
 class Limits(NamedTuple):
     """The limits that a topic has of its own, and their values with those that hold without them."""
 
-    own: frozenset[str]
+    own: Mapping[str, str]  # as they were given
     retention: Retention
 
 
 def limits_of(kept: Retention | None, properties: Mapping[str, str], default: Retention, *, compacted_only: bool) -> Limits:
     """What a client is told. `kept`: the topic's policy, None where it has none."""
     if kept is None:
-        return Limits(frozenset(), default)
+        return Limits({}, default)
     said = _read(properties.get(RETENTION_SET, ""))
     if said is not None and (said.retention == kept or (compacted_only and kept == KEEPS_ALL)):
         return said
     if compacted_only and kept == KEEPS_ALL:
-        return Limits(frozenset(), default)
-    return Limits(frozenset(LIMITS), kept)  # somebody else has made it
+        return Limits({}, default)
+    return Limits({RETENTION_MS: kept.ms, RETENTION_BYTES: kept.bytes}, kept)  # somebody else has made it
 
 
 def with_limits(before: Limits, changes: Mapping[str, str | None], default: Retention) -> Limits:
     """After setting, or deleting (None), one limit or both."""
-    own = (before.own | {name for name, value in changes.items() if value is not None}) - {
-        name for name, value in changes.items() if value is None
-    }
     minutes = before.retention.minutes if RETENTION_MS in before.own else default.minutes
     megabytes = before.retention.megabytes if RETENTION_BYTES in before.own else default.megabytes
     if RETENTION_MS in changes:
         minutes = _limit(RETENTION_MS, changes[RETENTION_MS], default.minutes)
     if RETENTION_BYTES in changes:
         megabytes = _limit(RETENTION_BYTES, changes[RETENTION_BYTES], default.megabytes)
+    own = {name: str(int(value)) for name, value in {**before.own, **changes}.items() if value is not None}
     if not own:
-        return Limits(frozenset(), default)
+        return Limits({}, default)
     if minutes or megabytes:  # one that keeps nothing is no limit beside one that keeps something
         minutes, megabytes = minutes or UNLIMITED, megabytes or UNLIMITED
-    return Limits(frozenset(own), Retention(minutes, megabytes))
+    return Limits(own, Retention(minutes, megabytes))
 
 
 def policy_of(limits: Limits, *, compacted_only: bool) -> Retention | None:
@@ -92,27 +93,29 @@ def said_of(limits: Limits) -> str | None:
     """The property that goes with it."""
     if not limits.own:
         return None
-    return f"{','.join(sorted(limits.own))} {limits.retention.minutes} {limits.retention.megabytes}"
+    rounded = {RETENTION_MS: limits.retention.ms, RETENTION_BYTES: limits.retention.bytes}
+    names = [name if value == rounded[name] else f"{name}={value}" for name, value in sorted(limits.own.items())]
+    return f"{','.join(names)} {limits.retention.minutes} {limits.retention.megabytes}"
 
 
 def _read(said: str) -> Limits | None:
     try:
         names, minutes, megabytes = said.split(" ")
-        own = frozenset(names.split(","))
-        return Limits(own, Retention(int(minutes), int(megabytes))) if own <= frozenset(LIMITS) else None
+        retention = Retention(int(minutes), int(megabytes))
+        rounded = {RETENTION_MS: retention.ms, RETENTION_BYTES: retention.bytes}
+        given = [one.partition("=") for one in names.split(",")]
+        own = {name: value or rounded.get(name, "") for name, _, value in given}
+        return Limits(own, retention) if own.keys() <= rounded.keys() else None
     except ValueError:
         return None
 
 
 def _limit(name: str, value: str | None, default: int) -> int:
-    """A limit in Pulsar's unit."""
+    """A limit in Pulsar's unit; at least one of it, for 0 is no limit there."""
     if value is None:
         return default
     unit = _MINUTE_MS if name == RETENTION_MS else _MIB
     given = number(name, value, UNLIMITED, MAX_INT * unit)
     if given == UNLIMITED:
         return UNLIMITED
-    if given % unit or not given:
-        what = "whole minutes: a multiple of 60000" if unit == _MINUTE_MS else "whole MiB: a multiple of 1048576"
-        raise InvalidConfig(f"{name} is {value}: Pulsar keeps {what}, or -1")
-    return given // unit
+    return max(-(-given // unit), 1)

@@ -55,6 +55,15 @@ async def test_what_is_there_is_answered_with_both_ends(setup: Setup) -> None:
     assert len(records(answer)) == len(batch(b"a", b"b"))
 
 
+@pytest.mark.parametrize(("least", "most"), [(100_000, 100_000), (200_000, 100_000)])
+async def test_a_fetch_does_not_wait_for_more_than_its_answer_may_hold(setup: Setup, least: int, most: int) -> None:
+    for _ in range(10):
+        await setup.produce(batch(b"a" * 30_000))
+    async with asyncio.timeout(2):
+        answer = (await fetch(setup, {0: 0}, wait=5, least=least, most=most))[0]
+    assert 60_000 < len(records(answer)) <= most
+
+
 async def test_a_fetch_at_the_end_waits_for_the_next_record(setup: Setup) -> None:
     await setup.produce(batch(b"a"))
     waiting = asyncio.ensure_future(begin(setup, {0: 1}))

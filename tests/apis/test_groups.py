@@ -9,6 +9,7 @@ import pytest
 
 from handler.apis import a16_list_groups
 from handler.coordination.directory import Leader
+from handler.coordination.term import Phase
 from handler.wire.error_code import ErrorCode
 from handler.wire.message import Message
 from handler.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -48,6 +49,16 @@ async def member(sidecar: Sidecar) -> JoinGroupResponse:
     assert (synced.error_code, synced.assignment, synced.protocol_name) == (NONE, b"part", "range")
     assert isinstance(joined, JoinGroupResponse)
     return joined
+
+
+async def test_a_heartbeat_does_not_fail_while_the_coordinator_loads(sidecar: Sidecar) -> None:
+    """As with Kafka: clients do not expect an error of that kind here, and aiokafka's member does not get over it."""
+    joined = await member(sidecar)
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+    term = sidecar.services.groups.coordinator.shards.of("g").term
+    term.phase = Phase.LOADING
+    assert (await sidecar.ask(heartbeat, 4)).error_code is NONE
+    term.phase = Phase.LEADING
 
 
 async def test_a_member_joins_is_alive_and_leaves(sidecar: Sidecar) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -158,3 +159,23 @@ async def test_where_nothing_is_committed_the_metadata_is_empty_and_not_null(sid
     request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
     (found,) = (await sidecar.ask(request, version)).topics[0].partitions
     assert (found.committed_offset, found.metadata) == (-1, "")
+
+
+async def test_an_id_that_nobody_has_asked_about_yet_is_looked_up_for_offsets(sidecar: Sidecar) -> None:
+    """As on a coordinator that has just been started: Java takes UNKNOWN_TOPIC_ID for final."""
+    sidecar.admin.make("t")
+    await committed(sidecar, 7)
+    topic_id = (await sidecar.catalog.find(NAME)).topic_id
+
+    async def by_id(wanted: uuid.UUID) -> tuple[ErrorCode, list[tuple[ErrorCode, int]]]:
+        topics = [OffsetFetchRequestTopics(topic_id=wanted, partition_indexes=[0])]
+        answer = await sidecar.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]), 10)
+        (group,) = answer.groups
+        return group.error_code, [(one.error_code, one.committed_offset) for topic in group.topics for one in topic.partitions]
+
+    sidecar.catalog.forget(NAME)
+    sidecar.admin.away = True
+    assert await by_id(topic_id) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
+    sidecar.admin.away = False
+    assert await by_id(topic_id) == (ErrorCode.NONE, [(ErrorCode.NONE, 7)])
+    assert await by_id(uuid.uuid4()) == (ErrorCode.NONE, [(ErrorCode.UNKNOWN_TOPIC_ID, -1)])

@@ -101,12 +101,28 @@ def test_a_limit_that_keeps_nothing_is_none_beside_one_that_keeps_something() ->
 
 
 @pytest.mark.parametrize(
+    ("name", "given", "kept"),
+    [
+        (RETENTION_MS, "86430000", Retention(1_441, -1)),  # the changelog of Streams' windows of 30 seconds
+        (RETENTION_MS, "1000", Retention(1, -1)),
+        (RETENTION_MS, "0", Retention(1, -1)),
+        (RETENTION_BYTES, "1000000", Retention(-1, 1)),
+        (RETENTION_BYTES, "1048577", Retention(-1, 2)),
+    ],
+)
+def test_a_limit_is_rounded_up_and_told_as_it_was_given(name: str, given: str, kept: Retention) -> None:
+    settings = altered(TopicSettings(), [(name, SET, given)])
+    assert settings.retention == kept
+    assert (told(settings, name).value, set_here(settings)) == (given, [name])
+    other = RETENTION_BYTES if name == RETENTION_MS else RETENTION_MS
+    assert told(altered(settings, [(other, SET, str(HOUR_MS))]), name).value == given
+    assert altered(settings, [(name, DELETE, None)]) == TopicSettings()
+
+
+@pytest.mark.parametrize(
     ("name", "operation", "value", "says"),
     [
-        (RETENTION_MS, SET, "1000", "60000"),
-        (RETENTION_MS, SET, "0", "-1"),
         (RETENTION_MS, SET, "-2", "must be"),
-        (RETENTION_BYTES, SET, "1000000", "1048576"),
         (RETENTION_BYTES, SET, "much", "write a number"),
         (MAX_MESSAGE_BYTES, SET, "0", "must be"),
         (MAX_MESSAGE_BYTES, SET, None, "needs a value"),

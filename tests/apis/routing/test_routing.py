@@ -13,6 +13,7 @@ import pytest
 from handler.apis.promise import settled
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
+from handler.errors import ProtocolError
 from handler.fleet.peers import PeerUnavailable
 from handler.server.dispatch import Dispatcher
 from handler.topics.names import TopicName
@@ -20,8 +21,11 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.headers import response_header
 from handler.wire.message import Message
 from handler.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from handler.wire.messages.delete_topics import DeleteTopicsRequest
 from handler.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from handler.wire.messages.fetch import FetchRequest
 from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from handler.wire.messages.metadata import MetadataRequest
 from handler.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -29,6 +33,7 @@ from handler.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse
+from handler.wire.messages.produce import ProduceRequest
 from tests.support.services import Client, Sidecar
 
 THERE = Leader("other", 2, "", "other:9000")
@@ -81,6 +86,12 @@ class Pair:
         answer = await settled(handled.answer)
         assert isinstance(answer, Message)
         return b"".join(handled.encode(answer))[4:]
+
+    def pass_on(self, request: Message, version: int) -> None:
+        """Whatever it is: as a sidecar that is broken, or somebody else at the control port."""
+        frame = bytearray(struct.pack(">hhih", request.KEY, version, 77, 4) + b"test" + b"\0" * request.is_flexible(version))
+        request.write(version, frame)
+        self._dispatch_there(Client(), memoryview(bytes(frame)), forwarded=True)
 
     # --- a client
 
@@ -186,3 +197,11 @@ async def test_an_error_of_ours_is_an_answer_to_that_request(pair: Pair, monkeyp
     answer = await pair.ask(HeartbeatRequest(group_id="here"), 4, HeartbeatResponse)
     assert answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert pair.here.client.aborted == 0
+
+
+@pytest.mark.parametrize(
+    "request_", [ProduceRequest(), FetchRequest(), MetadataRequest(), DeleteTopicsRequest()], ids=lambda one: type(one).__name__
+)
+async def test_only_what_a_coordinator_answers_is_taken_from_another_sidecar(pair: Pair, request_: Message) -> None:
+    with pytest.raises(ProtocolError, match=f"API {request_.KEY} is not passed on"):
+        pair.pass_on(request_, 4)
