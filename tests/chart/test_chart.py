@@ -272,6 +272,7 @@ def test_the_chart_is_of_the_programs_version() -> None:
         ({"sidecar": {"config": {"limits": {"cache_byte": 1}}}}, "cache_byte"),
         ({"brokerSidecar": {"enabled": True}}, "install the other as a release of its own with config.kafka.node_id_base"),
         ({"config": {"kafka": {"node_id": 1}}}, "config.kafka.node_id is worked out by the chart"),
+        ({"config": {"groups": {"coordinate": False}}}, "sidecar.config.groups.coordinate is for those beside applications"),
         ({"config": {"kafak": {}}}, "kafak"),
         ({"config": {"kafka": {"namespace": ["a"]}}}, "/config/kafka/namespace"),
         ({"env": [{"name": "POD_IP", "value": "1"}]}, "env has POD_IP, which the chart sets itself"),

@@ -29,6 +29,9 @@ What the chart works out itself can't be set in `config` as well: the two would 
   {{- $adminUrl := $beside.adminUrl | default (printf "http://127.0.0.1:8080,http://%s:8080" $beside.subdomain) -}}
   {{- $_ := set $own "pulsar" (dict "url" $url "admin_url" $adminUrl) -}}
 {{- end -}}
+{{- if and (ne .way "sidecar") (eq (toString (dig "groups" "coordinate" true $further)) "false") -}}
+  {{- fail "\n\nconfig.groups.coordinate is false: gateways and sidecars beside brokers are a fleet, which coordinates. sidecar.config.groups.coordinate is for those beside applications." -}}
+{{- end -}}
 {{- range $section, $settings := $further -}}
   {{- range $name, $value := $settings -}}
     {{- if or (hasKey (get $own $section | default dict) $name) (has (printf "%s.%s" $section $name) (list "kafka.node_id" "kafka.advertised" "kafka.external_listen" "kafka.external_advertised" "control.advertised" "telemetry.metrics_listen")) -}}
