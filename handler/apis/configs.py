@@ -95,6 +95,8 @@ async def _alter(
             alter_loggers(alteration.operations, validate_only=validate_only)
             return ErrorCode.NONE, None
         name = topic_of(services, *alteration.resource)
+        if name is None and all(operation is Operation.DELETE for _, operation, _ in alteration.operations):
+            return ErrorCode.NONE, None  # nothing of it is set: kafka-reassign-partitions takes throttles back in the end
         if name is None:
             return ErrorCode.INVALID_CONFIG, "the settings of a node are its configuration file's: they can't be changed while it runs"
         if name.internal:

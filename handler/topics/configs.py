@@ -43,6 +43,7 @@ from handler.topics.retention import (
 )
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 # What is not compacted yet may be so long before Pulsar compacts again.
 COMPACTION_THRESHOLD: Final = 100 * 1024 * 1024
 
@@ -88,7 +89,7 @@ _DOCUMENTATION: Final = {
 def _fixed(quorums: Quorums) -> list[tuple[str, str, ConfigType, str]]:
     """Configs that can be read, and set to what they are."""
     return [
-        ("min.insync.replicas", str(quorums.ack), ConfigType.INT, "So many bookies have stored what is acknowledged: the ack quorum."),
+        (MIN_INSYNC_REPLICAS, str(quorums.ack), ConfigType.INT, "So many bookies have stored what is acknowledged: the ack quorum."),
         ("pulsar.ack.quorum", str(quorums.ack), ConfigType.INT, "So many bookies have stored what is acknowledged."),
         ("pulsar.write.quorum", str(quorums.write), ConfigType.INT, "So many bookies store each entry."),
         ("pulsar.ensemble.size", str(quorums.ensemble), ConfigType.INT, "The entries of a ledger are spread over so many bookies."),
@@ -134,6 +135,8 @@ def describe_node(node_id: int, default_partitions: int, auto_create_topics: boo
             ConfigType.BOOLEAN,
             "Whether a missing topic is made when it is named.",
         ),
+        ("default.replication.factor", "1", ConfigType.INT, "Pulsar keeps the copies: to Kafka's clients there is one."),
+        ("delete.topic.enable", "true", ConfigType.BOOLEAN, "Topics can be deleted."),
     )
     return [Config(name, value, kind, ConfigSource.STATIC_BROKER_CONFIG, value, True, text) for name, value, kind, text in settings]
 
@@ -155,6 +158,8 @@ def altered(settings: TopicSettings, operations: Sequence[tuple[str, Operation, 
         elif name in DEFINITIONS:
             settings = replace(settings, properties=with_config(settings.properties, name, operation, value))
         elif name not in _DOCUMENTATION:
+            if operation is Operation.DELETE:
+                continue  # it has none: MirrorMaker deletes what a topic of its source does not set
             raise InvalidConfig(f"{name} is no topic config that can be set here: there are {', '.join(NAMES)}")
         elif name in LIMITS:
             changes[name] = _value(name, operation, value)
@@ -201,6 +206,8 @@ def _value(name: str, operation: Operation, value: str | None) -> str | None:
 
 
 def _check_fixed(name: str, there: str, operation: Operation, value: str | None) -> None:
+    if name == MIN_INSYNC_REPLICAS and operation is Operation.SET and 1 <= number(name, value or "", 1, MAX_INT) <= int(there):
+        return  # more is kept than is asked for
     if operation is Operation.DELETE or (operation in (Operation.SET, Operation.APPEND) and value == there):
         return
     raise InvalidConfig(f"{name} is {there} for every topic here, and can't be made {value!r}")

@@ -23,6 +23,7 @@ LIMITS: Final = (RETENTION_MS, RETENTION_BYTES)
 # The property that says which limits of the retention policy were set.
 RETENTION_SET: Final = "kafka.retention"
 UNLIMITED: Final = -1
+MAX_LONG: Final = 2**63 - 1
 _MINUTE_MS: Final = 60_000
 _MIB: Final = 1024 * 1024
 
@@ -115,7 +116,7 @@ def _limit(name: str, value: str | None, default: int) -> int:
     if value is None:
         return default
     unit = _MINUTE_MS if name == RETENTION_MS else _MIB
-    given = number(name, value, UNLIMITED, MAX_INT * unit)
-    if given == UNLIMITED:
+    given = number(name, value, UNLIMITED, MAX_LONG)
+    if given == UNLIMITED or given > MAX_INT * unit:  # Debezium's for ever is the largest number
         return UNLIMITED
     return max(-(-given // unit), 1)

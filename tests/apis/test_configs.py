@@ -140,6 +140,8 @@ async def test_a_node_tells_its_settings_and_keeps_them(sidecar: Sidecar) -> Non
     told = {config.name: (config.value, config.read_only) for config in (await described(sidecar, BROKER, "0")).configs}
     assert told["num.partitions"] == ("4", True)
     assert (await incrementally(sidecar, ("num.partitions", Operation.SET, "5"), kind=BROKER, name="0"))[0] is ErrorCode.INVALID_CONFIG
+    throttle = "leader.replication.throttled.rate"
+    assert await incrementally(sidecar, (throttle, Operation.DELETE, None), kind=BROKER, name="0") == (ErrorCode.NONE, None)
 
 
 @pytest.mark.parametrize("fails", ["retention", "threshold"])

@@ -108,6 +108,8 @@ def test_a_limit_that_keeps_nothing_is_none_beside_one_that_keeps_something() ->
         (RETENTION_MS, "0", Retention(1, -1)),
         (RETENTION_BYTES, "1000000", Retention(-1, 1)),
         (RETENTION_BYTES, "1048577", Retention(-1, 2)),
+        (RETENTION_MS, "9223372036854775807", Retention(-1, -1)),  # the history of Debezium's schemas
+        (RETENTION_BYTES, "9223372036854775807", Retention(-1, -1)),
     ],
 )
 def test_a_limit_is_rounded_up_and_told_as_it_was_given(name: str, given: str, kept: Retention) -> None:
@@ -142,6 +144,17 @@ def test_a_limit_is_rounded_up_and_told_as_it_was_given(name: str, given: str, k
 def test_what_can_not_be_kept_is_refused_by_what_to_change(name: str, operation: Operation, value: str | None, says: str) -> None:
     with pytest.raises(InvalidConfig, match=says):
         altered(TopicSettings(), [(name, operation, value)])
+
+
+@pytest.mark.parametrize("name", ["follower.replication.throttled.replicas", "local.retention.ms"])
+def test_what_is_no_config_here_may_be_deleted(name: str) -> None:
+    assert altered(TopicSettings(), [(name, DELETE, None)]) == TopicSettings()
+
+
+def test_less_replicas_than_there_are_may_be_asked_for() -> None:
+    """ksqlDB always asks for one."""
+    settings = altered(TopicSettings(), [("min.insync.replicas", SET, "1")])
+    assert (settings, told(settings, "min.insync.replicas").value) == (TopicSettings(), "2")
 
 
 @pytest.mark.parametrize("operation", [SET, APPEND, DELETE])
