@@ -54,8 +54,8 @@ class TopicLogs:
         return None if name is None else (await self.catalog.look_at(name)).topic_id
 
     async def moved_start_of(self, partition: str) -> MovedStart | None:
-        """Where a client has moved the start of a partition to."""
-        return None if self.starts is None else await self.starts.of(partition)
+        """Where a client has moved the start of a partition to, through whichever sidecar: its start does not go back."""
+        return None if self.starts is None else await self.starts.of_now(partition)
 
     async def transactions_from(self, partition: str) -> Position | None:
         """The entry behind which a partition may have transactions."""

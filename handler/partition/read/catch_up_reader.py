@@ -136,7 +136,10 @@ class CatchUpReader(ConsumerEvents):
     # --- from the partition
 
     def will_bring(self, offset: int) -> bool:
-        return not self.done and self.next_offset <= offset <= self.next_offset + SHARED_DISTANCE
+        """Whether it comes to `offset` by itself: one that has read as far ahead as it may waits for a consumer of its own."""
+        if self.done or not self.next_offset <= offset <= self.next_offset + SHARED_DISTANCE:
+            return False
+        return offset == self.next_offset or self._room > 0 or not self._ahead
 
     def touch(self, offset: int, now: float) -> None:
         """A consumer has come to `offset`: what lies before it no longer counts as read ahead."""
@@ -260,11 +263,15 @@ class CatchUpReader(ConsumerEvents):
             self._reader.close()
             self._reader = None
 
+    @property
+    def _room(self) -> int:
+        return min(self._read_ahead, self._account.allowance) - self._account.held
+
     def _grant(self) -> None:
         """Ask for more while there is room ahead, in steps that fit the size of these entries."""
         if self._reader is None or self._permits > self._enough:
             return
-        room = min(self._read_ahead, self._account.allowance) - self._account.held
+        room = self._room
         if room <= 0 and self._ahead:
             return  # its consumer has what it waits for
         # One entry until the first has come and its size is known.

@@ -39,9 +39,10 @@ class CatchUpReaders:
         """See to it that a reader brings `offset`; a run only where one has failed there."""
         for reader in list(self._readers):
             if reader.done:
-                if reader.drained:
-                    self._close(reader)
-                if reader.error is not ErrorCode.NONE and reader.next_offset <= offset:
+                has_failed_here = reader.error is not ErrorCode.NONE and reader.next_offset == offset
+                if reader.drained and (has_failed_here or reader.error is ErrorCode.NONE):
+                    self._close(reader)  # another failed one keeps its error for its own consumer, until it is idle
+                if has_failed_here:
                     return FetchedRun([], 0, offset, reader.error)
             elif reader.will_bring(offset):
                 return None

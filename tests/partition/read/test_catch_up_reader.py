@@ -12,6 +12,7 @@ from handler.pulsar.entry import Position
 from handler.pulsar.errors import NOT_ALLOWED
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
+from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all
 
@@ -97,4 +98,30 @@ async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_o
     runs = await asyncio.wait_for(asyncio.gather(*(fetch(partition, 10 * number, 20) for number in range(30))), 20)
     assert [run.next_offset > 10 * number for number, run in enumerate(runs)] == [True] * 30
     assert readers <= 60
+    partition.close()
+
+
+async def test_a_consumer_does_not_wait_for_a_reader_that_another_one_holds_up() -> None:
+    log = MemoryLog()
+    for _ in range(400):
+        log.write(batch(b"x" * 1000))
+    partition = open_partition(log, cache=60_000, read_ahead=20_000)
+    assert await partition.opened() is ErrorCode.NONE
+    await fetch(partition, 0)  # its reader reads ahead as far as it may, and waits for it
+    await until(lambda: partition._catch_ups._readers[0]._room <= 0)
+    assert (await fetch(partition, 200, seconds=2)).next_offset > 200, "of another group, or after a seek"
+    partition.close()
+
+
+async def test_the_error_of_one_place_is_told_to_nobody_who_reads_elsewhere() -> None:
+    log = MemoryLog()
+    for _ in range(400):
+        log.write(batch(b"x" * 1000))
+    partition = open_partition(log, cache=60_000, read_ahead=20_000)
+    assert await partition.opened() is ErrorCode.NONE
+    log.entries[11].last_index = None  # as of a broker without the interceptor
+    assert partition.read(10, 100_000, True, 0) is None
+    await until(lambda: partition._catch_ups._readers[0].done)
+    assert (await fetch(partition, 300, seconds=2)).error is ErrorCode.NONE
+    assert (await fetch(partition, 11, seconds=2)).error is ErrorCode.KAFKA_STORAGE_ERROR
     partition.close()
