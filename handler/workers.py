@@ -33,6 +33,8 @@ REPEATED_SECONDS: Final = 1.0
 # As `cli` ends where a setting is wrong: it would be wrong the next time too. Once workers have run it is something else, such as a
 # port that is taken, and the others go on.
 WRONG_SETTING: Final = 2
+# Of a worker that the system could not start at all (os.EX_OSERR).
+NOT_STARTED: Final = 71
 
 
 def worker_config(config: Config, number: int, workers: int) -> Config:
@@ -158,16 +160,7 @@ class Supervisor:
         pause = FIRST_PAUSE
         while not self._stopping.is_set():
             begun = loop.time()
-            # A session of its own: a terminal's Ctrl-C would reach it twice, and the second time it does not wait.
-            # The end of its standard input tells it that the supervisor is gone.
-            worker = await asyncio.create_subprocess_exec(
-                *self._command, env=self._environments[number], stdin=asyncio.subprocess.PIPE, start_new_session=True
-            )
-            self._workers[number] = worker
-            log.info("worker %d is process %d", number, worker.pid)
-            if self._stopping.is_set():
-                self._stop()
-            status = await worker.wait()
+            status = await self._run_once(number)
             ran = loop.time() - begun
             self._have_run |= ran >= RAN_SECONDS
             if self._stopping.is_set() or (status == WRONG_SETTING and not self._have_run):
@@ -182,6 +175,23 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._stopping.wait()
+
+    async def _run_once(self, number: int) -> int:
+        """The status with which it has ended."""
+        # A session of its own: a terminal's Ctrl-C would reach it twice, and the second time it does not wait.
+        # The end of its standard input tells it that the supervisor is gone.
+        try:
+            worker = await asyncio.create_subprocess_exec(
+                *self._command, env=self._environments[number], stdin=asyncio.subprocess.PIPE, start_new_session=True
+            )
+        except OSError as error:  # there is no memory for it at the moment, say
+            log.error("worker %d can't be started: %s", number, error)
+            return NOT_STARTED
+        self._workers[number] = worker
+        log.info("worker %d is process %d", number, worker.pid)
+        if self._stopping.is_set():
+            self._stop()
+        return await worker.wait()
 
 
 async def supervise(config: Config, workers: int, arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:

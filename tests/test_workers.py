@@ -8,6 +8,7 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,25 @@ async def test_a_worker_that_can_not_start_again_does_not_end_those_that_serve(t
     assert (tmp_path / "0").read_text() == "x"
     os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(running, 10) in (0, 2)
+
+
+async def test_a_worker_for_which_there_is_no_memory_at_the_moment_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    start, tries = asyncio.create_subprocess_exec, 0
+
+    async def scarce(*command: str, **how: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries in (2, 3):
+            raise OSError(12, "Cannot allocate memory")
+        return await start(*command, **how)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", scarce)
+    running = asyncio.create_task(supervisor(tmp_path, {}, {}).run())
+    for number in range(2):
+        await starts(tmp_path, number, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await asyncio.wait_for(running, 10) == 0
 
 
 async def test_a_wrong_setting_ends_all(tmp_path: Path) -> None:

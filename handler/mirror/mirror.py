@@ -198,10 +198,15 @@ class Mirror:
         if self._stands_at.get(subscription) == position:
             return
         topic = await self._topics.log_of(subscription.partition)
-        if subscription not in self._stands_at:
+        try:
+            if subscription not in self._stands_at:
+                raise TopicMissing(f"no subscription {subscription.group} is known")
+            await self._admin.subscriptions.reset_cursor(topic, subscription.group, position)
+        except TopicMissing:  # Pulsar says so of a subscription too: it has expired, or its topic was made anew
+            self._stands_at.pop(subscription, None)
             with contextlib.suppress(AlreadyExists):
                 await self._admin.subscriptions.create(topic, subscription.group)
-        await self._admin.subscriptions.reset_cursor(topic, subscription.group, position)
+            await self._admin.subscriptions.reset_cursor(topic, subscription.group, position)
         self._stands_at[subscription] = position
         self._stands_at.move_to_end(subscription)
         if len(self._stands_at) > MAX_REMEMBERED:

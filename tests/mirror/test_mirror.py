@@ -72,6 +72,8 @@ class Twin:
     async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
         if self.holds is not None:
             await self.holds.wait()
+        if name not in self.cursors:
+            raise TopicMissing("404 Subscription not found")
         self.moves += 1
         self.moved.add(partition)
         self.cursors[name] = next_entry
@@ -184,3 +186,10 @@ async def test_what_could_not_be_moved_and_is_deleted_is_not_tried_again(twin: T
     twin.away = False
     await twin.mirror._move_all()
     assert not twin.cursors
+
+
+async def test_a_subscription_that_pulsar_has_lost_is_made_again(twin: Twin) -> None:
+    """It has expired, or its topic was deleted and made anew."""
+    assert await twin.commit(2) == Position(1, 1)
+    twin.cursors.clear()
+    assert await twin.commit(5) == Position(1, 2)

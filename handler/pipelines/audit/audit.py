@@ -17,7 +17,7 @@ from handler.pipelines.archive.files import ArchiveFiles
 from handler.pipelines.archive.write import Source, look, read_topics
 from handler.pipelines.audit import measure
 from handler.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
-from handler.pipelines.audit.copies import bound_rows, copied_by, run_rows
+from handler.pipelines.audit.copies import bound_rows, copied_by, not_compared, run_rows
 from handler.pipelines.audit.report import bars, page, result_rows
 from handler.pipelines.kafka.client import TRANSIENT, Refused
 from handler.pipelines.kafka.cluster import Cluster
@@ -103,6 +103,10 @@ class Audit:
         columns = ("topic", "partition", "offset", "timestamp", "bytes")
         tables["Largest records"] = result_rows(self._keep("largest", measure.largest(records)), columns)
         self._judge(found)
+        if copied:
+            behind, uncopied = not_compared(copied, {(row["topic"], row["partition"]): row["last"] for row in found})
+            self.findings += uncopied
+            self.notes += behind
         if self.options.against is not None:
             tables["Differences"] = self._compare(rows, self.options.against, copied)
         title = f"Audit of {', '.join(sorted({row['topic'] for row in found}))}"

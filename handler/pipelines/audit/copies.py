@@ -41,3 +41,17 @@ def bound_rows(copied: Mapping[Partition, Translation], firsts: Mapping[Partitio
         first = min(firsts.get(at, 0), end)
         begin = translation.place_of(first).target if translation.next_source >= 0 else translation.target_end
         yield (*at, end, begin, translation.target_end)
+
+
+def not_compared(copied: Mapping[Partition, Translation], lasts: Mapping[Partition, int]) -> tuple[list[str], list[str]]:
+    """What the mirror has yet to copy: of partitions that it has begun with, and whole ones. `lasts`: of the source's records."""
+    behind, uncopied = [], []
+    for (topic, index), last in sorted(lasts.items()):
+        translation = copied.get((topic, index))
+        if translation is None or translation.latest is None:
+            uncopied.append(f"{topic}-{index}: the mirror has not copied any of it, and it was compared with nothing")
+        elif last >= max(0, translation.next_source):
+            behind.append(
+                f"{topic}-{index}: from offset {max(0, translation.next_source)} on the mirror had not copied it, and it was not compared"
+            )
+    return behind, uncopied

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,8 @@ READ_COMMITTED: Final = 1
 _TOPIC: Final = 2  # ConfigResource.Type
 _SET_ON_THE_TOPIC: Final = 1  # DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG
 CREATE_SECONDS: Final = 60.0
+# Of a topic that is listed: it is deleted meanwhile, or not to be seen.
+_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 # Internal ones of clusters that don't say so, and what mirrors record.
 _OURS: Final = re.compile(r"__.*|(mirror|replay)-[A-Za-z0-9_.]+-offsets")
 
@@ -43,10 +45,29 @@ class TopicState:
     is_internal: bool
 
 
+class Topics(Mapping[str, TopicState]):
+    """Of a topic that the cluster can't describe at the moment it is not said that it is not there: to ask for it is Refused."""
+
+    def __init__(self, described: Mapping[str, TopicState], away: Mapping[str, ErrorCode] | None = None) -> None:
+        self._described = described
+        self.away = away or {}
+
+    def __getitem__(self, name: str) -> TopicState:
+        if name in self.away:
+            raise Refused(self.away[name], f"topic {name}")
+        return self._described[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._described)
+
+    def __len__(self) -> int:
+        return len(self._described)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     cluster_id: str
-    topics: Mapping[str, TopicState]
+    topics: Topics
 
 
 def _state(topic: MetadataResponseTopic) -> TopicState:
@@ -57,37 +78,47 @@ def matching_topics(patterns: Iterable[str], exclude: Iterable[str], state: Clus
     """By name, or else regular expression for whole names. ConfigError for one that no topic has; internal ones are never meant."""
     found: set[str] = set()
     for pattern in patterns:
-        of_pattern = set(_matching(pattern, state.topics))
+        of_pattern = _matching(pattern, state.topics)
         if not of_pattern:
             raise ConfigError(f"--topic {pattern}: no topic of the source has this name, or matches it as a regular expression")
         found |= of_pattern
     for pattern in exclude:
-        found -= set(_matching(pattern, state.topics))
+        found -= _matching(pattern, state.topics)
     if not found:
         raise ConfigError("--exclude leaves no topic")
-    return sorted(found)
+    return sorted(name for name in found if name in state.topics)
 
 
-def _matching(pattern: str, topics: Mapping[str, TopicState]) -> list[str]:
-    if pattern in topics:
-        if _is_hidden(topics[pattern]):
+def described_topics(patterns: Iterable[str], exclude: Iterable[str], state: ClusterState) -> list[str]:
+    """Those of them that are there and can be described now."""
+    found = {name for pattern in patterns for name in _matching(pattern, state.topics)}
+    left_out = {name for pattern in exclude for name in _matching(pattern, state.topics)}
+    return sorted(found - left_out - state.topics.away.keys())
+
+
+def _matching(pattern: str, topics: Topics) -> set[str]:
+    """Also of those that can't be described now."""
+    if pattern in topics.away or pattern in topics:
+        if _is_hidden(pattern, topics):
             raise ConfigError(f"--topic {pattern}: an internal topic, or the record of a mirror or a replay, is not for this")
-        return [pattern]
+        return {pattern}
     try:
         wanted = re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"{pattern} is neither a topic's name nor a regular expression: {error}") from error
-    return [name for name, one in topics.items() if not _is_hidden(one) and wanted.fullmatch(name)]
+    return {name for name in (*topics, *topics.away) if not _is_hidden(name, topics) and wanted.fullmatch(name)}
 
 
-def _is_hidden(topic: TopicState) -> bool:
-    return topic.is_internal or _OURS.fullmatch(topic.name) is not None
+def _is_hidden(name: str, topics: Topics) -> bool:
+    return _OURS.fullmatch(name) is not None or (name not in topics.away and topics[name].is_internal)
 
 
 async def cluster_state(kafka: KafkaClient) -> ClusterState:
     answer = await kafka.metadata(None)
     check(answer.error_code, "the cluster's metadata")
-    return ClusterState(answer.cluster_id or "", {one.name or "": _state(one) for one in answer.topics if not one.error_code})
+    described = {one.name or "": _state(one) for one in answer.topics if not one.error_code}
+    away = {one.name or "": ErrorCode(one.error_code) for one in answer.topics if one.error_code and one.error_code not in _GONE}
+    return ClusterState(answer.cluster_id or "", Topics(described, away))
 
 
 async def dynamic_configs(kafka: KafkaClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -69,7 +69,7 @@ async def migrate(options: GroupsOptions) -> list[Step]:
     """Carry it out, or find out what would be done."""
     try:
         async with connected(options.source, CLIENT_ID) as source, connected(options.target, CLIENT_ID) as target:
-            steps = await _planned(options, source, target)
+            steps = await until_it_succeeds(lambda: _planned(options, source, target), ASK_SECONDS)
             return steps if options.dry_run else await _set(steps, target)
     except (Refused, *TRANSIENT) as error:
         raise CanNotMigrate(f"groups can't be moved: {str(error) or type(error).__name__}") from error
@@ -82,12 +82,13 @@ async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaCli
     copied = await translations(target, options.name.runs_topic)
     changed = _changed(options.name, copied, source_state, target_state)
     source_groups, target_groups = await list_groups(source), await list_groups(target)
+    mirrored = {topic for (topic, _), one in copied.items() if one.latest is not None}
     steps: list[Step] = []
     for group in chosen_groups(options.groups, source_groups, options.name.group):
         there = await _committed(target, group)
         for (topic, index), one in sorted((await _committed(source, group)).items()):
             step = Step(group=group, topic=topic, partition=index, committed=one)
-            step = translated(step, copied.get((topic, index)), there, options.overwrite)
+            step = translated(step, copied.get((topic, index)), topic in mirrored, there, options.overwrite)
             steps.append(replace(step, problem=step.problem or changed.get((topic, index), "")))
         refusal = _refusal(source_groups[group], target_groups.get(group))
         if refusal:
@@ -150,10 +151,14 @@ def chosen_groups(patterns: Iterable[str], groups: Mapping[str, GroupState], mir
     return sorted(found)
 
 
-def translated(step: Step, translation: Translation | None, there: Mapping[Partition, Committed], overwrite: bool) -> Step:
+def translated(
+    step: Step, translation: Translation | None, is_topic_mirrored: bool, there: Mapping[Partition, Committed], overwrite: bool
+) -> Step:
     """Where the group goes on in the target. Pure."""
     if translation is None or translation.latest is None:
-        return replace(step, note="the mirror does not copy this partition")
+        if is_topic_mirrored:
+            return replace(step, problem="the mirror has not begun with this partition of its topic: let it catch up")
+        return replace(step, note="the mirror does not copy this topic")
     target_topic = translation.latest.target_topic
     before = there.get((target_topic, step.partition))
     step = replace(step, target_topic=target_topic, there=None if before is None else before.offset)

@@ -54,13 +54,14 @@ class Changes:
 
     topics: tuple[NewTopic, ...]
     partitions: tuple[tuple[str, int], ...]  # topics, and how many they are to have
+    refused: Mapping[str, str]  # by the source's topic: what can't be made
 
 
 def changes(options: MirrorOptions, topics: Sequence[str], source: ClusterState, target: ClusterState) -> Changes:
-    """What is to be made in the target. ConfigError where keys would be in other partitions than before."""
+    """What is to be made in the target; refused where keys would be in other partitions than before."""
     if source.cluster_id and source.cluster_id == target.cluster_id and not options.prefix:
         raise ConfigError("source and target are the same cluster: a copy in it needs a --prefix for its topics")
-    new, more = [], []
+    new, more, refused = [], [], {}
     for topic in topics:
         wanted = source.topics[topic].partitions
         name = options.prefix + topic
@@ -70,11 +71,11 @@ def changes(options: MirrorOptions, topics: Sequence[str], source: ClusterState,
         elif there.partitions < wanted:
             more.append((name, wanted))
         elif there.partitions > wanted and not options.more_partitions:
-            raise ConfigError(
+            refused[topic] = (
                 f"topic {name} has {there.partitions} partitions in the target and {wanted} in the source: producers would put keys into"
                 " other partitions than where their records are. Take another --prefix, or say --more-partitions"
             )
-    return Changes(tuple(new), tuple(more))
+    return Changes(tuple(new), tuple(more), refused)
 
 
 def copied_configs(options: MirrorOptions, configs: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from handler.pipelines.kafka.topics import (
     cluster_state,
     create_partitions,
     create_topic,
+    described_topics,
     dynamic_configs,
     matching_topics,
     offsets_and_failures,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 # Between rounds that had nothing to do.
 REST_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 120.0
+ALL: Final = -1  # partitions of a topic, for what was said of it
 # So often in a row a partition may be taken away from this run before it says so.
 FENCED_ROUNDS: Final = 5
 
@@ -225,7 +227,7 @@ class Mirror:
                 source = await stack.enter_async_context(connected(self.options.source, CLIENT_ID))
                 target = await stack.enter_async_context(connected(self.options.target, CLIENT_ID))
                 if self.recorded is None:
-                    self.recorded = await self._read_runs(target)
+                    self.recorded = await until_it_succeeds(lambda: self._read_runs(target), LOOK_SECONDS / 2)
                 async with asyncio.timeout(LOOK_SECONDS):
                     await until_it_succeeds(lambda: self._refresh(source, target), LOOK_SECONDS / 2)
         except (ConfigError, Refused, *TRANSIENT) as error:
@@ -248,10 +250,14 @@ class Mirror:
         options = self.options
         source_state, target_state = await cluster_state(source), await cluster_state(target)
         same = bool(source_state.cluster_id) and source_state.cluster_id == target_state.cluster_id
-        topics = matching_topics(options.topics, options.exclude, source_state)
+        topics = self._topics(source_state, target_state)
         if same:  # copies are not to be copied
             topics = [topic for topic in topics if not options.prefix or not topic.startswith(options.prefix)]
         lacking = changes(options, topics, source_state, target_state)
+        for topic, why in lacking.refused.items():
+            if not self.partitions:
+                raise ConfigError(why)
+            self.refused[topic] = why
         if options.dry_run:
             self._say_changes(lacking)
         else:
@@ -269,6 +275,24 @@ class Mirror:
                 state.trouble = str(failures[at])
         if options.dry_run:
             await self._see_foreign_records(target, target_state)
+
+    def _topics(self, source: ClusterState, target: ClusterState) -> list[str]:
+        """All that is meant has to be there at the beginning. Later one that is away, or was deleted, concerns itself alone."""
+        options = self.options
+        if not self.partitions:
+            return matching_topics(options.topics, options.exclude, source)
+        there = described_topics(options.topics, options.exclude, source)
+        topics = [topic for topic in there if options.prefix + topic not in target.topics.away]
+        for topic in {topic for topic, _ in self.partitions}.difference(topics):
+            self._say_once(topic, "the clusters do not describe this topic at the moment, or it was deleted: the others go on")
+        for topic in topics:
+            self._said.pop((topic, ALL), None)
+        return topics
+
+    def _say_once(self, topic: str, text: str) -> None:
+        if self._said.get((topic, ALL)) != text:
+            self._said[topic, ALL] = text
+            self.say(f"{topic}: {text}")
 
     def _see(self, state: PartitionState, first: int, end: int, high_watermark: int) -> None:
         was_done = state.is_done

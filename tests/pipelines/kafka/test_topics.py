@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from handler.errors import ConfigError
-from handler.pipelines.kafka.topics import ClusterState, TopicState, matching_topics
+from handler.pipelines.kafka.client import Refused
+from handler.pipelines.kafka.topics import ClusterState, Topics, TopicState, described_topics, matching_topics
+from handler.wire.error_code import ErrorCode
 
 TOPICS = ("orders.v1", "orders-v1", "orders", "orders-old", "pay", "internal", "mirror-dc-offsets", "__transaction_state")
-STATE = ClusterState("c", {name: TopicState(name, 1, "", name == "internal") for name in TOPICS})
+STATE = ClusterState("c", Topics({name: TopicState(name, 1, "", name == "internal") for name in TOPICS}))
 
 
 def test_topics_are_chosen_by_name_and_pattern() -> None:
@@ -24,3 +26,14 @@ def test_what_nobody_can_mean_is_refused(pattern: str, text: str) -> None:
         matching_topics([pattern], [], STATE)
     with pytest.raises(ConfigError, match="leaves no topic"):
         matching_topics(["pay"], ["p.*"], STATE)
+
+
+def test_a_topic_that_is_away_is_not_taken_for_one_that_is_not_there() -> None:
+    described = {"orders": TopicState("orders", 1, "", False)}
+    state = ClusterState("c", Topics(described, {"payments": ErrorCode.LEADER_NOT_AVAILABLE, "__own": ErrorCode.LEADER_NOT_AVAILABLE}))
+    for asked in (lambda: "payments" in state.topics, lambda: state.topics.get("payments"), lambda: matching_topics([".*"], [], state)):
+        with pytest.raises(Refused, match="topic payments: LEADER_NOT_AVAILABLE") as refused:
+            asked()
+        assert refused.value.is_retriable
+    assert matching_topics([".*"], ["payments"], state) == ["orders"]
+    assert described_topics([".*", "gone"], [], state) == ["orders"]

@@ -19,26 +19,27 @@ def step(offset: int) -> Step:
 
 
 def test_an_offset_is_where_its_record_is() -> None:
-    found = translated(step(7), COPIED, {}, overwrite=False)
+    found = translated(step(7), COPIED, True, {}, overwrite=False)
     assert (found.target_topic, found.place, found.problem) == ("t", Place(107, 7), "")
     assert found.is_to_be_set
 
 
 def test_what_is_set_already_is_not_set_again() -> None:
-    found = translated(step(7), COPIED, {("t", 1): Committed(107, "")}, overwrite=False)
+    found = translated(step(7), COPIED, True, {("t", 1): Committed(107, "")}, overwrite=False)
     assert not found.problem
     assert not found.is_to_be_set
 
 
 def test_a_group_that_works_in_the_target_is_not_moved_back() -> None:
     there = {("t", 1): Committed(150, "")}
-    assert "--overwrite" in translated(step(7), COPIED, there, overwrite=False).problem
-    assert translated(step(7), COPIED, there, overwrite=True).is_to_be_set
+    assert "--overwrite" in translated(step(7), COPIED, True, there, overwrite=False).problem
+    assert translated(step(7), COPIED, True, there, overwrite=True).is_to_be_set
 
 
 def test_what_nobody_can_tell_is_said() -> None:
-    assert "does not copy" in translated(step(7), None, {}, overwrite=False).note
-    assert "let it catch up" in translated(step(21), COPIED, {}, overwrite=False).problem
+    assert "does not copy" in translated(step(7), None, False, {}, overwrite=False).note
+    assert "not begun with this partition" in translated(step(7), None, True, {}, overwrite=False).problem
+    assert "let it catch up" in translated(step(21), COPIED, True, {}, overwrite=False).problem
 
 
 def test_groups_are_chosen_by_name_and_pattern() -> None:
@@ -57,9 +58,9 @@ def test_a_group_has_members_where_its_state_says_so() -> None:
 
 
 def test_a_group_is_moved_wholly_or_not_at_all() -> None:
-    fine, stuck = translated(step(7), COPIED, {}, overwrite=False), translated(step(21), COPIED, {}, overwrite=False)
+    fine, stuck = translated(step(7), COPIED, True, {}, overwrite=False), translated(step(21), COPIED, True, {}, overwrite=False)
     other = replace(fine, group="h")
-    elsewhere = translated(step(7), None, {}, overwrite=False)
+    elsewhere = translated(step(7), None, False, {}, overwrite=False)
     found = wholly([fine, stuck, other])
     assert [one.is_to_be_set for one in found] == [False, False, True]
     assert "another partition of the group" in found[0].problem
