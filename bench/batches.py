@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from crc32c import crc32c
 
+from handler.wire.crc import crc32c
 from handler.wire.message import Message
 from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -19,8 +19,6 @@ from collections.abc import Awaitable
 from contextlib import aclosing, suppress
 from typing import Final, NamedTuple
 
-import crc32c
-
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
@@ -31,6 +29,7 @@ from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.raw_entries import raw_entries_from
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.crc import crc32c
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
@@ -99,7 +98,7 @@ class KeptStates:
             self._shards = [_Shard(self._client, self._admin, f"{self._topic}-partition-{number}") for number in range(count)]
 
     def _shard(self, key: bytes) -> _Shard:
-        return self._shards[crc32c.crc32c(key) % len(self._shards)]
+        return self._shards[crc32c(key) % len(self._shards)]
 
 
 class _Shard:

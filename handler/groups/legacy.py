@@ -11,9 +11,9 @@ import struct
 from typing import Final
 
 from aiokafka.record.memory_records import MemoryRecords
-from crc32c import crc32c
 
 from handler.errors import ProtocolError
+from handler.wire.crc import crc32c
 from handler.wire.records import CHECKED_FROM, CONTROL, TRANSACTIONAL, BatchHeader, split_batches
 
 Pair = tuple[bytes, bytes | None]

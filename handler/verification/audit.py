@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from handler.errors import EntryUnreadable, ProtocolError
 from handler.partition.fold.fold import Fold, IndexAlarm
 from handler.partition.log.entries import Content, read_entry
@@ -20,6 +18,7 @@ from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.crc import crc32c
 from handler.wire.records import CHECKED_FROM, split_batches
 
 # Of each kind: more of the same say nothing new. All are counted.

@@ -8,8 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from handler.wire.crc import crc32c
 from handler.wire.records import CONTROL, HEADER, HEADER_SIZE, NO_SEQUENCE, TRANSACTIONAL, BatchMalformed, read_header
 
 _KEY: Final = struct.Struct(">hh")  # version, kind

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from crc32c import crc32c
 
 from handler.coordination.term_log import MARKER_KEY, _Reading
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
@@ -17,6 +16,7 @@ from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.messages import read_messages, write_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.crc import crc32c
 
 RECORD = Record(OffsetCommitKey("g", "t", 0), OffsetCommitValue(7, -1, "", 1, -1))
 KEY, VALUE = write_key(RECORD.key), write_value(RECORD.value)  # type: ignore[arg-type]

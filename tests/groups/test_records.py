@@ -122,7 +122,7 @@ def test_what_kafka_on_pulsar_wrote_is_found_in_its_batches() -> None:
 
 
 def test_offsets_of_a_transaction_count_when_it_is_committed() -> None:
-    from crc32c import crc32c
+    from handler.wire.crc import crc32c
 
     def marker(kind: int) -> bytes:
         batch = bytearray(_kop([(struct.pack(">hh", 0, kind), b"\0\0\0\0\0\0")], producer_id=7, transactional=True))

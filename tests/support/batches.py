@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from crc32c import crc32c
 
+from handler.wire.crc import crc32c
 from handler.wire.records import CHECKED_FROM, HEADER, read_header
 
 

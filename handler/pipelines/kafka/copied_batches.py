@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
-from crc32c import crc32c
 
 from handler.wire.control_records import read_marker
+from handler.wire.crc import crc32c
 from handler.wire.messages.fetch import AbortedTransaction
 from handler.wire.records import (
     CHECKED_FROM,
