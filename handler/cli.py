@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
         ("serve", "serve Kafka clients until SIGTERM"),
-        ("doctor", "check what the Pulsar cluster is set to"),
+        ("doctor", "check what the Pulsar cluster is set to; ends with 1 where it finds a fault, else with 0"),
         ("check-config", "print the effective configuration"),
     ):
         command = commands.add_parser(name, help=text, description=text)

@@ -1,7 +1,7 @@
 """The settings that a Pulsar cluster must have, checked at start and by `kafka-sidecar doctor`.
 
 A fault loses data or offsets and stops the start; a warning costs comfort. Each names the setting
-to change.
+to change. A note is no finding: it tells what the doctor can't see, or what may be set faster.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ TIMESTAMP: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMeta
 
 class Severity(StrEnum):
     GOOD = "ok"
+    NOTE = "note"
     WARNING = "warning"
     FAULT = "fault"
 
@@ -71,6 +72,7 @@ def judge_settings(settings: Mapping[str, str], policies: Mapping[str, Any], nam
         _retention(settings, policies, namespace),
         _topic_policies(settings),
         _read_delay(settings),
+        _failover_delay(settings),
         _journal(),
         _copies(),
     ]
@@ -143,14 +145,25 @@ def _topic_policies(settings: Mapping[str, str]) -> Finding:
 def _read_delay(settings: Mapping[str, str]) -> Finding:
     delay = settings.get("managedLedgerNewEntriesCheckDelayInMillis", "10")
     text = f"managedLedgerNewEntriesCheckDelayInMillis is {delay}"
-    if delay != "0":
-        text += ": records of other writers reach consumers so much later; 0 is quickest"
-    return Finding(Severity.GOOD, "read delay", text)
+    if delay == "0":
+        return Finding(Severity.GOOD, "read delay", text)
+    return Finding(Severity.NOTE, "read delay", f"{text}: records of other writers reach consumers so much later; 0 is quickest")
+
+
+def _failover_delay(settings: Mapping[str, str]) -> Finding:
+    delay = settings.get("activeConsumerFailoverDelayTimeMillis", "1000")
+    text = f"activeConsumerFailoverDelayTimeMillis is {delay}"
+    if delay == "0":
+        return Finding(Severity.GOOD, "election", text)
+    return Finding(
+        Severity.NOTE, "election",
+        f"{text}: the first group, and the first transaction after a coordinator has gone, wait so much longer; 0 is quickest",
+    )  # fmt: skip
 
 
 def _journal() -> Finding:
     return Finding(
-        Severity.GOOD, "journal",
+        Severity.NOTE, "journal",
         "how the bookies write can't be seen from here: with journalFlushWhenQueueEmpty=true on each of them, "
         "or journalMaxGroupWaitMSec=0, a record that comes alone is acknowledged a millisecond sooner",
     )  # fmt: skip
@@ -158,7 +171,7 @@ def _journal() -> Finding:
 
 def _copies() -> Finding:
     return Finding(
-        Severity.GOOD, "copies",
+        Severity.NOTE, "copies",
         "where a Kafka producer's retry lands twice, Kafka consumers are given one of the two, and native consumers see both",
     )  # fmt: skip
 

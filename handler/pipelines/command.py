@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
         return INTERRUPTED
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] in ("pyspark", "py4j", "pyarrow"):
-            raise ConfigError("pipelines need Spark: pip install 'kafka-sidecar[spark]'") from error
+            missing = f"pipelines need {error.name}, which this Python lacks"
+            raise ConfigError(f"{missing}: install pyspark and pyarrow, in a checkout with pip install '.[spark]'") from error
         raise
 
 
