@@ -46,10 +46,11 @@ smoke: $(READY)
 	@$(BIN)/python -m integration.prepare
 	@$(BIN)/python -m pytest -q $(SMOKE)
 
+# What the tests against real servers need is got and made beside the fast tests.
 test: $(READY)
-	@$(BIN)/python -m integration.prepare
-	@$(BIN)/python -m pytest -q --numprocesses 2 tests
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 -m 'not soak' integration
+	@$(BIN)/python -m integration.prepare & preparing=$$!; \
+	 $(BIN)/python -m pytest -q --numprocesses 2 tests && wait $$preparing || { status=$$?; kill $$preparing 2>/dev/null; exit $$status; }
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 20 -m 'not soak' integration
 
 image: $(READY)
 	@$(BIN)/python -m integration.docker.images
@@ -62,7 +63,7 @@ test-kubernetes: $(READY)
 
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 $(BIN)/python -m pytest -q --durations 20 integration/test_fleet_faults.py $(wildcard integration/test_*_pipeline.py)
+	@FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 integration/test_fleet_faults.py $(wildcard integration/test_*_pipeline.py)
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q --numprocesses 2 tests

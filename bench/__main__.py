@@ -48,6 +48,7 @@ from bench.throughput import CASES, WARM, Throughput, kafka_protocol, native
 from bench.transactions import FLUSHING, native_acknowledgement_ms, transaction_costs
 from bench.workers import worker_costs
 from integration.launcher.jars import CACHE
+from integration.launcher.jvm import LONG_LIVED
 from integration.launcher.kafka import KafkaNode
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
@@ -96,7 +97,7 @@ def _crowds(servers: _Servers) -> dict[str, object]:
 def _transactions(servers: _Servers) -> dict[str, object]:
     """Each step of a transaction waits for an acknowledgement, so this is also measured where bookies write what they have at once."""
     directory = servers.directory / "flushing"
-    pulsar = Standalone(directory / "pulsar", settings={"journalFlushWhenQueueEmpty": "true"})
+    pulsar = Standalone(directory / "pulsar", settings={"journalFlushWhenQueueEmpty": "true"}, jvm=LONG_LIVED)
     sidecar = SidecarProcess(directory / "sidecar", pulsar.url, pulsar.admin_url)
     try:
         pulsar.start()
@@ -175,7 +176,7 @@ def _measure(servers: _Servers) -> dict[str, object]:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        pulsar, kafka = Standalone(directory / "pulsar"), KafkaNode(directory / "kafka")
+        pulsar, kafka = Standalone(directory / "pulsar", jvm=LONG_LIVED), KafkaNode(directory / "kafka", jvm=LONG_LIVED)
         sidecar = SidecarProcess(directory / "sidecar", pulsar.url, pulsar.admin_url)
         try:
             pulsar.start()

@@ -21,7 +21,7 @@ from confluent_kafka import TopicPartition
 
 from bench.throughput import numbers
 from integration.kafka_clients import consumer, create, producer
-from integration.launcher.kafka import java_tool
+from integration.launcher.kafka import measured_java_tool
 from integration.launcher.pulsar import Standalone
 from integration.support import admin
 
@@ -158,7 +158,7 @@ def end_to_end(address: str) -> tuple[float, float]:
     """Average and p99 of Kafka's own EndToEndLatency, in milliseconds."""
     topic = f"end-to-end-{os.getpid()}"
     create(address, topic, 1)
-    done = java_tool("org.apache.kafka.tools.EndToEndLatency", address, topic, "2000", "1", "100", seconds=300)
+    done = measured_java_tool("org.apache.kafka.tools.EndToEndLatency", address, topic, "2000", "1", "100", seconds=300)
     output = done.stdout + done.stderr
     average = numbers(r"Avg latency: ([\d.]+) ms", output)[0]
     return average, numbers(r"99th = ([\d.]+)", output)[0]

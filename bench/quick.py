@@ -22,6 +22,7 @@ from bench.reading import reading_costs, write_for_reading
 from bench.report import batch_table, format_table, opening_table, reading_table, waiting_table
 from bench.waiting import waiting_costs
 from integration.launcher.jars import CACHE, ROOT
+from integration.launcher.jvm import LONG_LIVED
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 
@@ -79,7 +80,7 @@ def commit() -> str:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
-        pulsar = Standalone(Path(name) / "pulsar")
+        pulsar = Standalone(Path(name) / "pulsar", jvm=LONG_LIVED)
         pulsar.start()
         try:
             costs = measure(pulsar, Path(name))

@@ -12,7 +12,8 @@ from typing import Final
 from bench.process import ProcessCost, run
 from integration.kafka_clients import create
 from integration.launcher.jars import Bundle, class_path
-from integration.launcher.kafka import java_tool
+from integration.launcher.jvm import LONG_LIVED
+from integration.launcher.kafka import measured_java_tool
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, java
 from integration.support import admin
 
@@ -87,7 +88,7 @@ def produce(address: str, topic: str, size: int, mib: float, settings: tuple[str
     """MiB/s, p50 and p99 of Kafka's own producer with its defaults, but for `settings`."""
     count = int(mib * 2**20 / size)
     changed = ["--command-property", *settings] if settings else []
-    done = java_tool(
+    done = measured_java_tool(
         "org.apache.kafka.tools.ProducerPerformance", "--topic", topic, "--num-records", str(count), "--record-size", str(size),
         "--throughput", "-1", "--bootstrap-server", address, *changed, seconds=_TOOL_SECONDS,
     )  # fmt: skip
@@ -99,7 +100,7 @@ def produce(address: str, topic: str, size: int, mib: float, settings: tuple[str
 
 def _consume(address: str, topic: str, size: int, mib: float) -> float:
     """MiB/s of Kafka's own consumer with its defaults, as a group; without the time that it takes to join."""
-    done = java_tool(
+    done = measured_java_tool(
         "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", address, "--topic", topic, "--group", f"perf-{topic}",
         "--num-records", str(int(mib * 2**20 / size)), "--timeout", "60000", "--hide-header", seconds=_TOOL_SECONDS,
     )  # fmt: skip
@@ -134,7 +135,7 @@ def native(pulsar: Standalone, directory: Path, case: Case, mib: int) -> Through
     admin("PUT", f"{pulsar.admin_url}/admin/v2/persistent/public/default/{topic}/partitions", str(case.partitions).encode())
     size = case.record_bytes
     count = int(mib * case.share * 2**20 / size)
-    *start, libraries = java(DEFAULT_VERSION, directory)
+    *start, libraries = java(DEFAULT_VERSION, directory, flags=LONG_LIVED)
     settings = directory / "client.conf"
     settings.write_text("")
     command = [

@@ -16,12 +16,21 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
+from integration.launcher.brokers import TwoBrokers
+from integration.launcher.process import Server
 from integration.launcher.pulsar import Standalone, version_from_environment
-from integration.launcher.sidecar import SidecarProcess
+from integration.launcher.sidecar import SIDECAR_LOG, SidecarProcess
 from integration.launcher.spark import spark_session
 
+LONGEST_FIRST: Final = (
+    # Those of Spark use the processor, those of several sidecars wait: one of each at a time.
+    "test_mirror_pipeline", "a fleet's broker", "test_archive_pipeline", "two brokers", "test_offsets", "test_faults",
+    "test_transactions", "test_groups", "test_reindex_pipeline", "test_spark_faults", "test_containers", "test_consumer_protocol",
+)  # fmt: skip
+KEEPALIVE_SECONDS: Final = 3
 _names = itertools.count(1)
 _LINES_SHOWN: Final = 40
+_SERVERS_BEFORE: Final = pytest.StashKey[int]()
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,26 @@ def other(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
+def fleet_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """For tests of several sidecars: it takes a silent connection for dead after at most twice `KEEPALIVE_SECONDS`."""
+    server = Standalone(tmp_path_factory.mktemp("pulsar"), settings={"keepAliveIntervalSeconds": str(KEEPALIVE_SECONDS)})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoBrokers]:
+    """A test that breaks one of them mends it."""
+    brokers = TwoBrokers(tmp_path_factory.mktemp("two"), keepAliveIntervalSeconds=str(KEEPALIVE_SECONDS))
+    try:
+        brokers.start()
+        yield brokers
+    finally:
+        brokers.stop()
+
+
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One for all: a process has one JVM."""
     session = spark_session(tmp_path_factory.mktemp("warehouse"))
@@ -88,24 +117,41 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_SERVERS_BEFORE] = len(Server.started)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that failed shows what its sidecars logged."""
+    """A test that failed names the logs of its servers, and shows what its sidecars said last."""
     report = yield
     if report.failed:
-        for value in getattr(item, "funcargs", {}).values():
-            sidecar = value if isinstance(value, SidecarProcess) else getattr(value, "sidecar", None)
-            if isinstance(sidecar, SidecarProcess) and sidecar.log.exists():
-                lines = sidecar.log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
-                report.sections.append((f"the last lines of the sidecar at {sidecar.address}", "\n".join(lines)))
+        first = item.stash.get(_SERVERS_BEFORE, 0)
+        logs = dict.fromkeys(server.log for number, server in enumerate(Server.started) if number >= first or server.running)
+        report.user_properties += [("log", str(log)) for log in logs]
+        for log in logs:
+            if log.name == SIDECAR_LOG and log.exists():
+                lines = log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
+                report.sections.append((f"the last lines of {log}", "\n".join(lines)))
     return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Against a cluster that is not ours, what stops, breaks or configures brokers has nothing to do."""
-    if "PULSAR_URL" not in os.environ:
-        return
-    for item in items:
-        needs_its_own = "cluster" not in getattr(item, "fixturenames", ())
-        if needs_its_own and item.path.is_relative_to(Path(__file__).parent):
+    here = Path(__file__).parent
+    ours = [item for item in items if item.path.is_relative_to(here)]
+    for item in ours:
+        # The tests of a file, and those of files that share a server, run on one worker.
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        # Against a cluster that is not ours, what stops, breaks or configures brokers has nothing to do.
+        if "PULSAR_URL" in os.environ and "cluster" not in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.skip(reason="starts brokers of its own, and PULSAR_URL names another cluster"))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    """The longest first: two workers then end at about the same time."""
+    group = item.get_closest_marker("xdist_group")
+    name = group.args[0] if group else ""
+    return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TextIO
 
 from integration.launcher.jars import ROOT
+from integration.launcher.jvm import LONG_LIVED
 from integration.launcher.process import ServerFailed, port_is_taken
 from integration.launcher.pulsar import Standalone, version_from_environment
 from integration.launcher.sidecar import SidecarProcess
@@ -65,8 +66,8 @@ def main() -> int:
     version = version_from_environment()
     data = ROOT / "data" / f"pulsar-{version}"
     lock = _claim(data)
-    pulsar = Standalone(data, version=version, port=pulsar_port, web_port=web_port)
-    sidecar = SidecarProcess(data, pulsar.url, pulsar.admin_url, port=kafka_port)
+    pulsar = Standalone(data, version=version, port=pulsar_port, web_port=web_port, jvm=LONG_LIVED)
+    sidecar = SidecarProcess(data, pulsar.url, pulsar.admin_url, port=kafka_port, groups__initial_rebalance_delay_ms="3000")
     try:
         print(f"Starting Pulsar {version} with {pulsar.journal} (log: {_short(pulsar.log)}) ...", flush=True)
         begun = time.monotonic()

@@ -9,7 +9,7 @@ from typing import Final
 
 from integration.kafka_clients import Acks, bounds, producer, read
 
-RECORDS: Final = 6000
+RECORDS: Final = 3_000
 _PADDING: Final = b"x" * 100
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections import defaultdict
@@ -63,11 +64,13 @@ class Load:
         self.failed: list[str] = []
         self.acknowledged: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by partition: number, offset
         self.pauses: list[tuple[float, str, int]] = []  # seconds, when it was over, partition
+        self.timed_out = 0  # requests of the producer that nobody has answered
         self._acknowledged_at: dict[int, float] = {}
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._runs: list[list[tuple[int, int]]] = []  # what a member has read of a partition while it was its own
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
-        self._producer = Producer({**servers, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
+        statistics = {"statistics.interval.ms": 500, "stats_cb": self._on_statistics}
+        self._producer = Producer({**servers, **statistics, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
         group = {"group.id": f"{topic}-readers", "auto.offset.reset": "earliest", "enable.auto.commit": True}
         self._consumers = [Consumer({**servers, **group}) for _ in range(2)]
         self._stop, self._stop_reading = threading.Event(), threading.Event()
@@ -82,6 +85,9 @@ class Load:
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.failed.append(str(error))
+
+    def _on_statistics(self, text: str) -> None:
+        self.timed_out = sum(int(broker["req_timeouts"]) for broker in json.loads(text)["brokers"].values())
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
@@ -123,6 +129,11 @@ class Load:
             runs.setdefault(partition, []).append(record)
         begin_anew()
         consumer.close()
+
+    def wait_for_more(self, records: int = 50) -> None:
+        """Until so many more of each partition are acknowledged."""
+        before = {partition: len(self.acknowledged[partition]) for partition in range(self.partitions)}
+        wait_for(lambda: all(len(self.acknowledged[partition]) >= count + records for partition, count in before.items()), 60)
 
     def stop(self) -> None:
         """Stop producing; the group reads to the end."""

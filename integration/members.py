@@ -15,8 +15,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from integration.conftest import Cluster
-from integration.launcher.jars import class_path
-from integration.launcher.kafka import VERSION, java_tool, tools
+from integration.launcher.kafka import VERSION, java, java_tool
 
 # A member of librdkafka's that speaks the protocol of KIP-848.
 NEW_PROTOCOL: dict[str, object] = {"group.protocol": "consumer"}
@@ -92,7 +91,7 @@ class JavaMember:
         self.committed: dict[int, int] = {}
         self.failures: list[str] = []
         command = [
-            "java", "-Xmx128m", "-cp", class_path(tools(version)), "org.apache.kafka.tools.VerifiableConsumer",
+            *java(version), "org.apache.kafka.tools.VerifiableConsumer",
             "--bootstrap-server", address, "--topic", topic, "--group-id", group, *options,
         ]  # fmt: skip
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 from confluent_kafka import TopicPartition
+from pyspark.sql import SparkSession
 
+from handler.pipelines.command import main
 from integration.kafka_clients import Acks, Record, bounds, consumer, producer
 
 COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
@@ -25,6 +31,34 @@ def pipeline(name: str, *options: str, status: int = 0, seconds: float = 400) ->
     done = subprocess.run([*COMMAND, name, *options], capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def pipeline_here(spark: SparkSession, name: str, *options: str, status: int = 0) -> str:
+    """The same in this process and its Spark: most of a process of its own would be Spark that starts and ends."""
+
+    def session(_name: str, _master: str, conf: tuple[str, ...] = (), **_options: Any) -> SparkSession:
+        one = spark.newSession()
+        one.stop = lambda: None
+        settings = ("spark.sql.session.timeZone=UTC", "spark.sql.sources.partitionColumnTypeInference.enabled=false", *conf)
+        for key, _, to in (setting.partition("=") for setting in settings):
+            if key.startswith("spark.sql."):
+                one.conf.set(key, to)
+        return one
+
+    said = io.StringIO()
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        with (
+            mock.patch("handler.pipelines.session.spark_session", session),
+            mock.patch("sys.argv", ["kafka-sidecar", name, *options]),
+            redirect_stdout(said),
+            redirect_stderr(said),
+        ):
+            ended = main()
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert ended == status, said.getvalue()
+    return said.getvalue()
 
 
 class Driver:
@@ -52,11 +86,11 @@ class Driver:
         return self._process.poll() is None
 
 
-def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = False) -> list[Record]:
-    """All committed records; without their offsets, unless they are asked for."""
+def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = False, first: int = 0) -> list[Record]:
+    """All committed records from offset `first` on; without their offsets, unless they are asked for."""
     end = bounds(address, topic, partition)[1]
     client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
-    client.assign([TopicPartition(topic, partition, 0)])
+    client.assign([TopicPartition(topic, partition, first)])
     found: list[Record] = []
     deadline = time.monotonic() + 180
     while time.monotonic() < deadline:

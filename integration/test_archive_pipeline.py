@@ -30,7 +30,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import CONNECTOR, ICEBERG, SparkCluster
-from integration.pipelines import SCALE, Driver, contents, fill, pipeline
+from integration.pipelines import SCALE, Driver, contents, fill, pipeline, pipeline_here
 
 LOCAL: Final = ("--master", "local[2]")
 
@@ -75,7 +75,7 @@ def replay_here(spark: SparkSession, address: str, path: Path, name: str) -> Rep
 def test_files_have_each_offset_once_and_go_back_into_a_topic(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "archive"
     archive = (
-        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", str(250 * SCALE),
+        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", str(400 * SCALE),
         *LOCAL, *jars(class_path(CONNECTOR)),
     )  # fmt: skip
     pipeline("archive", *archive)
@@ -85,7 +85,7 @@ def test_files_have_each_offset_once_and_go_back_into_a_topic(cluster: Cluster, 
 
     produce(cluster.kafka, topic, [b"later"], 1)
     result = tmp_path / "result.json"
-    pipeline("archive", *archive, "--compact-mib", "64", "--result", str(result))
+    pipeline_here(spark, "archive", *archive, "--compact-mib", "64", "--result", str(result))
     assert json.loads(result.read_text())["offsets"] == 1
     assert len(list(path.glob("batch=*"))) == 1
     for partition in range(2):
@@ -102,7 +102,7 @@ def test_files_have_each_offset_once_and_go_back_into_a_topic(cluster: Cluster, 
     assert "say --into-existing to add to it" in replay_here(spark, cluster.kafka, path, f"other_{name}").problems[topic, 0]
 
 
-def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
     catalog = (
         "--conf", "spark.sql.catalog.local=org.apache.iceberg.spark.SparkCatalog", "--conf", "spark.sql.catalog.local.type=hadoop",
         "--conf", f"spark.sql.catalog.local.warehouse={tmp_path}",
@@ -110,8 +110,8 @@ def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str,
     table = ("--table", "local.kafka.archive", *LOCAL, *catalog, *jars(class_path(CONNECTOR), class_path(ICEBERG)))
     archive = ("--source", cluster.kafka, "--topic", topic, "--batch-records", str(600 * SCALE), *table)
     assert "offsets archived in" in pipeline("archive", *archive, "--compact-mib", "64")
-    assert "0 offsets archived" in pipeline("archive", *archive)
-    pipeline("replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table)
+    assert "0 offsets archived" in pipeline_here(spark, "archive", *archive)
+    pipeline_here(spark, "replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table)
     for partition in range(2):
         assert contents(cluster.kafka, f"ice-{topic}", partition) == contents(cluster.kafka, topic, partition)
 

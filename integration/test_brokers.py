@@ -15,6 +15,8 @@ from integration.kafka_clients import create, produce, read
 from integration.launcher.brokers import TwoBrokers
 from integration.launcher.sidecar import SidecarProcess
 
+pytestmark = pytest.mark.xdist_group("two brokers")
+
 
 @dataclass
 class Pair:
@@ -23,18 +25,12 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    directory = tmp_path_factory.mktemp("two")
-    brokers = TwoBrokers(directory / "pulsar")
-    sidecar = SidecarProcess(directory / "sidecar", brokers.url, brokers.admin_url)
-    try:
-        brokers.start()
-        sidecar.start()
-        yield Pair(brokers, sidecar)
-        assert sidecar.stop() == 0
-        assert not sidecar.complaints()
-    finally:
-        brokers.stop()
+def pair(two_brokers: TwoBrokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    sidecar = SidecarProcess(tmp_path_factory.mktemp("sidecar"), two_brokers.url, two_brokers.admin_url)
+    sidecar.start()
+    yield Pair(two_brokers, sidecar)
+    assert sidecar.stop() == 0
+    assert not sidecar.complaints()
 
 
 def test_a_lookup_is_redirected_to_the_broker_that_serves_the_topic(pair: Pair, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from hatch_build import HOT
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce, read
+from integration.launcher.compiled_wheel import compiled_site
 from integration.launcher.jars import ROOT
 from integration.launcher.sidecar import SidecarProcess
 from integration.test_shared_entries import check_crowd, write_crowd
@@ -23,22 +23,14 @@ TESTS = ("tests/partition/fold", "tests/partition/write", "tests/partition/test_
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the wheel is unpacked."""
-    directory = tmp_path_factory.mktemp("wheel")
-    environment = {**os.environ, "KAFKA_SIDECAR_COMPILED": "1"}
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory / "made")]
-    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    (wheel,) = (directory / "made").glob("*.whl")
-    assert f"cp{sys.version_info.major}{sys.version_info.minor}" in wheel.name
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(directory / "site")
-    return directory / "site"
+def site() -> Path:
+    return compiled_site()
 
 
 def _run(site: Path, directory: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+    # What this run of tests was asked for is not what the inner one is to do.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**inherited, "PYTHONPATH": str(site)}
     done = subprocess.run([sys.executable, "-P", *command], cwd=directory, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
     return done.stdout

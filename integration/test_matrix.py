@@ -16,9 +16,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import create, producer, read
-from integration.launcher.jars import class_path
+from integration.launcher.jars import Bundle
+from integration.launcher.jvm import short_lived_tool
 from integration.launcher.kafka import tools
-from integration.launcher.programs import SOURCES
+from integration.launcher.programs import java_program
 from integration.launcher.pulsar import bundle, version_from_environment
 from integration.launcher.sidecar import SidecarProcess
 
@@ -138,9 +139,9 @@ def _write_native_python(client: pulsar.Client, topic: str, kind: str) -> None:
     writer.close()
 
 
-def _java(program: str, jars: str, *arguments: str) -> str:
-    command = ["java", "-Xmx512m", "-cp", jars, str(SOURCES / "java" / f"{program}.java"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def _java(program: str, jars: Bundle, *arguments: str) -> str:
+    command = java_program(program, jars, short_lived_tool(jars))
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
     return done.stdout
 
@@ -209,8 +210,8 @@ def _write_all(cluster: Cluster, topics: dict[tuple[str, str], str], native: pul
                 native_java.append(f"{_partition(topic)}={kind}={codec}")
             case ["native-python", kind]:
                 _write_native_python(native, topic, kind)
-    _java("KafkaMatrix", class_path(tools()), "write", cluster.kafka, str(COUNT), *java)
-    _java("NativeMatrix", class_path(bundle(version_from_environment())), "write", cluster.pulsar_url, str(COUNT), *native_java)
+    _java("KafkaMatrix", tools(), "write", cluster.kafka, str(COUNT), *java)
+    _java("NativeMatrix", bundle(version_from_environment()), "write", cluster.pulsar_url, str(COUNT), *native_java)
 
 
 def _read_all(cluster: Cluster, other: SidecarProcess, found: Matrix, native: pulsar.Client) -> None:
@@ -221,13 +222,13 @@ def _read_all(cluster: Cluster, other: SidecarProcess, found: Matrix, native: pu
     }
     found.kafka["aiokafka"] = asyncio.run(_read_aiokafka(cluster.kafka, dict.fromkeys(topics, COUNT)))
     by_java: dict[str, list[Seen]] = defaultdict(list)
-    for line in _java("KafkaMatrix", class_path(tools()), "read", other.address, str(COUNT), *topics).splitlines():
+    for line in _java("KafkaMatrix", tools(), "read", other.address, str(COUNT), *topics).splitlines():
         topic, offset, timestamp, key_, value_, headers_ = line.split("\t")
         by_java[topic].append(Seen(int(offset), int(timestamp), _decoded(key_), _decoded(value_), _pairs(headers_)))
     found.kafka["java"] = by_java
     places = {_partition(topic): topic for topic in topics}
     natively: dict[str, list[Message]] = defaultdict(list)
-    jars = class_path(bundle(version_from_environment()))
+    jars = bundle(version_from_environment())
     for line in _java("NativeMatrix", jars, "read", cluster.pulsar_url, str(COUNT), *places).splitlines():
         if line.startswith("persistent://"):
             place, event_time, key_, value_, properties = line.split("\t")

@@ -26,7 +26,8 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
-from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline
+from integration.members import wait_for
+from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline, pipeline_here
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +42,10 @@ def between(kafka: KafkaNode, cluster: Cluster) -> tuple[str, ...]:
     return "--source", kafka.address, "--target", cluster.kafka
 
 
-def mirror(source: str, target: str, name: str, topics: list[str], *options: str, status: int = 0) -> str:
+def mirror(source: str, target: str, name: str, topics: list[str]) -> tuple[str, ...]:
+    """The command."""
     wanted = [one for topic in topics for one in ("--topic", topic)]
-    return pipeline(
-        "mirror", "--source", source, "--target", target, "--name", name, *wanted, "--master", "local[2]", *options, status=status
-    )
+    return "mirror", "--source", source, "--target", target, "--name", name, *wanted, "--master", "local[2]"
 
 
 def commit(address: str, group: str, topic: str, offsets: dict[int, int]) -> None:
@@ -67,18 +67,19 @@ def configs(address: str, topic: str) -> dict[str, str]:
     return {name: entry.value for name, entry in admin.describe_configs([resource])[resource].result(20).items()}
 
 
-def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, tmp_path: Path) -> None:
+def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
     topic, other, name = new_topic(), new_topic(), f"move_{time.time_ns()}"
     create(kafka.address, topic, 2, {"retention.ms": "86400000", "max.message.bytes": "2000000"})
     create(kafka.address, other, 1)
     fill(kafka.address, topic, 400)
     topics = [topic, f"{other[:-1]}."]
 
-    said = mirror(kafka.address, cluster.kafka, name, topics, "--dry-run")
+    command = mirror(kafka.address, cluster.kafka, name, topics)
+    said = pipeline_here(spark, *command, "--dry-run")
     assert f"topic {topic} would be made with 2 partitions" in said
     assert "Nothing was changed" in said
     result_file = tmp_path / "result.json"
-    mirror(kafka.address, cluster.kafka, name, topics, "--result", str(result_file))
+    pipeline(*command, "--result", str(result_file))
     result = json.loads(result_file.read_text())
     assert result["complete"]
     assert result["records"] == 5 * 400 * SCALE + 5 * 20
@@ -88,76 +89,82 @@ def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, t
     assert configs(cluster.kafka, topic)["max.message.bytes"] == "2000000"
 
     # Again: nothing is copied twice. And on: what has come since.
-    assert "0 records copied" in mirror(kafka.address, cluster.kafka, name, topics)
+    assert "0 records copied" in pipeline_here(spark, *command)
     produce(kafka.address, topic, [b"later-%d" % index for index in range(50)], 1)
     admin = AdminClient({"bootstrap.servers": kafka.address, **QUIET})
     admin.create_partitions([NewPartitions(other, 2)])[other].result(20)
     produce(kafka.address, other, [b"new partition"], 1)
-    assert "51 records copied" in mirror(kafka.address, cluster.kafka, name, topics)
+    assert "51 records copied" in pipeline_here(spark, *command)
     assert contents(cluster.kafka, topic, 1) == contents(kafka.address, topic, 1)
     assert [record.value for record in contents(cluster.kafka, other, 1)] == [b"new partition"]
 
     ends = [bounds(kafka.address, topic, index)[1] for index in range(2)]
     commit(kafka.address, f"{name}-half", topic, {0: 417, 1: ends[1] - 30})
     commit(kafka.address, f"{name}-all", topic, {index: ends[index] for index in range(2)})
-    said = pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-.*", "--dry-run")
+    groups = ("migrate-groups", *between(kafka, cluster), "--name", name, "--group")
+    said = pipeline_here(spark, *groups, f"{name}-.*", "--dry-run")
     assert said.count("the same as in the source") == 2
     assert said.count("at the end of what was copied") == 2
     assert committed(cluster.kafka, f"{name}-half", topic) == [-1001, -1001]
-    pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-.*")
+    pipeline(*groups, f"{name}-.*")
     places = committed(cluster.kafka, f"{name}-half", topic)
     source_first = read(kafka.address, topic, 1, 0, 417, **COMMITTED)[0]
     target_first = read(cluster.kafka, topic, 1, 0, places[0], **COMMITTED)[0]
     assert (source_first.value, source_first.timestamp) == (target_first.value, target_first.timestamp)
     assert target_first.offset == places[0]
-    assert len(read(cluster.kafka, topic, 31, 1, places[1], seconds=4, **COMMITTED)) == 30
-    assert not read(cluster.kafka, topic, 1, 0, committed(cluster.kafka, f"{name}-all", topic)[0], seconds=2, **COMMITTED)
+    assert len(contents(cluster.kafka, topic, 1, first=places[1])) == 30
+    assert not contents(cluster.kafka, topic, 0, first=committed(cluster.kafka, f"{name}-all", topic)[0])
 
     commit(kafka.address, f"{name}-half", topic, {0: 500})
-    said = pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-half", status=1)
+    said = pipeline_here(spark, *groups, f"{name}-half", status=1)
     assert "say --overwrite to replace it" in said
-    pipeline("migrate-groups", *between(kafka, cluster), "--name", name, "--group", f"{name}-half", "--overwrite")
+    pipeline_here(spark, *groups, f"{name}-half", "--overwrite")
     assert committed(cluster.kafka, f"{name}-half", topic)[0] > places[0]
 
 
-def test_what_would_go_wrong_is_refused(kafka: KafkaNode, cluster: Cluster) -> None:
+def test_what_would_go_wrong_is_refused(kafka: KafkaNode, cluster: Cluster, spark: SparkSession) -> None:
     topic, name = new_topic(), f"refuse_{time.time_ns()}"
     create(kafka.address, topic, 2)
     produce(kafka.address, topic, [b"1"])
     create(cluster.kafka, topic, 3)
-    assert "3 partitions in the target and 2 in the source" in mirror(kafka.address, cluster.kafka, name, [topic], status=2)
-    assert "no topic of the source has this name" in mirror(kafka.address, cluster.kafka, name, ["absent"], status=2)
-    assert "are the same cluster" in mirror(kafka.address, kafka.address, name, [topic], status=2)
+    for refused, of, to in (
+        ("3 partitions in the target and 2 in the source", topic, cluster.kafka),
+        ("no topic of the source has this name", "absent", cluster.kafka),
+        ("are the same cluster", topic, kafka.address),
+    ):
+        assert refused in pipeline_here(spark, *mirror(kafka.address, to, name, [of]), status=2)
     groups = ("--name", "absent", "--group", ".*")
-    assert "mirror absent has not run" in pipeline("migrate-groups", *between(kafka, cluster), *groups, status=2)
+    assert "mirror absent has not run" in pipeline_here(spark, "migrate-groups", *between(kafka, cluster), *groups, status=2)
     other = new_topic()
     create(kafka.address, other, 1)
     create(cluster.kafka, other, 1)
     produce(kafka.address, other, [b"1"])
     produce(cluster.kafka, other, [b"foreign"])
-    assert "say --into-existing" in mirror(kafka.address, cluster.kafka, name, [other], status=1)
+    command = mirror(kafka.address, cluster.kafka, name, [other])
+    assert "say --into-existing" in pipeline_here(spark, *command, status=1)
     assert [record.value for record in contents(cluster.kafka, other)] == [b"foreign"]
-    mirror(kafka.address, cluster.kafka, name, [other], "--into-existing")
+    pipeline_here(spark, *command, "--into-existing")
     assert [record.value for record in contents(cluster.kafka, other)] == [b"foreign", b"1"]
     admin = AdminClient({"bootstrap.servers": kafka.address, **QUIET})
     admin.delete_topics([other])[other].result(20)
-    time.sleep(1)
+    wait_for(lambda: other not in admin.list_topics(timeout=10).topics)
     create(kafka.address, other, 1)
     produce(kafka.address, other, [b"a", b"b", b"c"])
-    assert "was made anew in the source" in mirror(kafka.address, cluster.kafka, name, [other], status=1)
+    assert "was made anew in the source" in pipeline_here(spark, *command, status=1)
 
 
-def test_back_to_kafka_exactly_and_at_least_once(kafka: KafkaNode, cluster: Cluster) -> None:
+def test_back_to_kafka_exactly_and_at_least_once(kafka: KafkaNode, cluster: Cluster, spark: SparkSession) -> None:
     topic, name = new_topic(), f"back_{time.time_ns()}"
     create(cluster.kafka, topic, 2)
     fill(cluster.kafka, topic, 100)
     for delivery in ("exactly-once", "at-least-once"):
-        there = (cluster.kafka, kafka.address, f"{name}_{delivery[:2]}", [topic], "--prefix", f"{delivery}-", "--delivery", delivery)
-        mirror(*there)
+        there = mirror(cluster.kafka, kafka.address, f"{name}_{delivery[:2]}", [topic])
+        command = (*there, "--prefix", f"{delivery}-", "--delivery", delivery)
+        pipeline_here(spark, *command)
         for partition in range(2):
             assert contents(kafka.address, f"{delivery}-{topic}", partition) == contents(cluster.kafka, topic, partition)
         if delivery == "at-least-once":
-            assert "0 records copied" in mirror(*there)
+            assert "0 records copied" in pipeline_here(spark, *command)
 
 
 def test_a_cluster_with_tls_and_passwords_is_read(kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
@@ -174,7 +181,7 @@ def test_a_cluster_with_tls_and_passwords_is_read(kafka: KafkaNode, cluster: Clu
     lines += [f'{key} = "{value}"' for key, value in source.items()]
     config = tmp_path / "move.toml"
     config.write_text("\n".join([*lines, "[target]", f'bootstrap = "{cluster.kafka}"']))
-    pipeline("mirror", "--config", str(config))
+    pipeline_here(spark, "mirror", "--config", str(config))
     archive = Archive(spark, ArchiveOptions(source=KafkaCluster(**source), topics=(topic,), path=str(tmp_path / "archive")), print)
     archive.run()
     whole = [contents(kafka.address, topic, partition) for partition in range(2)]
@@ -211,7 +218,7 @@ class Writer:
         assert self._client.flush(60) == 0
 
 
-def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode, tmp_path: Path) -> None:
+def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode, spark: SparkSession, tmp_path: Path) -> None:
     broker = Standalone(tmp_path / "pulsar")
     broker.start()
     sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
@@ -261,7 +268,7 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
         wait_for_more()
         writer.stop()
         driver.kill()
-        mirror(kafka.address, sidecar.address, name, [topic])
+        pipeline_here(spark, *mirror(kafka.address, sidecar.address, name, [topic]))
         for partition in range(2):
             assert contents(sidecar.address, topic, partition) == contents(kafka.address, topic, partition)
         # And the record of offsets is true, all of it.
@@ -269,7 +276,8 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
         for step in range(0, 100, 7):
             group = f"{name}-{step}"
             commit(kafka.address, group, topic, {index: end * step // 100 for index, end in ends.items()})
-        said = pipeline("migrate-groups", "--source", kafka.address, "--target", sidecar.address, "--name", name, "--group", f"{name}-.*")
+        to = ("--source", kafka.address, "--target", sidecar.address)
+        said = pipeline_here(spark, "migrate-groups", *to, "--name", name, "--group", f"{name}-.*")
         assert said.count("the same as in the source") == 2 * len(range(0, 100, 7))
     finally:
         writer._stop.set()

@@ -14,13 +14,14 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from pyspark.sql import SparkSession
 
 from integration.kafka_clients import bounds, consumer, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import INTERCEPTORS, Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
-from integration.pipelines import SCALE, Driver, contents, pipeline
+from integration.pipelines import SCALE, Driver, contents, pipeline, pipeline_here
 from integration.support import admin
 
 KINDS, LARGE, ONLY_OLD = "of-all-kinds", "large", "only-old"
@@ -147,14 +148,14 @@ def _compare(sidecar: SidecarProcess, old: list[Old], source: str, target: str, 
     return [one.offset for one in found]
 
 
-def test_what_had_no_offset_has_one(upgraded: tuple[Standalone, SidecarProcess], tmp_path: Path) -> None:
+def test_what_had_no_offset_has_one(upgraded: tuple[Standalone, SidecarProcess], spark: SparkSession, tmp_path: Path) -> None:
     standalone, sidecar = upgraded
     old = [_old_records(standalone, KINDS, partition) for partition in range(PARTITIONS)]
     assert len(old[0]) == 30 + 100 + 2 + 50 + 5
     produce(sidecar.address, KINDS, [b"new-%d" % number for number in range(NEW)])
     assert bounds(sidecar.address, KINDS) == (0, NEW)
     arguments = (*_arguments(upgraded, "kinds", KINDS), "--master", "local[2]")
-    said = pipeline("reindex", *arguments, "--dry-run")
+    said = pipeline_here(spark, "reindex", *arguments, "--dry-run")
     assert f"{KINDS}-0: " in said
     assert "entries without an index" in said
     assert "this was a dry run" in said
@@ -166,9 +167,9 @@ def test_what_had_no_offset_has_one(upgraded: tuple[Standalone, SidecarProcess],
     offsets = [_compare(sidecar, old[partition], KINDS, f"kinds.{KINDS}", partition) for partition in range(PARTITIONS)]
 
     # Nothing is copied twice, and what comes is.
-    assert "0 records copied" in pipeline("reindex", *arguments)
+    assert "0 records copied" in pipeline_here(spark, "reindex", *arguments)
     produce(sidecar.address, KINDS, [b"later"], 1)
-    assert "1 records copied" in pipeline("reindex", *arguments)
+    assert "1 records copied" in pipeline_here(spark, "reindex", *arguments)
     assert contents(sidecar.address, f"kinds.{KINDS}", 1)[-1].value == b"later"
 
     # Groups go on with the same record, wherever they were.
@@ -184,7 +185,7 @@ def test_what_had_no_offset_has_one(upgraded: tuple[Standalone, SidecarProcess],
     _commit(sidecar.address, "kop-new", KINDS, 0, 7)
     wanted["kop-new"] = (0, offsets[0][len(old[0]) + 7])
     of_groups = ("--source", sidecar.address, "--target", sidecar.address, "--name", "kinds", "--group", "kop-.*")
-    said = pipeline("migrate-groups", *of_groups)
+    said = pipeline_here(spark, "migrate-groups", *of_groups)
     ledger, entry, in_entry = old[0][9].place
     assert f"it was {ledger}:{entry}:{in_entry} in the log" in said
     for group, (partition, offset) in wanted.items():
@@ -204,19 +205,23 @@ def _committed(address: str, group: str, topic: str, partition: int) -> int:
     return int(found.offset)
 
 
-def test_a_topic_without_any_index_is_copied_and_goes_on_when_it_is_written(upgraded: tuple[Standalone, SidecarProcess]) -> None:
+def test_a_topic_without_any_index_is_copied_and_goes_on_when_it_is_written(
+    upgraded: tuple[Standalone, SidecarProcess], spark: SparkSession
+) -> None:
     standalone, sidecar = upgraded
     old = _old_records(standalone, ONLY_OLD, 0)
     arguments = (*_arguments(upgraded, "only", ONLY_OLD), "--master", "local[2]")
-    assert "10 records copied" in pipeline("reindex", *arguments)
+    assert "10 records copied" in pipeline_here(spark, "reindex", *arguments)
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
     produce(sidecar.address, ONLY_OLD, [b"first"])
     mirror = ("--source", sidecar.address, "--target", sidecar.address, "--name", "only", "--topic", ONLY_OLD, "--prefix", "only.")
-    said = pipeline("mirror", *mirror, "--master", "local[2]", "--accept-loss", status=1)  # more without an index might have come
+    said = pipeline_here(
+        spark, "mirror", *mirror, "--master", "local[2]", "--accept-loss", status=1
+    )  # more without an index might have come
     assert "run `pipeline reindex` of this name to their end" in said
-    assert "1 records copied" in pipeline("reindex", *arguments)
+    assert "1 records copied" in pipeline_here(spark, "reindex", *arguments)
     produce(sidecar.address, ONLY_OLD, [b"second"])
-    assert "1 records copied" in pipeline("mirror", *mirror, "--master", "local[2]")  # the rest is a mirror's
+    assert "1 records copied" in pipeline_here(spark, "mirror", *mirror, "--master", "local[2]")  # the rest is a mirror's
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
 
 

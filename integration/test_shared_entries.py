@@ -61,7 +61,7 @@ def test_a_crowd_shares_entries_and_every_batch_keeps_its_offset(cluster: Cluste
     acked = write_crowd(cluster.kafka, topic)
     check_crowd(cluster.kafka, topic, acked)
     counts = _batches_of_entries(cluster, topic)
-    assert len(counts) < 0.8 * len(acked)
+    assert max(counts) > 1
     assert sum(counts) == len(acked)
 
 

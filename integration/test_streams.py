@@ -9,16 +9,17 @@ from typing import Any, Final
 
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce, read
-from integration.launcher.jars import class_path
+from integration.launcher.jvm import short_lived_tool
 from integration.launcher.kafka import STREAMS
+from integration.launcher.programs import java_program
 
-PROGRAM: Final = Path(__file__).parent / "programs" / "java" / "StreamsCount.java"
 KEYS: Final = 10
 EACH: Final = 150  # records of a key
 
 
 def instance(cluster: Cluster, source: str, target: str, directory: Path, seconds: int) -> subprocess.Popen[str]:
-    command = ["java", "-Xmx256m", "-cp", class_path(STREAMS), str(PROGRAM), cluster.kafka, source, target, f"app-{target}", str(directory)]
+    program = java_program("StreamsCount", STREAMS, short_lived_tool(STREAMS))
+    command = [*program, cluster.kafka, source, target, f"app-{target}", str(directory)]
     log = (directory.parent / f"{directory.name}.log").open("w")
     return subprocess.Popen([*command, str(seconds)], stdout=log, stderr=subprocess.STDOUT, text=True)
 

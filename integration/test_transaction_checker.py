@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from integration.support import unload
 from integration.transaction_checker import TransactionChecker, read_committed
 from integration.versions import OLDER_VERSIONS
 
+pytestmark = pytest.mark.xdist_group("two brokers")
 NAMESPACE: Final = "public/default"  # so that brokers can be told to move internal topics as well
 STAGES: Final = 3
 TURNS: Final = 8
@@ -40,37 +39,35 @@ class Setup:
         self.sidecars[number].start()
 
     def stop_a_sidecar_for_a_while(self, number: int) -> None:
-        self.sidecars[number].signal(signal.SIGSTOP)
-        time.sleep(14)  # its terms end, and it does not know
-        self.sidecars[number].signal(signal.SIGCONT)
+        """Its terms end, and it does not know."""
+        stopped, other = self.sidecars[number], self.sidecars[1 - number]
+        led = stopped.shards_led()
+        with stopped.standing_still():
+            wait_for(lambda: other.shards_led() >= led, 60)
 
     def kill_the_broker_of(self, topic: str) -> None:
         broker = self.brokers.owner(topic)
         broker.kill()
-        time.sleep(1)
         broker.start()
         broker.wait()
 
 
 @pytest.fixture(scope="module")
-def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
-    directory = tmp_path_factory.mktemp("two")
-    brokers = TwoBrokers(directory / "pulsar", keepAliveIntervalSeconds="3")
+def setup(two_brokers: TwoBrokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     sidecars = [
-        SidecarProcess(directory / f"sidecar-{number}", brokers.url, brokers.admin_url, groups__namespace=NAMESPACE) for number in range(2)
+        SidecarProcess(tmp_path_factory.mktemp("sidecar"), two_brokers.url, two_brokers.admin_url, groups__namespace=NAMESPACE)
+        for _ in range(2)
     ]
     try:
-        brokers.start()
         for sidecar in sidecars:
             sidecar.start()
-        yield Setup(brokers, sidecars)
+        yield Setup(two_brokers, sidecars)
         for sidecar in sidecars:
             assert sidecar.stop() == 0
             assert not sidecar.complaints()
     finally:
         for sidecar in sidecars:
             sidecar.kill()
-        brokers.stop()
 
 
 FAULTS: Final[list[Callable[[Setup, str], None]]] = [

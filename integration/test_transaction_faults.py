@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,9 +12,11 @@ from integration.exactly_once_copier import ExactlyOnceCopier
 from integration.kafka_clients import QUIET, consumer, create, produce, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
+from integration.members import wait_for
 from integration.support import admin, unload
 from integration.transaction_checker import COMMITTED, read_committed
 
+pytestmark = pytest.mark.xdist_group("a fleet's broker")
 COUNT = 1_200
 NAMESPACE = "public/transactions"
 
@@ -31,22 +31,15 @@ class Setup:
         admin("PUT", f"{self.standalone.admin_url}/admin/v2/namespaces/{NAMESPACE}/unload")
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    server = Standalone(tmp_path_factory.mktemp("pulsar"), settings={"keepAliveIntervalSeconds": "3"})
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
-def setup(broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
+def setup(fleet_broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     sidecars = [
-        SidecarProcess(tmp_path_factory.mktemp("sidecar"), broker.url, broker.admin_url, groups__namespace=NAMESPACE) for _ in range(2)
+        SidecarProcess(tmp_path_factory.mktemp("sidecar"), fleet_broker.url, fleet_broker.admin_url, groups__namespace=NAMESPACE)
+        for _ in range(2)
     ]
     for sidecar in sidecars:
         sidecar.start()
-    yield Setup(broker, *sidecars)
+    yield Setup(fleet_broker, *sidecars)
     for sidecar in sidecars:
         sidecar.kill()
         assert not sidecar.complaints()
@@ -66,9 +59,10 @@ def _kill(sidecar: SidecarProcess) -> None:
 
 
 def _stand_still(setup: Setup, topic: str) -> None:
-    setup.second.signal(signal.SIGSTOP)
-    time.sleep(14)  # longer than a sidecar takes its clock's word that it went on
-    setup.second.signal(signal.SIGCONT)
+    """Until the other leads what it led, and it does not know."""
+    led = setup.second.shards_led()
+    with setup.second.standing_still():
+        wait_for(lambda: setup.first.shards_led() >= led, 60)
 
 
 def test_a_zombie_at_another_sidecar_is_fenced(setup: Setup) -> None:
@@ -112,13 +106,11 @@ def test_every_record_is_copied_once(setup: Setup, fault: str) -> None:
     produce(setup.first.address, source, [b"%d" % number for number in range(COUNT // 2)])
     _coordinate(setup.second)  # it comes first and has all shards; the client's sidecar asks it
     copier = ExactlyOnceCopier(setup.first.address, source, target)
-    deadline = time.monotonic() + 60
-    while copier.copied < COUNT // 6 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert copier.copied, "it does not even begin"
+    wait_for(lambda: copier.copied >= COUNT // 6, 60)
     for _ in range(2):
+        copied = copier.copied
         FAULTS[fault](setup, target)
-        time.sleep(1)
+        wait_for(lambda copied=copied: copier.copied >= min(copied + 1, COUNT // 2), 60)  # type: ignore[misc]
     produce(setup.second.address, source, [b"%d" % number for number in range(COUNT // 2, COUNT)])
     read(setup.first.address, target, COUNT, seconds=180, **COMMITTED)
     copier.stop()

@@ -34,7 +34,8 @@ def _with_all_they_need(names: set[str]) -> set[str]:
 def _licences(name: str) -> str:
     metadata = distribution(name).metadata
     classifiers = [one for one in metadata.get_all("Classifier") or () if one.startswith("License ::")]
-    return " | ".join((metadata.get("License-Expression") or "", (metadata.get("License") or "")[:200], *classifiers))
+    fields = [*(metadata.get_all("License-Expression") or ()), *(metadata.get_all("License") or ())]
+    return " | ".join((*(one[:200] for one in fields), *classifiers))
 
 
 RUNTIME = _with_all_they_need({_name(one) for one in PROJECT["dependencies"]})

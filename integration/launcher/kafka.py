@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from integration.launcher.jars import Bundle, class_path
+from integration.launcher.jvm import short_lived_server, short_lived_tool
 from integration.launcher.process import Restartable, Server, free_port
+from integration.launcher.programs import java_program
+from integration.launcher.tool_host import ToolHost
 
 VERSION: Final = "4.2.0"
 # The first 3.x whose producer is idempotent by default without KAFKA-13598, and the last one.
@@ -32,12 +37,34 @@ def tools(version: str = VERSION) -> Bundle:
 STREAMS: Final = Bundle(name=f"kafka-streams-{VERSION}", jars=(f"org.apache.kafka:kafka-streams:{VERSION}", "org.slf4j:slf4j-nop:1.7.36"))
 
 
-def java_tool(
-    name: str, *arguments: str, stdin: str | None = None, seconds: float = 60, version: str = VERSION
-) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's command line classes to its end."""
-    command = ["java", "-Xmx256m", "-cp", class_path(tools(version)), name, *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
+def java(version: str = VERSION, flags: Sequence[str] | None = None) -> list[str]:
+    """The start of a command line that runs one of Kafka's command line classes; without `flags`, in a JVM that lives for seconds."""
+    if flags is None:
+        flags = short_lived_tool(tools(version))
+    return ["java", "-Xmx256m", *flags, "-cp", class_path(tools(version))]
+
+
+@functools.cache
+def _host(version: str) -> ToolHost:
+    flags = (*short_lived_tool(tools(version)), "--add-opens=java.base/java.lang=ALL-UNNAMED")
+    return ToolHost(java_program("ToolHost", tools(version), flags))
+
+
+def java_tool(name: str, *arguments: str, stdin: str = "", seconds: float = 60, version: str = VERSION) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's command line classes to its end, in a JVM that is there already."""
+    return _host(version).run((name, *arguments), stdin, seconds)
+
+
+def fresh_java_tool(name: str, *arguments: str, version: str) -> subprocess.CompletedProcess[str]:
+    """The same in a JVM that has run nothing yet: some classes keep what they have counted."""
+    _host(version).close()
+    return java_tool(name, *arguments, version=version)
+
+
+def measured_java_tool(name: str, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    """The same in a JVM of its own that is as fast as it gets."""
+    command = ["java", "-Xmx256m", "-cp", class_path(tools()), name, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 class KafkaNode(Restartable):
@@ -47,8 +74,10 @@ class KafkaNode(Restartable):
     PASSWORD = "of the mover"  # noqa: S105
     MECHANISM = "SCRAM-SHA-512"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, jvm: Sequence[str] | None = None) -> None:
+        """`jvm`: flags of one that is measured (`LONG_LIVED`)."""
         self.directory = directory
+        self._jvm = jvm
         self.port = free_port()
         self._secured_port = free_port()
         self._controller_port = free_port()
@@ -92,7 +121,8 @@ transaction.state.log.min.isr=1
             done = java_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config), "--add-scram", user)
             if done.returncode:
                 raise SystemExit(f"Kafka's storage could not be formatted:\n{done.stdout}{done.stderr}")
-        command = ["java", "-Xmx768m", "-cp", class_path(tools()), "kafka.Kafka", str(config)]
+        flags = short_lived_server(tools()) if self._jvm is None else self._jvm
+        command = ["java", "-Xmx768m", *flags, "-cp", class_path(tools()), "kafka.Kafka", str(config)]
         self._server = Server("Kafka", command, self.directory / "kafka.log")
         self._server.wait_until(self._ready, 60)
 

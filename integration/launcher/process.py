@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import functools
 import itertools
 import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, ClassVar, Final
 
 # Java reflects into these packages from BookKeeper, RocksDB and Netty (Pulsar's bin/pulsar opens the same).
 JVM_OPENS: Final = tuple(
@@ -34,27 +37,41 @@ JVM_OPENS: Final = tuple(
 
 # Below those that a system gives to outgoing connections (from 32768 on): a server that is down for a moment finds its own again.
 _PORTS: Final = range(12_000, 32_000)
-_PORTS_OF_A_RUN: Final = 2_000
+_WINDOW: Final = 1_000
 _given = itertools.count()
 
 
 def free_port() -> int:
-    """One that this run of tests has given to nobody before; runs beside each other take theirs from other places."""
+    """One that this process has given to nobody before, and that no other run of tests takes."""
     return free_ports(1)[0]
 
 
 def free_ports(count: int) -> range:
     """The same for `count` in a row."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-    begin = _PORTS.start + (os.getppid() + worker) * _PORTS_OF_A_RUN % len(_PORTS)
-    for _ in range(_PORTS_OF_A_RUN):
-        first = begin + next(_given) % _PORTS_OF_A_RUN
+    window = _claimed_window()
+    for _ in window:
+        at = next(_given) % _WINDOW
         for _ in range(count - 1):
             next(_given)
-        found = range(first, first + count)
-        if not any(map(port_is_taken, found)):
+        found = range(window.start + at, window.start + at + count)
+        if found.stop <= window.stop and not any(map(port_is_taken, found)):
             return found
     raise OSError("no port is free")
+
+
+@functools.cache
+def _claimed_window() -> range:
+    """Ports for this process alone: as long as it lives it holds the lock of a file that stands for them."""
+    for start in range(_PORTS.start, _PORTS.stop, _WINDOW):
+        with contextlib.suppress(OSError):  # it is another's
+            file = (Path(tempfile.gettempdir()) / f"kafka-sidecar-tests-{start}.lock").open("w")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _claims.append(file)
+            return range(start, start + _WINDOW)
+    raise OSError(f"other runs of tests have all ports from {_PORTS.start} to {_PORTS.stop - 1}: end one of them")
+
+
+_claims: Final[list[IO[str]]] = []
 
 
 def port_is_taken(port: int) -> bool:
@@ -74,7 +91,10 @@ class ServerFailed(Exception):
 class Server:
     """One child process. `stop` is polite first, `kill` is not; both wait for the end."""
 
+    started: ClassVar[list[Server]] = []  # by this process, in order
+
     def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        self.started.append(self)
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -149,3 +169,12 @@ class Restartable:
     def signal(self, number: int) -> None:
         assert self._server is not None
         self._server.signal(number)
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """As a process that gets no processor: its sockets take what is sent to them, and it does not know."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)

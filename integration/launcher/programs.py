@@ -1,4 +1,4 @@
-"""Small group members and copiers in other languages, made from `integration/programs` with the clients that their registries have."""
+"""Small programs in other languages, made from `integration/programs` with the clients that their registries have."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 import shutil
 import subprocess
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from integration.launcher.jars import CACHE, ROOT
+from integration.launcher.jars import CACHE, ROOT, Bundle, class_path
 
 SOURCES: Final = ROOT / "integration" / "programs"
 # What each needs to be there. None of it is part of the project's setup.
@@ -23,11 +25,27 @@ def available(client: str) -> bool:
 
 def command(client: str) -> list[str]:
     """How to run a program of this kind; made on first use, by one of the test workers."""
+    with _building(client) as built:
+        return _made(client, built)
+
+
+def java_program(name: str, bundle: Bundle, flags: Sequence[str], *more_jars: str) -> list[str]:
+    """The same for a Java program, in a JVM with these flags: it is compiled once, not at each start."""
+    jars = ":".join((class_path(bundle), *more_jars))
+    with _building(f"java-{bundle.name}") as built:
+        classes = built / "java" / bundle.name / name
+        if not _is_new(SOURCES / "java" / f"{name}.java", classes / f"{name}.class"):
+            _run(["javac", "-nowarn", "-cp", jars, "-d", str(classes), str(SOURCES / "java" / f"{name}.java")], SOURCES)
+    return ["java", "-Xmx512m", *flags, "-cp", f"{jars}:{classes}", name]
+
+
+@contextmanager
+def _building(what: str) -> Iterator[Path]:
     built = CACHE / "programs"
     built.mkdir(parents=True, exist_ok=True)
-    with (built / "lock").open("w") as lock:
+    with (built / f"{what}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _made(client, built)
+        yield built
 
 
 def _made(client: str, built: Path) -> list[str]:
@@ -44,7 +62,8 @@ def _made(client: str, built: Path) -> list[str]:
 
 
 def _is_new(sources: Path, made: Path) -> bool:
-    newest = max(path.stat().st_mtime for path in sources.rglob("*") if path.is_file())
+    files = [sources] if sources.is_file() else [path for path in sources.rglob("*") if path.is_file()]
+    newest = max(path.stat().st_mtime for path in files)
     return made.exists() and made.stat().st_mtime >= newest
 
 

@@ -11,10 +11,12 @@ import os
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from integration.launcher.jars import Bundle, class_path
+from integration.launcher.jvm import short_lived_server
 from integration.launcher.process import JVM_OPENS, Restartable, Server, free_port
 
 DEFAULT_VERSION: Final = "4.2.4"
@@ -68,7 +70,7 @@ LAPTOP_SETTINGS: Final[dict[str, str]] = {
 }
 
 JVM_FLAGS: Final = (
-    "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4",
+    "-XX:MaxDirectMemorySize=1g",
     "-Dio.netty.tryReflectionSetAccessible=true", "-Djute.maxbuffer=10485760",
     "-Dorg.apache.pulsar.shade.io.netty.tryReflectionSetAccessible=true",
     *JVM_OPENS,
@@ -106,12 +108,14 @@ def write_settings(path: Path, settings: dict[str, str]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def java(version: str, directory: Path, heap: str = "-Xmx768m") -> list[str]:
-    """The start of a command line that runs a class of this Pulsar version."""
+def java(version: str, directory: Path, heap: str = "-Xmx768m", flags: Sequence[str] | None = None) -> list[str]:
+    """The start of a command line that runs a class of this Pulsar version; without `flags`, in a JVM that lives for seconds."""
+    if flags is None:
+        flags = short_lived_server(bundle(version))
     log4j = directory / "log4j2.xml"
     log4j.write_text(LOG4J)
     logging = (f"-Dlog4j2.configurationFile={log4j}", f"-Dlog4j.configurationFile={log4j}")
-    return ["java", heap, *JVM_FLAGS, *logging, "-cp", class_path(bundle(version))]
+    return ["java", heap, *flags, *JVM_FLAGS, *logging, "-cp", class_path(bundle(version))]
 
 
 def answers(url: str) -> bool:
@@ -125,14 +129,16 @@ class Standalone(Restartable):
 
     def __init__(
         self, directory: Path, *, version: str = DEFAULT_VERSION, port: int = 0, web_port: int = 0,
-        settings: dict[str, str] | None = None, without: tuple[str, ...] = (),
+        settings: dict[str, str] | None = None, without: tuple[str, ...] = (), jvm: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
+        """`jvm`: flags of one that is measured (`LONG_LIVED`), or that does something besides."""
         self.directory = directory
         self.version = version
         self.port = port or free_port()
         self.web_port = web_port or free_port()
         self._bookie_port = free_port()
         self._zookeeper_port = free_port()
+        self._jvm = jvm
         chosen = {**LAPTOP_SETTINGS, **SIDECAR_SETTINGS, **(settings or {})}
         self._settings = {key: value for key, value in chosen.items() if key not in without}
 
@@ -176,7 +182,7 @@ class Standalone(Restartable):
         else:
             arguments += ["--metadata-dir", str(self.directory / "metadata")]
         write_settings(config, settings)
-        command = [*java(self.version, self.directory), "org.apache.pulsar.PulsarStandaloneStarter", *arguments]
+        command = [*java(self.version, self.directory, flags=self._jvm), "org.apache.pulsar.PulsarStandaloneStarter", *arguments]
         self._server = Server(f"Pulsar {self.version}", command, self.log, env={"PULSAR_LOG_CONF": "log4j2.xml"})
         try:
             self._server.wait_until(self._ready, seconds)

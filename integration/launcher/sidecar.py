@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 from pathlib import Path
+from typing import Final
 
 from integration.launcher.process import Restartable, Server, free_port
+
+SIDECAR_LOG: Final = "sidecar.log"
+# Tests have many groups, and their members come all at once. test_crowds keeps the three seconds that are the default.
+_FOR_TESTS: Final = {"groups__initial_rebalance_delay_ms": "300"}
 
 
 class SidecarProcess(Restartable):
@@ -31,7 +37,7 @@ class SidecarProcess(Restartable):
             "KAFKA_SIDECAR_PULSAR__ADMIN_URL": admin_url,
             "KAFKA_SIDECAR_KAFKA__LISTEN": f"127.0.0.1:{self.port}",
             "KAFKA_SIDECAR_KAFKA__AUTO_CREATE_TOPICS": "true",
-            **{f"KAFKA_SIDECAR_{name.upper()}": value for name, value in settings.items()},
+            **{f"KAFKA_SIDECAR_{name.upper()}": value for name, value in {**_FOR_TESTS, **settings}.items()},
         }
 
     @property
@@ -40,11 +46,19 @@ class SidecarProcess(Restartable):
 
     @property
     def log(self) -> Path:
-        return self._directory / "sidecar.log"
+        return self._directory / SIDECAR_LOG
 
     def complaints(self) -> list[str]:
         """Lines that no log may have, whatever is done to a sidecar."""
         return [line for line in self.log.read_text(errors="replace").splitlines() if "ALARM" in line or "Traceback" in line]
+
+    def shards_led(self) -> set[str]:
+        """The partitions of internal topics that it coordinates, as its log tells."""
+        led: set[str] = set()
+        for begun, ended in re.findall(r"coordinating (\S+?):|(\S+?): the term ends", self.log.read_text(errors="replace")):
+            led.discard(ended)
+            led |= {begun} - {""}
+        return led
 
     def start(self, seconds: float = 30) -> None:
         self.begin()

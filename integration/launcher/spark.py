@@ -12,8 +12,11 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from integration.launcher.jars import Bundle, class_path
+from integration.launcher.jvm import SHORT_LIVED
 from integration.launcher.process import Server, free_port
 
+# Of each driver that a test starts, in this process or below it: it lives for seconds.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(SHORT_LIVED))
 VERSION: Final = "4.0.0"
 CONNECTOR: Final = Bundle(
     name=f"spark-sql-kafka-{VERSION}",
@@ -28,7 +31,7 @@ def spark_session(directory: Path, cores: int = 2) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of its Python tasks
     session = (
         SparkSession.builder.master(f"local[{cores}]")
-        .config("spark.jars", ",".join(class_path(CONNECTOR).split(":")))
+        .config("spark.jars", ",".join(f"{class_path(CONNECTOR)}:{class_path(ICEBERG)}".split(":")))
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -71,7 +74,12 @@ class SparkCluster:
     def _daemon(self, name: str, kind: str, *arguments: str) -> Server:
         home = Path(pyspark.__file__).parent
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments, "--webui-port", str(free_port())]
-        environment = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment = {
+            "SPARK_HOME": str(home),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": " ".join(SHORT_LIVED),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
         return Server(f"Spark's {name}", command, self._directory / f"{name}.log", environment)
 
     def _listens(self) -> bool:

@@ -17,6 +17,9 @@ def main() -> None:
         .option("kafka.bootstrap.servers", addresses)
         # A Java client before 4.0 knows only whom its last Metadata answer named: of two that die in turn it may know none that lives.
         .option("kafka.metadata.recovery.strategy", "rebootstrap")
+        # Its admin client gives a sidecar that is gone a minute, otherwise, before it looks for another.
+        .option("kafka.default.api.timeout.ms", "10000")
+        .option("kafka.request.timeout.ms", "5000")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import io
+import os
+import tracemalloc
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from typing import Any, get_type_hints
@@ -47,6 +49,9 @@ def _messages() -> list[tuple[type[Message], int, type[Any]]]:
     return found
 
 
+# Of each of the 446 messages; `make soak` takes ten times as many.
+SCALE = int(os.environ.get("EXAMPLES_SCALE", "1"))
+EXAMPLES, CUTS = 6 * SCALE, 3 * SCALE
 MESSAGES = _messages()
 EACH = pytest.mark.parametrize(("ours", "version", "schema"), MESSAGES, ids=[f"{ours.__name__}-{version}" for ours, version, _ in MESSAGES])
 
@@ -56,6 +61,7 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "uint16": st.integers(0, 2**16 - 1),
     "int32": st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-(2**63), 2**63 - 1),
+    "float64": st.floats(allow_nan=False),
     "bool": st.booleans(),
     "error_code": st.sampled_from(list(KioErrorCode)),
     "timedelta_i32": st.integers(0, 2**31 - 1).map(lambda value: i32Timedelta.parse(datetime.timedelta(milliseconds=value))),
@@ -111,7 +117,7 @@ def _same(theirs: Any, ours: Any) -> bool:
 
 
 @EACH
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_it_reads_and_writes_what_kio_does(ours: type[Message], version: int, schema: type[Any], data: st.DataObject) -> None:
     theirs = data.draw(_instances(schema))
@@ -132,7 +138,7 @@ def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(ours: type[Me
 
 
 @EACH
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=CUTS, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_message_that_is_cut_anywhere_is_refused(ours: type[Message], version: int, schema: type[Any], data: st.DataObject) -> None:
     body = _written(data.draw(_instances(schema)))
@@ -158,14 +164,18 @@ def test_any_bytes_are_a_message_or_a_protocol_error(message: tuple[type[Message
 
 @pytest.mark.parametrize("ours", [ours for ours, _, _ in MESSAGES if ours.__name__.endswith("Request")])
 @given(count=st.sampled_from([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x0f"]), lead=st.integers(0, 40), data=st.data())
-@settings(max_examples=10, deadline=200)
-def test_an_announced_count_takes_no_memory_and_no_time(ours: type[Message], count: bytes, lead: int, data: st.DataObject) -> None:
+@settings(max_examples=10, deadline=None)
+def test_an_announced_count_takes_no_memory(ours: type[Message], count: bytes, lead: int, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from([version for one, version, _ in MESSAGES if one is ours]))
     for filling in (b"\0", b"\1", b"\2"):
+        tracemalloc.start()
         try:
             ours.read(version, memoryview(filling * lead + count * 8))
         except ProtocolError:
             pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 8 * COPIED_BYTES
 
 
 @given(parts=st.lists(st.binary(max_size=30), max_size=4))

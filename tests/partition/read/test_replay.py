@@ -209,7 +209,7 @@ async def test_a_log_that_ends_in_more_markers_than_are_read_back_has_its_end_an
     for _ in range(5):
         log.mark()
     partition = open_partition(log, replay_entries=3)
-    async with asyncio.timeout(0.9):
+    async with asyncio.timeout(30):
         if opened_by == "a reader":
             assert await partition.opened() is ErrorCode.NONE
             assert await partition.confirmed_end() == 3
