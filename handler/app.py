@@ -151,6 +151,7 @@ class Sidecar:
         )  # fmt: skip
         self.services = Services(
             config=config.kafka,
+            settings=config,
             catalog=catalog,
             configs=ConfigStore(self.admin, config.kafka.entry_format),
             partitions=self.partitions,

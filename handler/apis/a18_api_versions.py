@@ -6,8 +6,8 @@ v4  features that begin at version 0 (KIP-1022)
 Answered from the list of APIs, so nothing is told that is not served. An unknown version is answered
 in version 0 with UNSUPPORTED_VERSION and the versions of this API (KIP-511): clients then ask again.
 
-The one feature that has levels is transaction.version, and 2 is finalized (KIP-890): Java's producers then add partitions and groups
-to transactions by what they write, and every transaction has an epoch of its own.
+Of transaction.version 2 is finalized (KIP-890): Java's producers then add partitions and groups to transactions by what they write, and
+every transaction has an epoch of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from handler.apis.api import AnyApi, Api, Call, Services
+from handler.apis.features import FEATURES
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import API_VERSIONS
 from handler.wire.messages.api_versions import (
@@ -29,8 +30,8 @@ from handler.wire.messages.api_versions import (
 
 SOFTWARE_SINCE: Final = 3
 LEVEL_0_SINCE: Final = 4
-FEATURE: Final = "transaction.version"
-LEVEL: Final = 2
+# Nothing is ever changed of them. Clients take a negative epoch for "there are none".
+EPOCH: Final = 0
 # ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN.
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -53,10 +54,17 @@ def handle(services: Services, call: Call, request: ApiVersionsRequest) -> ApiVe
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
         api_keys=_advertised,
-        # Before version 4 one that begins at level 0 must not be told (KIP-1022).
-        supported_features=[SupportedFeatureKey(name=FEATURE, max_version=LEVEL)] if call.version >= LEVEL_0_SINCE else (),
-        finalized_features_epoch=0,
-        finalized_features=[FinalizedFeatureKey(name=FEATURE, min_version_level=LEVEL, max_version_level=LEVEL)],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=feature.lowest, max_version=feature.highest)
+            for name, feature in FEATURES.items()
+            # Before version 4 one that begins at level 0 must not be told (KIP-1022).
+            if feature.lowest > 0 or call.version >= LEVEL_0_SINCE
+        ],
+        finalized_features_epoch=EPOCH,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=feature.level, max_version_level=feature.level)
+            for name, feature in FEATURES.items()
+        ],
     )
 
 

@@ -14,10 +14,12 @@ from typing import Final
 from handler.apis.api import Api, Call, Services
 from handler.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
 from handler.apis.loggers import describe_loggers
+from handler.apis.nodes import node_listeners
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.topics.config_types import Config, ConfigSource
-from handler.topics.configs import describe, describe_node
+from handler.topics.configs import describe
+from handler.topics.node_configs import OF_PULSAR, describe_node
 from handler.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -28,13 +30,23 @@ from handler.wire.messages.describe_configs import (
 )
 
 
-async def _configs(services: Services, resource: DescribeConfigsResource) -> Sequence[Config]:
+async def _node_configs(services: Services, call: Call, wanted: Sequence[str] | None) -> Sequence[Config]:
+    """Pulsar is asked only for what it alone knows: whoever wants the rest is answered without it."""
+    namespace = None
+    if not wanted or not OF_PULSAR.isdisjoint(wanted):
+        namespace = await services.configs.namespace_defaults(services.config.namespace)
+    return describe_node(services.settings, node_listeners(services, call.client), namespace)
+
+
+async def _configs(services: Services, call: Call, resource: DescribeConfigsResource) -> Sequence[Config]:
     if resource.resource_type == BROKER_LOGGER:
         check_node(services, resource.resource_name)
         return describe_loggers()
     name = topic_of(services, resource.resource_type, resource.resource_name)
+    if name is None and not resource.resource_name:
+        return ()  # what was set for all nodes at once: nothing can be
     if name is None:
-        return describe_node(services.config.own_node_id, services.config.default_partitions, services.config.auto_create_topics)
+        return await _node_configs(services, call, resource.configuration_keys)
     return describe(await services.configs.read(name))
 
 
@@ -50,10 +62,12 @@ def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsRes
     )  # fmt: skip
 
 
-async def _describe(services: Services, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+async def _describe(
+    services: Services, call: Call, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
-        configs = await _configs(services, resource)
+        configs = await _configs(services, call, resource)
     except NotAResource as refused:
         result.error_code, result.error_message = refused.code, str(refused)
     except PulsarError as error:
@@ -65,7 +79,7 @@ async def _describe(services: Services, resource: DescribeConfigsResource, reque
 
 
 async def _handle(services: Services, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    results = await asyncio.gather(*(_describe(services, resource, request) for resource in request.resources))
+    results = await asyncio.gather(*(_describe(services, call, resource, request) for resource in request.resources))
     return DescribeConfigsResponse(results=results)
 
 

@@ -1,10 +1,10 @@
 """DescribeQuorum (55), versions 0 to 2: of the one quorum that Kafka has, that of its controllers.
 
-v1  when a voter was heard of last (KIP-836), which is not known
+v1  when a voter was heard of last (KIP-836)
 v2  directory ids, error messages, nodes (KIP-853)
 
 The sidecars have no metadata log: what they agree on is in Pulsar. They are told as the voters, and this one, the controller of
-Metadata, as their leader; no offset of such a log is known.
+Metadata, as their leader. All of them have the whole of a log that is empty, and those that Pulsar lists are here now.
 """
 
 from __future__ import annotations
@@ -25,15 +25,19 @@ from handler.wire.messages.describe_quorum import (
 )
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-UNKNOWN_OFFSET: Final = -1
+END_OFFSET: Final = 0
 
 
 def _partition(services: Services, topic: str, index: int) -> PartitionDataResult:
     if (topic, index) != (METADATA_TOPIC, 0):
         return PartitionDataResult(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    voters = [ReplicaState(replica_id=node, log_end_offset=UNKNOWN_OFFSET) for node in sorted(live_nodes(services))]
+    now = services.wall_clock()
+    voters = [
+        ReplicaState(replica_id=node, log_end_offset=END_OFFSET, last_fetch_timestamp=now, last_caught_up_timestamp=now)
+        for node in sorted(live_nodes(services))
+    ]
     return PartitionDataResult(
-        partition_index=index, leader_id=controller(services), leader_epoch=0, high_watermark=UNKNOWN_OFFSET, current_voters=voters
+        partition_index=index, leader_id=controller(services), leader_epoch=0, high_watermark=END_OFFSET, current_voters=voters
     )
 
 

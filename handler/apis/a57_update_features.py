@@ -1,7 +1,10 @@
-"""UpdateFeatures (57), versions 0 to 2 (KIP-584). No feature has levels here, so none can be changed.
+"""UpdateFeatures (57), versions 0 to 2 (KIP-584): every feature has the level that it has, and no other.
 
 v1  how a feature is changed, and only whether it could be (KIP-778)
 v2  one error for all (KIP-1022)
+
+A feature that is set to the level that it has is NONE, as with Kafka. Any other is INVALID_UPDATE_VERSION for the whole request, in the
+field of the response itself: Kafka's controller does that in all versions (QuorumController.updateFeatures), and sarama looks nowhere else.
 """
 
 from __future__ import annotations
@@ -9,25 +12,31 @@ from __future__ import annotations
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
+from handler.apis.features import FEATURES
 from handler.wire.error_code import ErrorCode
-from handler.wire.messages.update_features import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from handler.wire.messages.update_features import FeatureUpdateKey, UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 ONE_ERROR_SINCE: Final = 2
 
 
+def _refusal(update: FeatureUpdateKey) -> str | None:
+    feature = FEATURES.get(update.feature)
+    invalid = f"Invalid update version {update.max_version_level} for feature {update.feature}."
+    if feature is None:
+        return f"{invalid} This cluster does not support this feature."
+    if update.max_version_level != feature.level:
+        return f"{invalid} Its level is {feature.level}, and comes with the release of the sidecar."
+    return None
+
+
 async def _handle(services: Services, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    results = [
-        UpdatableFeatureResult(
-            feature=update.feature,
-            error_code=ErrorCode.INVALID_UPDATE_VERSION,
-            error_message=f"Invalid update version {update.max_version_level} for feature {update.feature}. "
-            "The controller does not support the given feature.",
-        )
-        for update in request.feature_updates
-    ]
-    if call.version >= ONE_ERROR_SINCE and results:
-        return UpdateFeaturesResponse(error_code=results[0].error_code, error_message=results[0].error_message)
-    return UpdateFeaturesResponse(results=results)
+    refusals = [refusal for refusal in map(_refusal, request.feature_updates) if refusal is not None]
+    if refusals:
+        message = f"The update failed for all features since the following feature had an error: {refusals[0]}"
+        return UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=message)
+    if call.version >= ONE_ERROR_SINCE:
+        return UpdateFeaturesResponse()
+    return UpdateFeaturesResponse(results=[UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates])
 
 
 API: Final = Api("UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, _handle)

@@ -16,7 +16,7 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
 from handler.apis.redirects import FetchRedirects, ProduceRedirects
 from handler.apis.resolved_partitions import ResolvedPartitions
-from handler.config import KafkaConfig
+from handler.config import Config, KafkaConfig
 from handler.fleet.fleet import Fleet
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers
@@ -98,6 +98,7 @@ class Services:
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
+    settings: Config = field(default_factory=Config)  # all of them, for who asks for a node's
     produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     produce_redirects: ProduceRedirects = field(default_factory=ProduceRedirects)

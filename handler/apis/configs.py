@@ -98,7 +98,8 @@ async def _alter(
         if name is None and all(operation is Operation.DELETE for _, operation, _ in alteration.operations):
             return ErrorCode.NONE, None  # nothing of it is set: kafka-reassign-partitions takes throttles back in the end
         if name is None:
-            return ErrorCode.INVALID_CONFIG, "the settings of a node are its configuration file's: they can't be changed while it runs"
+            names = ", ".join(name for name, operation, _ in alteration.operations if operation is not Operation.DELETE)
+            return ErrorCode.INVALID_REQUEST, f"These configs of a node are set where the sidecar is started, and not later: {names}"
         if name.internal:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name.local} is internal: its settings are the sidecar's"
         await services.configs.alter(name, lambda settings: [*before(settings), *alteration.operations], validate_only=validate_only)

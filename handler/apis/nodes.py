@@ -10,11 +10,16 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.apis.api import Client, Services
+from handler.config import address_text
 from handler.fleet.member import Member
 from handler.topics.catalog import Topic
+from handler.topics.node_configs import NodeListeners
 from handler.wire.error_code import ErrorCode
 
 NO_LEADER: Final = -1
+# The listeners' names.
+PLAINTEXT: Final = "PLAINTEXT"
+EXTERNAL: Final = "EXTERNAL"
 
 
 class NotAssignable(Exception):
@@ -43,6 +48,16 @@ def nodes(services: Services, client: Client) -> list[Node]:
         if address is not None:
             told.append(Node(member.node_id, *address, member.rack))
     return told
+
+
+def node_listeners(services: Services, client: Client) -> NodeListeners:
+    """Of this node, under the names that Kafka's settings would have for them."""
+    config = services.config
+    listens, advertises = {PLAINTEXT: config.listen}, {PLAINTEXT: address_text(*(config.advertised_address or client.local_address))}
+    if config.external_listen:
+        listens[EXTERNAL] = config.external_listen
+        advertises[EXTERNAL] = address_text(*(config.external_address or config.external_listen_address or client.local_address))
+    return NodeListeners(listens=listens, advertises=advertises)
 
 
 def _address(member: Member, client: Client) -> tuple[str, int] | None:

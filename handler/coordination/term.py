@@ -76,6 +76,8 @@ class Term(Generic[R]):
     def __init__(self, name: str, open_log: Callable[[], TermLog[R]], state: TermState[R]) -> None:
         self.name = name
         self.phase = Phase.WAITING
+        self._not_loading = asyncio.Event()
+        self._not_loading.set()
         self.record_count = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._state = state
@@ -122,6 +124,7 @@ class Term(Generic[R]):
 
     async def _begin(self) -> None:
         self.phase = Phase.LOADING
+        self._not_loading.clear()
         begun = self._loop.time()
         self._term_log = term_log = self._open_log()
         await term_log.become_only_writer(partial(self._on_log_lost, term_log))
@@ -132,6 +135,7 @@ class Term(Generic[R]):
         if term_log.lost_reason is not None:
             raise term_log.lost_reason
         self.phase = Phase.LEADING
+        self._not_loading.set()
         await self._state.on_leading(self._loop.time() - begun)
 
     def _replay(self, record: R, legacy: bool) -> None:
@@ -158,6 +162,7 @@ class Term(Generic[R]):
 
     def _end(self) -> None:
         self.phase = Phase.WAITING
+        self._not_loading.set()
         self.number += 1
         if self._term_log is not None:
             self._term_log.close()
@@ -178,6 +183,14 @@ class Term(Generic[R]):
             self._term_log.fail(Unavailable(f"a write had no receipt for {RECEIPT_SECONDS:.0f} s"))
 
     # --- for who serves requests
+
+    async def loaded(self, seconds: float) -> None:
+        """Wait while the log is read, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._not_loading.wait()
+        except TimeoutError:
+            pass
 
     def check_leading(self) -> None:
         if self.phase is Phase.LOADING:

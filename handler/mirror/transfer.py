@@ -87,7 +87,7 @@ async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: 
     if not topics and wanted.direction == EXPORT:
         topics = sorted({topic for topic, _ in committed})
     elif not topics:
-        topics = sorted(await catalog.listed())
+        topics = sorted(catalog.names.kafka(name) for name in await catalog.list_names() if not name.internal)
     wanted_partitions: list[tuple[str, int, str]] = []
     for topic in topics:
         name = names.parse(topic)

@@ -319,8 +319,8 @@ class Catalog:
         return topic.topic_id, topic.partitions
 
     async def listed(self) -> list[str]:
-        """The names of all topics that are not internal."""
-        return [self.names.kafka(name) for name in await self.list_names() if not name.internal]
+        """The names of all topics. A regular expression matches internal ones too (GroupMetadataManager.refreshRegularExpressions)."""
+        return [self.names.kafka(name) for name in await self.list_names()]
 
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)

@@ -35,7 +35,9 @@ class ConfigStore:
 
     async def defaults(self, name: TopicName) -> TopicSettings:
         """The settings of a topic that says nothing itself. May raise PulsarError."""
-        namespace = f"{name.tenant}/{name.namespace}"
+        return await self.namespace_defaults(f"{name.tenant}/{name.namespace}")
+
+    async def namespace_defaults(self, namespace: str) -> TopicSettings:
         return await self._defaults.call(namespace, lambda: self._read_defaults(namespace))
 
     async def _read_defaults(self, namespace: str) -> TopicSettings:

@@ -124,23 +124,6 @@ def describe(settings: TopicSettings) -> list[Config]:
     return configs + [Config(name, value, kind, ConfigSource.DEFAULT_CONFIG, value, True, text) for name, value, kind, text in fixed]
 
 
-def describe_node(node_id: int, default_partitions: int, auto_create_topics: bool) -> list[Config]:
-    """The settings of a node that Kafka has names for. Its own stand in its configuration file."""
-    settings = (
-        ("broker.id", str(node_id), ConfigType.INT, "The node id of this sidecar."),
-        ("num.partitions", str(default_partitions), ConfigType.INT, "Partitions of a topic made without a number."),
-        (
-            "auto.create.topics.enable",
-            str(auto_create_topics).lower(),
-            ConfigType.BOOLEAN,
-            "Whether a missing topic is made when it is named.",
-        ),
-        ("default.replication.factor", "1", ConfigType.INT, "Pulsar keeps the copies: to Kafka's clients there is one."),
-        ("delete.topic.enable", "true", ConfigType.BOOLEAN, "Topics can be deleted."),
-    )
-    return [Config(name, value, kind, ConfigSource.STATIC_BROKER_CONFIG, value, True, text) for name, value, kind, text in settings]
-
-
 def set_here(settings: TopicSettings) -> list[str]:
     """The configs that the topic has of its own."""
     return [config.name for config in describe(settings) if config.source is ConfigSource.TOPIC_CONFIG]

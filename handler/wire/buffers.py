@@ -34,6 +34,7 @@ _INT16: Final = Struct(">h")
 _UINT16: Final = Struct(">H")
 _INT32: Final = Struct(">i")
 _INT64: Final = Struct(">q")
+_FLOAT64: Final = Struct(">d")
 _ZEROS: Final = bytes(16)
 
 
@@ -83,6 +84,11 @@ class Reader:
         at = self.at
         self.at = at + 8
         return _INT64.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
+
+    def float64(self) -> float:
+        at = self.at
+        self.at = at + 8
+        return _FLOAT64.unpack_from(self.data, at)[0]  # type: ignore[no-any-return]
 
     def uuid(self) -> UUID | None:
         raw = self._take(16)
@@ -274,6 +280,9 @@ class Writer:
 
     def int64(self, value: int) -> None:
         self.out += _INT64.pack(value)
+
+    def float64(self, value: float) -> None:
+        self.out += _FLOAT64.pack(value)
 
     def uuid(self, value: UUID | None) -> None:
         self.out += _ZEROS if value is None else value.bytes

@@ -24,21 +24,24 @@ MADE: Final = '"""Made by `make messages` from Kafka\'s schemas: not to be edite
 
 # The APIs that are served, by key.
 KEYS: Final = (
-    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46,
-    47, 55, 57, 60, 61, 65, 66, 68, 69, 74, 75,
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37,
+    38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 55, 57, 60, 61, 65, 66, 68, 69, 74, 75,
 )  # fmt: skip
 
 # Of an API whose request and response have different structs of one name.
-_SUFFIX: Final = {(55, "response"): {"PartitionData": "Result", "TopicData": "Result"}}
+_SUFFIX: Final = {
+    (49, "response"): {"EntryData": "Result", "EntityData": "Result"},
+    (55, "response"): {"PartitionData": "Result", "TopicData": "Result"},
+}
 _FIXED: Final = {
     "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "error_code": "h", "int32": "i", "timedelta_i32": "i",
-    "int64": "q", "timedelta_i64": "q", "datetime_i64": "q",
+    "int64": "q", "timedelta_i64": "q", "datetime_i64": "q", "float64": "d",
 }  # fmt: skip
-_PYTHON: Final = {"bool": "bool", "string": "str", "bytes": "bytes", "error_code": "ErrorCode", "uuid": "UUID"}
+_PYTHON: Final = {"bool": "bool", "string": "str", "bytes": "bytes", "error_code": "ErrorCode", "uuid": "UUID", "float64": "float"}
 _METHOD: Final = {
     "bool": "bool_", "bytes": "bytes_", "error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64",
 }  # fmt: skip
-_EMPTY: Final = {"string": '""', "bytes": 'b""', "error_code": "ErrorCode.NONE", "bool": "False"}
+_EMPTY: Final = {"string": '""', "bytes": 'b""', "error_code": "ErrorCode.NONE", "bool": "False", "float64": "0.0"}
 
 Direction = Literal["request", "response"]
 

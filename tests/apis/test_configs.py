@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from handler.pulsar.errors import Refused
+from handler.pulsar.errors import Refused, Unavailable
 from handler.topics.config_types import ConfigSource, Operation
 from handler.topics.configs import MAX_MESSAGE_BYTES
 from handler.topics.record_configs import ENTRY_FORMAT
@@ -136,10 +136,48 @@ async def test_what_is_not_there_has_no_configs(sidecar: Sidecar, kind: int, nam
     assert (await incrementally(sidecar, (RETENTION_MS, Operation.SET, "-1"), kind=kind, name=name))[0] is code
 
 
-async def test_a_node_tells_its_settings_and_keeps_them(sidecar: Sidecar) -> None:
-    told = {config.name: (config.value, config.read_only) for config in (await described(sidecar, BROKER, "0")).configs}
-    assert told["num.partitions"] == ("4", True)
-    assert (await incrementally(sidecar, ("num.partitions", Operation.SET, "5"), kind=BROKER, name="0"))[0] is ErrorCode.INVALID_CONFIG
+async def test_a_node_tells_its_settings_as_they_are(sidecar: Sidecar) -> None:
+    configs = (await described(sidecar, BROKER, "0")).configs
+    assert all(config.read_only and config.documentation for config in configs)
+    told = {config.name: config.value for config in configs}
+    assert [name for name in told] == sorted(told)
+    for name, value in {
+        "broker.id": "0",
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
+        "inter.broker.protocol.version": "4.2-IV1",
+        "num.partitions": "4",
+        "default.replication.factor": "1",
+        "log.retention.hours": "24",
+        "log.retention.ms": "86400000",
+        "log.retention.bytes": str(500 * 1024 * 1024),
+        "message.max.bytes": "5242880",
+        "min.insync.replicas": "2",
+        "group.initial.rebalance.delay.ms": "3000",
+        "offsets.topic.num.partitions": "8",
+    }.items():
+        assert told[name] == value, name
+
+
+async def test_a_node_tells_what_it_knows_itself_without_pulsar(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_: str) -> None:
+        raise Unavailable("no broker")
+
+    monkeypatch.setattr(sidecar.admin, "namespace_policies", away)
+    (found,) = (await described(sidecar, BROKER, "0", ["num.partitions"])).configs
+    assert found.value == "4"
+    assert (await described(sidecar, BROKER, "0")).error_code is not ErrorCode.NONE
+
+
+async def test_nothing_is_set_for_all_nodes_at_once(sidecar: Sidecar) -> None:
+    found = await described(sidecar, BROKER, "")
+    assert (found.error_code, list(found.configs)) == (ErrorCode.NONE, [])
+
+
+async def test_the_settings_of_a_node_can_not_be_changed(sidecar: Sidecar) -> None:
+    code, message = await incrementally(sidecar, ("num.partitions", Operation.SET, "5"), kind=BROKER, name="0")
+    assert code is ErrorCode.INVALID_REQUEST
+    assert (message or "").endswith("and not later: num.partitions")
     throttle = "leader.replication.throttled.rate"
     assert await incrementally(sidecar, (throttle, Operation.DELETE, None), kind=BROKER, name="0") == (ErrorCode.NONE, None)
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: the log start moves forward for everybody, and DescribeProducers, DescribeQuorum, UpdateFeatures beside it."""
+"""DeleteRecords: the log start moves forward for everybody, and DescribeProducers and DescribeQuorum beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from handler.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
-from handler.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.support.batches import batch, records_batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all
@@ -178,7 +177,7 @@ async def test_the_producers_of_a_partition_are_those_that_its_log_knows(sidecar
     assert (unknown.error_code, answer.topics[1].partitions[0].error_code) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,) * 2
 
 
-async def test_the_quorum_is_of_the_live_nodes_and_nothing_is_made_up(sidecar: Sidecar) -> None:
+async def test_the_quorum_is_of_the_live_nodes_and_all_have_caught_up(sidecar: Sidecar) -> None:
     sidecar.fleet.change(Member(2, "other", 9093))
     wanted = [
         TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]),
@@ -186,16 +185,8 @@ async def test_the_quorum_is_of_the_live_nodes_and_nothing_is_made_up(sidecar: S
     ]
     answer = await sidecar.ask(DescribeQuorumRequest(topics=wanted), 2)
     (quorum,), (other,) = (topic.partitions for topic in answer.topics)
-    assert [(one.replica_id, one.log_end_offset) for one in quorum.current_voters] == [(0, -1), (2, -1)]
-    assert (quorum.leader_id, quorum.high_watermark) == (0, -1)
+    assert [(one.replica_id, one.log_end_offset) for one in quorum.current_voters] == [(0, 0), (2, 0)], "no offset is negative"
+    assert all(one.last_caught_up_timestamp > 0 for one in quorum.current_voters)
+    assert (quorum.leader_id, quorum.high_watermark) == (0, 0)
     assert [(node.node_id, node.listeners[0].port) for node in answer.nodes] == [(0, 9092), (2, 9093)]
     assert other.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.mark.parametrize("version", [0, 1, 2])
-async def test_no_feature_has_levels_to_change(sidecar: Sidecar, version: int) -> None:
-    updates = [FeatureUpdateKey(feature="metadata.version", max_version_level=20)]
-    answer = await sidecar.ask(UpdateFeaturesRequest(feature_updates=updates), version)
-    refused = answer if version == 2 else answer.results[0]
-    assert refused.error_code is ErrorCode.INVALID_UPDATE_VERSION
-    assert (await sidecar.ask(UpdateFeaturesRequest(), version)).error_code is ErrorCode.NONE

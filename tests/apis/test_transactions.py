@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from handler.apis.a18_api_versions import FEATURE
 from handler.transactions import coordinator as module
 from handler.transactions.metadata import TransactionState
 from handler.wire.error_code import ErrorCode
@@ -19,7 +18,6 @@ from handler.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from handler.wire.messages.api_versions import ApiVersionsRequest
 from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from handler.wire.messages.describe_transactions import DescribeTransactionsRequest
@@ -282,16 +280,6 @@ async def test_one_that_hangs_is_found_and_ended(sidecar: Sidecar) -> None:
     assert await end(producer.id, 0) is NONE
     assert await end_of(sidecar, True) == 2
     assert await end(producer.id, 0) is ErrorCode.INVALID_TXN_STATE, "it has none open"
-
-
-@pytest.mark.parametrize(("version", "supported"), [(2, None), (3, []), (4, [(FEATURE, 0, 2)])])
-async def test_version_2_of_transactions_is_told_to_those_who_may_hear_of_it(sidecar: Sidecar, version: int, supported: Any) -> None:
-    answer = await sidecar.ask(ApiVersionsRequest(client_software_name="kcat", client_software_version="1"), version)
-    out = bytearray()
-    answer.write(version, out)
-    if supported is not None:
-        assert [(one.name, one.min_version, one.max_version) for one in answer.supported_features] == supported
-        assert [(one.name, one.max_version_level) for one in answer.finalized_features] == [(FEATURE, 2)]
 
 
 async def test_several_transactions_are_added_to_or_verified_in_one_request(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,16 @@ class MemoryOffsets:
     tell_replaced: bool = True  # else whoever is replaced is cut off, and does not hear of it
     lose_writes: bool = False  # written, and no receipt: the connection is lost instead
     lose_when_read: int = 0  # so many readings end with the producer lost
+    hold_reads: asyncio.Event = field(default_factory=asyncio.Event)  # set: they are not held
     fail_reads: int = 0  # so many end with something nobody thought of
     terms: int = 0
     cut_next: int | None = None  # of the next write only so many records land, then the connection is lost
     spare: int = 0  # so many writes come before that one
     max_size: int = 1_000_000
     codec: Codec[Any] = field(default_factory=GroupRecords)
+
+    def __post_init__(self) -> None:
+        self.hold_reads.set()
 
     def cut(self, records: int) -> int | None:
         """How much of a write lands, None for all of it."""
@@ -61,6 +65,7 @@ class MemoryTermLog(TermLog[Any]):
 
     async def read(self, on_record: OnRecord[Any]) -> None:
         await asyncio.sleep(0)
+        await self._offsets.hold_reads.wait()
         for key, value in list(self._offsets.stored):
             record = self._offsets.codec.read(key, value)
             assert record is not None

@@ -165,4 +165,7 @@ async def test_topics_of_further_namespaces_are_listed_if_they_are_named() -> No
     names = TopicNames("public/default", "public/__kafka", ["team/sales", "team/gone"])
     topics = Catalog(admin, names, Clock())  # type: ignore[arg-type]
     assert await topics.listed() == ["a", "persistent://team/sales/b"]
+    admin.make("persistent://public/__kafka/__consumer_offsets", 8)
+    internal_too = ["__consumer_offsets", "a", "persistent://team/sales/b"]
+    assert await topics.listed() == internal_too
     assert await topics.describe("team/secret/c") is not None, "and all others are found by their names"

@@ -97,6 +97,26 @@ async def sidecar(log: MemoryOffsets, partitions: Partitions, monkeypatch: pytes
     sidecar.shard.term.depose("end")
 
 
+async def test_a_producer_that_begins_waits_while_its_coordinator_loads(
+    log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOADING_SECONDS", 0.05)
+    sidecar = Sidecar(log, partitions)
+    log.hold_reads.clear()
+    sidecar.shard.term.elect()
+    while sidecar.shard.term.phase is not Phase.LOADING:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    with pytest.raises(CoordinatorError) as refused:
+        await sidecar.init()
+    assert refused.value.error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it does not wait for ever"
+    monkeypatch.setattr(module, "LOADING_SECONDS", 30)
+    beginning = asyncio.create_task(sidecar.init())
+    await asyncio.sleep(0)
+    log.hold_reads.set()
+    assert (await beginning).epoch == 0
+    sidecar.shard.term.depose("end")
+
+
 async def test_a_transaction_from_its_beginning_to_its_end(sidecar: Sidecar, partitions: Partitions) -> None:
     producer = await sidecar.init()
     assert producer.epoch == 0

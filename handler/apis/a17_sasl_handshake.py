@@ -1,0 +1,21 @@
+"""SaslHandshake (17), versions 0 to 1: no listener asks for a login, so no mechanism is offered.
+
+v1  SaslAuthenticate follows (KIP-152)
+
+A client that asks for a login here is told ILLEGAL_SASL_STATE, as by a PLAINTEXT listener of Kafka (KafkaApis.handleSaslHandshakeRequest).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis.api import Api, Call, Services
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+
+def _handle(services: Services, call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+API: Final = Api("SaslHandshake", SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, _handle)

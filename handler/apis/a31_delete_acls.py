@@ -1,0 +1,22 @@
+"""DeleteAcls (31), versions 1 to 3: there is no authorizer, so each filter is SECURITY_DISABLED, as from a Kafka broker without one.
+
+v1  patterns of resources (KIP-290)
+v2  flexible (KIP-482)
+v3  users as resources (KIP-373)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis import acls
+from handler.apis.api import Api, Call, Services
+from handler.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+
+
+def _handle(services: Services, call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    results = [DeleteAclsFilterResult(error_code=acls.CODE, error_message=acls.MESSAGE) for _ in request.filters]
+    return DeleteAclsResponse(filter_results=results)
+
+
+API: Final = Api("DeleteAcls", DeleteAclsRequest, DeleteAclsResponse, 1, 3, _handle)

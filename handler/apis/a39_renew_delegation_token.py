@@ -1,0 +1,23 @@
+"""RenewDelegationToken (39), versions 1 to 2 (KIP-48): a listener without a login knows no tokens.
+
+v2  flexible (KIP-482)
+
+The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka (KafkaApis.allowTokenRequests).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.apis.api import Api, Call, Services
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+
+NO_TIME: Final = -1
+
+
+def _handle(services: Services, call: Call, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME)
+
+
+API: Final = Api("RenewDelegationToken", RenewDelegationTokenRequest, RenewDelegationTokenResponse, 1, 2, _handle)

@@ -1,0 +1,10 @@
+"""What the three APIs about ACLs have in common: there is no authorizer, and Kafka has a sentence for that (AclApis)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.wire.error_code import ErrorCode
+
+CODE: Final = ErrorCode.SECURITY_DISABLED
+MESSAGE: Final = "No Authorizer is configured."
