@@ -6,7 +6,7 @@
 #   make test    all tests
 #   make image   the sidecar's image, tried against a Pulsar in a container
 #   make test-kubernetes   the charts on a Kubernetes of one node, which is built first (as root, with Go: ten minutes once)
-#   make soak    a fleet of five under all faults for ten minutes, and the pipelines' tests with twenty times as much to move
+#   make soak    what takes long: a fleet of five under all faults five times, pipelines with twenty times as much to move, every Pulsar version
 #   make coverage   what the fast tests leave out, the least covered first
 
 PYTHON ?= python3
@@ -50,7 +50,7 @@ smoke: $(READY)
 test: $(READY)
 	@$(BIN)/python -m integration.prepare & preparing=$$!; \
 	 $(BIN)/python -m pytest -q --numprocesses 2 tests && wait $$preparing || { status=$$?; kill $$preparing 2>/dev/null; exit $$status; }
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 20 -m 'not soak' integration
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 -m 'not soak' integration
 
 image: $(READY)
 	@$(BIN)/python -m integration.docker.images
@@ -61,9 +61,13 @@ test-kubernetes: $(READY)
 	@integration/kubernetes/build.sh .cache/kubernetes
 	@$(BIN)/python -m pytest -q --durations 20 integration/kubernetes/charts_on_a_cluster.py
 
+PIPELINES := $(wildcard integration/test_*_pipeline.py)
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 integration/test_fleet_faults.py $(wildcard integration/test_*_pipeline.py)
+	@EXAMPLES_SCALE=10 $(BIN)/python -m pytest -q --numprocesses 2 tests/wire/test_messages.py
+	@$(BIN)/python -m pytest -q --durations 20 -m soak $(filter-out $(PIPELINES),$(wildcard integration/test_*.py))
+	@FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 TEST_SECONDS=3600 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 \
+	  integration/test_fleet_faults.py $(PIPELINES)
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q --numprocesses 2 tests

@@ -15,18 +15,15 @@ from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
 
 from integration.launcher.brokers import TwoBrokers
 from integration.launcher.process import Server
 from integration.launcher.pulsar import Standalone, version_from_environment
 from integration.launcher.sidecar import SIDECAR_LOG, SidecarProcess
 from integration.launcher.spark import spark_session
+from integration.order import FilesThatShareServers, place
 
-LONGEST_FIRST: Final = (
-    # Those of Spark use the processor, those of several sidecars wait: one of each at a time.
-    "test_mirror_pipeline", "a fleet's broker", "test_archive_pipeline", "two brokers", "test_offsets", "test_faults",
-    "test_transactions", "test_groups", "test_reindex_pipeline", "test_spark_faults", "test_containers", "test_consumer_protocol",
-)  # fmt: skip
 KEEPALIVE_SECONDS: Final = 3
 _names = itertools.count(1)
 _LINES_SHOWN: Final = 40
@@ -137,21 +134,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesThatShareServers:
+    return FilesThatShareServers(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    ours = [item for item in items if item.path.is_relative_to(here)]
-    for item in ours:
-        # The tests of a file, and those of files that share a server, run on one worker.
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-        # Against a cluster that is not ours, what stops, breaks or configures brokers has nothing to do.
-        if "PULSAR_URL" in os.environ and "cluster" not in getattr(item, "fixturenames", ()):
+    items.sort(key=lambda item: place(item.path.stem))
+    if "PULSAR_URL" not in os.environ:
+        return
+    # Against a cluster that is not ours, what stops, breaks or configures brokers has nothing to do.
+    for item in items:
+        needs_its_own = "cluster" not in getattr(item, "fixturenames", ())
+        if needs_its_own and item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.skip(reason="starts brokers of its own, and PULSAR_URL names another cluster"))
-    items.sort(key=_place)
-
-
-def _place(item: pytest.Item) -> int:
-    """The longest first: two workers then end at about the same time."""
-    group = item.get_closest_marker("xdist_group")
-    name = group.args[0] if group else ""
-    return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)

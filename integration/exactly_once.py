@@ -8,51 +8,63 @@ from collections.abc import Callable
 from typing import Final
 
 from integration.kafka_clients import Acks, bounds, producer, read
+from integration.members import wait_for
 
-RECORDS: Final = 3_000
+# At least so many, and more for as long as the fault lasts: it always meets with records that are under way.
+RECORDS: Final = 1_800
 _PADDING: Final = b"x" * 100
+# What breaks, several times maybe; it is given a call that returns when some more records are acknowledged.
+Fault = Callable[[Callable[[], None]], None]
+_SOME: Final = 100
 
 
 def _value(number: int) -> bytes:
     return b"record %d" % number + _PADDING
 
 
-def write_while(address: str, topic: str, fault: Callable[[], None]) -> Acks:
-    """Write at a steady pace; `fault` happens after a sixth of the records."""
+def write_while(address: str, topic: str, fault: Fault) -> Acks:
+    """Write at a steady pace; `fault` happens after some records."""
     acks = Acks()
     client = producer(address, **{"message.timeout.ms": 300_000, "batch.num.messages": 20})
     fails: list[BaseException] = []
 
+    def until_more() -> None:
+        before = len(acks.acked)
+        wait_for(lambda: len(acks.acked) >= before + _SOME, 120)
+
     def happen() -> None:
         try:
-            fault()
+            fault(until_more)
         except BaseException as error:
             fails.append(error)
 
     thread = threading.Thread(target=happen)
-    for number in range(RECORDS):
+    number = 0
+    while number < RECORDS or thread.is_alive():
         if number == RECORDS // 6:
             thread.start()
         client.produce(topic, _value(number), partition=0, callback=acks)
         client.poll(0)
         if number % 10 == 0:
-            time.sleep(0.01)
+            time.sleep(0.01)  # the pace
+        number += 1
     assert client.flush(120) == 0
     thread.join(60)
     assert not fails, fails
     assert not acks.failed, acks.failed[:3]
+    assert len(acks.acked) == number
     return acks
 
 
 def assert_once_and_in_order(address: str, topic: str, acks: Acks) -> None:
     """What `write_while` wrote, read back at `address`."""
     low, high = bounds(address, topic)
-    found = read(address, topic, RECORDS, seconds=60)
+    count = len(acks.acked)
+    found = read(address, topic, count, seconds=60)
     values = [record.value for record in found]
     assert len(set(values)) == len(values), "a record is there twice"
-    assert values == [_value(number) for number in range(RECORDS)], "lost or out of order"
+    assert values == [_value(number) for number in range(count)], "lost or out of order"
     assert low == 0
     assert found[-1].offset < high
     by_offset = {record.offset: record.value for record in found}
-    assert len(acks.acked) == RECORDS
     assert all(by_offset.get(ack.offset) == ack.value for ack in acks.acked), "an offset told was not true"

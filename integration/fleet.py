@@ -133,7 +133,7 @@ class Load:
     def wait_for_more(self, records: int = 50) -> None:
         """Until so many more of each partition are acknowledged."""
         before = {partition: len(self.acknowledged[partition]) for partition in range(self.partitions)}
-        wait_for(lambda: all(len(self.acknowledged[partition]) >= count + records for partition, count in before.items()), 60)
+        wait_for(lambda: all(len(self.acknowledged[partition]) >= count + records for partition, count in before.items()), 120)
 
     def stop(self) -> None:
         """Stop producing; the group reads to the end."""

@@ -109,7 +109,7 @@ def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str,
     )  # fmt: skip
     table = ("--table", "local.kafka.archive", *LOCAL, *catalog, *jars(class_path(CONNECTOR), class_path(ICEBERG)))
     archive = ("--source", cluster.kafka, "--topic", topic, "--batch-records", str(600 * SCALE), *table)
-    assert "offsets archived in" in pipeline("archive", *archive, "--compact-mib", "64")
+    assert "offsets archived in" in pipeline_here(spark, "archive", *archive, "--compact-mib", "64")
     assert "0 offsets archived" in pipeline_here(spark, "archive", *archive)
     pipeline_here(spark, "replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table)
     for partition in range(2):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from integration.exactly_once import assert_once_and_in_order, write_while
 from integration.kafka_clients import create, produce, read
 from integration.launcher.brokers import TwoBrokers
 from integration.launcher.sidecar import SidecarProcess
-
-pytestmark = pytest.mark.xdist_group("two brokers")
 
 
 @dataclass
@@ -50,11 +47,11 @@ def test_the_topic_moves_back_and_forth(pair: Pair) -> None:
     create(pair.sidecar.address, topic, 1)
     owners = []
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         for _ in range(3):
             pair.brokers.move(topic)
             owners.append(pair.brokers.owner(topic))
-            time.sleep(0.5)
+            until_more()
 
     acks = write_while(pair.sidecar.address, topic, fault)
     assert len(owners) == 3
@@ -66,7 +63,7 @@ def test_the_broker_of_the_topic_dies(pair: Pair) -> None:
     topic = new_topic()
     create(pair.sidecar.address, topic, 1)
     dead = pair.brokers.owner(topic)
-    acks = write_while(pair.sidecar.address, topic, dead.kill)
+    acks = write_while(pair.sidecar.address, topic, lambda _: dead.kill())
     assert_once_and_in_order(pair.sidecar.address, topic, acks)
     assert pair.brokers.owner(topic) is not dead
     dead.start()

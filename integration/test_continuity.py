@@ -17,10 +17,11 @@ from integration.conftest import new_topic
 from integration.kafka_clients import Acks, bounds, create, producer, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
+from integration.members import wait_for
 from integration.support import unload
 
 SMALL_LEDGERS = {"managedLedgerMaxEntriesPerLedger": "150", "managedLedgerMinLedgerRolloverTimeMinutes": "0"}
-SECONDS = 12.0
+SOME = 400
 DISTURBANCES = 4  # three unloads and a killed broker
 
 
@@ -80,6 +81,11 @@ class Writers:
 
         return self.run(write)
 
+    def until_more(self) -> None:
+        """Until some more of Kafka's records are acknowledged."""
+        before = len(self.acks.acked)
+        wait_for(lambda: len(self.acks.acked) >= before + SOME or bool(self.failures), 120)
+
     def native(self, batching: bool) -> threading.Thread:
         def write() -> None:
             client = pulsar.Client(self.stack.standalone.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -115,17 +121,17 @@ def _as_pulsar_counts(stack: Stack, topic: str) -> list[bytes]:
     return values
 
 
-def _disturb(stack: Stack, topic: str) -> None:
+def _disturb(stack: Stack, topic: str, until_more: Callable[[], None]) -> None:
     for number in range(3):
-        time.sleep(SECONDS / 12)
+        until_more()
         unload(stack.standalone.admin_url, topic)
         if number == 1:
             stack.sidecar.stop()
             stack.sidecar.start()
-    time.sleep(SECONDS / 12)
+    until_more()
     stack.standalone.kill()
     stack.standalone.start()
-    time.sleep(SECONDS / 4)
+    until_more()
 
 
 def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
@@ -133,7 +139,7 @@ def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
     create(stack.sidecar.address, topic, 1)
     writers = Writers(stack, topic)
     threads = [writers.kafka("small", 3), writers.kafka("large", 500), writers.native(True), writers.native(False)]
-    _disturb(stack, topic)
+    _disturb(stack, topic, writers.until_more)
     writers.stopped.set()
     for thread in threads:
         thread.join(150)

@@ -30,7 +30,6 @@ from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.members import NEW_PROTOCOL, Member, wait_for
 
-pytestmark = pytest.mark.xdist_group("a fleet's broker")
 CONSUMER_OFFSETS, SHARDS = "__consumer_offsets", 8
 GROUPS = [f"group-{number}" for number in range(10)]
 

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import new_topic
-from integration.exactly_once import assert_once_and_in_order, write_while
+from integration.exactly_once import Fault, assert_once_and_in_order, write_while
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import FaultProxy, unload
-from integration.versions import OLDER_VERSIONS
+from integration.versions import EACH_OLDER
+
+STALL_SECONDS = 3  # longer than a batch waits for others, and shorter than a connection is silent before it is given up
 
 
 @dataclass
@@ -53,7 +55,7 @@ def breakable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     _stop(broken)
 
 
-def _check(broken: Breakable, topic: str, fault: Callable[[], None]) -> None:
+def _check(broken: Breakable, topic: str, fault: Fault) -> None:
     acks = write_while(broken.sidecar.address, topic, fault)
     assert_once_and_in_order(broken.sidecar.address, topic, acks)
     # Once more through a sidecar that knows nothing yet: catch-up readers and a fresh fold agree.
@@ -66,10 +68,10 @@ def _check(broken: Breakable, topic: str, fault: Callable[[], None]) -> None:
 def test_the_connection_to_the_broker_is_cut(breakable: Breakable) -> None:
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         for _ in range(5):
             breakable.proxy.cut()
-            time.sleep(0.4)
+            until_more()
 
     _check(breakable, topic, fault)
 
@@ -77,10 +79,10 @@ def test_the_connection_to_the_broker_is_cut(breakable: Breakable) -> None:
 def test_the_connection_is_cut_after_a_send_and_before_its_receipt(breakable: Breakable) -> None:
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         for _ in range(6):
             breakable.proxy.cut_after_send()
-            time.sleep(0.4)
+            until_more()
 
     _check(breakable, topic, fault)
 
@@ -88,9 +90,9 @@ def test_the_connection_is_cut_after_a_send_and_before_its_receipt(breakable: Br
 def test_the_connection_stalls(breakable: Breakable) -> None:
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         breakable.proxy.stall()
-        time.sleep(3)
+        time.sleep(STALL_SECONDS)
         breakable.proxy.resume()
         breakable.proxy.cut()
 
@@ -100,10 +102,10 @@ def test_the_connection_stalls(breakable: Breakable) -> None:
 def test_the_topic_is_unloaded(breakable: Breakable) -> None:
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         for _ in range(4):
             unload(breakable.standalone.admin_url, topic)
-            time.sleep(0.5)
+            until_more()
 
     _check(breakable, topic, fault)
 
@@ -111,11 +113,11 @@ def test_the_topic_is_unloaded(breakable: Breakable) -> None:
 def test_the_sidecar_is_killed_and_comes_back(breakable: Breakable) -> None:
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         for _ in range(2):
             breakable.sidecar.kill()
             breakable.sidecar.start()
-            time.sleep(1)
+            until_more()
 
     _check(breakable, topic, fault)
 
@@ -123,27 +125,27 @@ def test_the_sidecar_is_killed_and_comes_back(breakable: Breakable) -> None:
 def test_the_broker_is_killed_and_comes_back(breakable: Breakable) -> None:
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         breakable.standalone.kill()
         breakable.standalone.start()
 
     _check(breakable, topic, fault)
 
 
-@pytest.mark.parametrize("version", OLDER_VERSIONS)
+@pytest.mark.parametrize("version", EACH_OLDER)
 def test_older_brokers_that_are_cut_off_and_unload(version: str, tmp_path: Path) -> None:
     """Each version ends producers in its own way, and 2.9 to 2.11 drop SENDs without a word."""
     broken = _start(tmp_path, version=version)
     topic = new_topic()
 
-    def fault() -> None:
+    def fault(until_more: Callable[[], None]) -> None:
         for _ in range(3):
             broken.proxy.cut_after_send()
-            time.sleep(0.4)
+            until_more()
             unload(broken.standalone.admin_url, topic)
-            time.sleep(0.4)
+            until_more()
             broken.proxy.cut()
-            time.sleep(0.4)
+            until_more()
 
     try:
         _check(broken, topic, fault)

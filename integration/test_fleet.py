@@ -25,7 +25,6 @@ from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.members import wait_for
 
-pytestmark = pytest.mark.xdist_group("a fleet's broker")
 PARTITIONS = 8
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +95,10 @@ def test_nothing_is_lost_or_doubled_in_format_pulsar_when_the_topic_is_unloaded(
 ) -> None:
     create(cluster.kafka, topic, configs=PULSAR)
 
-    def unloads() -> None:
+    def unloads(until_more: Callable[[], None]) -> None:
         for _ in range(3):
             unload(cluster.admin_url, topic)
-            time.sleep(0.3)
+            until_more()
 
     acks = write_while(cluster.kafka, topic, unloads)
     assert_once_and_in_order(cluster.kafka, topic, acks)

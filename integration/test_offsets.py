@@ -23,7 +23,7 @@ from integration.kafka_clients import bounds, consumer, create, produce, produce
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import admin, unload
-from integration.versions import OLDER_VERSIONS
+from integration.versions import EACH_OLDER
 
 SMALL_LEDGERS = {
     "managedLedgerMaxEntriesPerLedger": "20",
@@ -42,7 +42,7 @@ class Versioned:
         self.sidecar.start()
 
 
-@pytest.fixture(scope="module", params=[DEFAULT_VERSION, *OLDER_VERSIONS])
+@pytest.fixture(scope="module", params=[DEFAULT_VERSION, *EACH_OLDER])
 def versioned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versioned]:
     directory = tmp_path_factory.mktemp("versioned")
     standalone = Standalone(directory / "pulsar", version=request.param, settings=SMALL_LEDGERS)
@@ -180,7 +180,7 @@ def test_the_start_moves_when_retention_removes_ledgers(versioned: Versioned) ->
     deadline = time.monotonic() + 60
     low = 0
     while low == 0 and time.monotonic() < deadline:
-        time.sleep(1)
+        time.sleep(0.2)
         unload(versioned.standalone.admin_url, topic)
         low, high = bounds(versioned.sidecar.address, topic)
         assert high == len(values)
@@ -209,7 +209,7 @@ def test_a_topic_emptied_by_retention_answers_its_end_for_both(versioned: Versio
     found = bounds(versioned.sidecar.address, topic)
     while found[0] < len(values) and time.monotonic() < deadline:
         unload(versioned.standalone.admin_url, topic)  # closes the open ledger, which would always stay
-        time.sleep(2)
+        time.sleep(0.2)
         found = bounds(versioned.sidecar.address, topic)
     assert found == (len(values), len(values))
     versioned.restart_sidecar()

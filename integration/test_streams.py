@@ -12,6 +12,7 @@ from integration.kafka_clients import create, produce, read
 from integration.launcher.jvm import short_lived_tool
 from integration.launcher.kafka import STREAMS
 from integration.launcher.programs import java_program
+from integration.members import wait_for
 
 KEYS: Final = 10
 EACH: Final = 150  # records of a key
@@ -51,7 +52,8 @@ def test_every_count_is_written_once(cluster: Cluster, topic: str, tmp_path: Pat
         assert first.poll() is None, (tmp_path / "first.log").read_text()[-2_000:]
     second = instance(cluster, source, target, tmp_path / "second", 300)
     write(EACH // 3)
-    time.sleep(6)  # it joins, and restores what the first has counted
+    # It joins, and restores what the first has counted.
+    wait_for(lambda: (tmp_path / "second.log").read_text().rstrip().endswith("state RUNNING"), 90)
     first.kill()
     write(EACH // 3)
     deadline = time.monotonic() + 90

@@ -20,9 +20,8 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.members import wait_for
 from integration.support import unload
 from integration.transaction_checker import TransactionChecker, read_committed
-from integration.versions import OLDER_VERSIONS
+from integration.versions import EACH_OLDER
 
-pytestmark = pytest.mark.xdist_group("two brokers")
 NAMESPACE: Final = "public/default"  # so that brokers can be told to move internal topics as well
 STAGES: Final = 3
 TURNS: Final = 8
@@ -91,7 +90,7 @@ def test_transactions_are_whole_and_nothing_else_is_seen(setup: Setup) -> None:
     checker.judge()
 
 
-@pytest.mark.parametrize("version", OLDER_VERSIONS)
+@pytest.mark.parametrize("version", EACH_OLDER)
 def test_the_same_on_older_pulsars_through_sidecars_that_advertise_themselves(version: str, tmp_path: Path) -> None:
     """Clients ask the coordinator itself, and are sent to the other when it dies."""
     standalone = Standalone(tmp_path / "pulsar", version=version)

@@ -16,7 +16,6 @@ from integration.members import wait_for
 from integration.support import admin, unload
 from integration.transaction_checker import COMMITTED, read_committed
 
-pytestmark = pytest.mark.xdist_group("a fleet's broker")
 COUNT = 1_200
 NAMESPACE = "public/transactions"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pulsar
@@ -17,10 +18,13 @@ from integration.launcher.jvm import short_lived_tool
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java, java_tool, tools
 from integration.launcher.programs import TOOLS, available, java_program
 from integration.launcher.programs import command as program
+from integration.launcher.sidecar import SidecarProcess
 from tests.support.batches import batch
 
 KAFKAS_OWN: Final = "TransactionalMessageCopier"  # of its system tests
 COMMITTED: Final = "read_committed"
+# After so long without a record a copier has copied all.
+SILENCE_SECONDS: Final = "8"
 UNCOMMITTED: Final = "read_uncommitted"
 
 
@@ -92,12 +96,12 @@ def test_a_zombie_is_fenced(cluster: Cluster, topic: str) -> None:
     assert values(cluster, topic, 1, COMMITTED) == [b"of its successor"]
 
 
-def copier(cluster: Cluster, client: str, source: str, target: str) -> subprocess.Popen[str]:
+def copier(address: str, client: str, source: str, target: str) -> subprocess.Popen[str]:
     """A program that copies in transactions, a part of which it aborts, until nothing is left."""
-    settings = [cluster.kafka, source, target, target, "8"]
+    settings = [address, source, target, target, SILENCE_SECONDS]
     if client == KAFKAS_OWN:
         command = [
-            *java(VERSION), "org.apache.kafka.tools.TransactionalMessageCopier", "--broker-list", cluster.kafka, "--input-topic", source,
+            *java(VERSION), "org.apache.kafka.tools.TransactionalMessageCopier", "--broker-list", address, "--input-topic", source,
             "--input-partition", "0", "--output-topic", target, "--consumer-group", f"copies-{target}", "--transactional-id", target,
             "--transaction-size", "40", "--transaction-timeout", "15000", "--group-mode", "--use-group-metadata", "--enable-random-aborts",
         ]  # fmt: skip
@@ -122,18 +126,32 @@ def copied(line: str) -> int:
 COPIERS = (f"java-{OLDER_VERSIONS[-1]}", f"java-{VERSION}", f"java-{VERSION}-consumer", KAFKAS_OWN, "copy-franz", "copy-sarama")
 
 
+@pytest.fixture(scope="module")
+def impatient(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
+    """Whoever was killed as a member by KIP-848 holds its partitions until its session ends, 45 s by default."""
+    sidecar = SidecarProcess(
+        tmp_path_factory.mktemp("impatient"), cluster.pulsar_url, cluster.admin_url,
+        groups__namespace="public/impatient", groups__consumer_session_timeout_ms="6000",
+    )  # fmt: skip
+    sidecar.start()
+    yield sidecar
+    assert sidecar.stop() == 0
+    assert not sidecar.complaints()
+
+
 @pytest.mark.parametrize("client", COPIERS)
-def test_clients_copy_once_though_they_are_killed(cluster: Cluster, topic: str, client: str) -> None:
+def test_clients_copy_once_though_they_are_killed(cluster: Cluster, impatient: SidecarProcess, topic: str, client: str) -> None:
     source, target, count = topic, f"{topic}-copy", 600
     create(cluster.kafka, source, 2)
     create(cluster.kafka, target, 2)
     for partition in range(2):
         produce(cluster.kafka, source, [b"%d" % number for number in range(count)], partition)
-    first = copier(cluster, client, source, target)
+    address = impatient.address if client.endswith("-consumer") else cluster.kafka
+    first = copier(address, client, source, target)
     assert first.stdout is not None
     assert any(copied(line) > count // 2 for line in first.stdout)
     first.kill()
-    second = copier(cluster, client, source, target)
+    second = copier(address, client, source, target)
     out, err = second.communicate(timeout=150)
     assert second.returncode == 0, out[-2_000:] + err[-2_000:]
     for partition in range(2):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ import pytest
 # Of each of set-up, call and teardown. The longest in CI take a third of it.
 SECONDS: Final = {"tests": 120, "integration": 480}
 SOAK_SECONDS: Final = 3_600
+GIVEN: Final = os.environ.get("TEST_SECONDS")  # for tests with more to do than usual
 AGAIN_SECONDS: Final = 60
 
 
@@ -53,6 +55,8 @@ def ended_after(seconds: float) -> Iterator[None]:
 
 
 def _limit(item: pytest.Item) -> float:
+    if GIVEN is not None:
+        return float(GIVEN)
     if item.get_closest_marker("soak"):
         return SOAK_SECONDS
     return SECONDS[item.nodeid.partition("/")[0]]
