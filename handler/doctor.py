@@ -128,8 +128,8 @@ def _retention(settings: Mapping[str, str], policies: Mapping[str, Any], namespa
         return Finding(Severity.GOOD, "retention", f"{place}: {minutes} minutes, {megabytes} MB (-1 is for ever)")
     return Finding(
         Severity.FAULT, "retention",
-        f"set {place} (pulsar-admin namespaces set-retention {namespace} --time 7d --size -1): "
-        "with 0 Pulsar deletes what has no subscription, and Kafka consumers are none",
+        f"run pulsar-admin namespaces set-retention {namespace} --time 7d --size -1, or change {place}: neither time nor size may be 0, "
+        "for Pulsar then deletes what no subscription holds, and Kafka consumers are not subscriptions",
     )  # fmt: skip
 
 

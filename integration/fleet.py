@@ -63,9 +63,7 @@ class Load:
         self.topic, self.partitions = topic, partitions
         self.failed: list[str] = []
         self.acknowledged: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by partition: number, offset
-        self.pauses: list[tuple[float, str, int]] = []  # seconds, when it was over, partition
         self.timed_out = 0  # requests of the producer that nobody has answered
-        self._acknowledged_at: dict[int, float] = {}
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._runs: list[list[tuple[int, int]]] = []  # what a member has read of a partition while it was its own
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
@@ -93,11 +91,7 @@ class Load:
         if error is not None:
             self.failed.append(str(error))
             return
-        partition, now = message.partition(), time.monotonic()
-        before = self._acknowledged_at.get(partition)
-        if before is not None and now - before > 0.5:
-            self.pauses.append((now - before, time.strftime("%H:%M:%S"), partition))
-        self._acknowledged_at[partition] = now
+        partition = message.partition()
         self.acknowledged[partition].append((int(message.value()), message.offset()))
 
     def _produce(self) -> None:
@@ -145,10 +139,6 @@ class Load:
         self._stop_reading.set()
         for thread in self._threads[1:]:
             thread.join()
-
-    @property
-    def longest_pause(self) -> float:
-        return max(self.pauses, default=(0.0,))[0]
 
     def _left(self, partition: int) -> int:
         return len({offset for _, offset in self.acknowledged[partition]} - {offset for _, offset in self.read[partition]})

@@ -4,15 +4,8 @@
 set -eu
 state=${ENGINE_STATE:-/var/tmp/kafka-sidecar-docker}
 mkdir -p "$state"
-case ${1:-} in
-install)
-  command -v dockerd >/dev/null && command -v debootstrap >/dev/null && exit 0
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io iptables debootstrap >"$state/apt.log" 2>&1 ||
-    { tail -20 "$state/apt.log" >&2; exit 1; }
-  ;;
-start)
-  docker info >/dev/null 2>&1 && exit 0
+
+start_engine() {
   # A kernel may have no nf_tables: the iptables that answers is taken.
   if ! iptables -t nat -L -n >/dev/null 2>&1; then
     for kind in legacy nft; do
@@ -28,13 +21,31 @@ start)
     sleep 0.1
   done
   docker info >/dev/null
+}
+
+is_ours() {
+  engine=$(cat "$state/docker.pid" 2>/dev/null) && [ "$(cat "/proc/$engine/comm" 2>/dev/null)" = dockerd ]
+}
+
+keep_containers_in() {
   for interface in $(ip -o link | awk -F': ' '$2 !~ /^(lo|docker|br-|veth)/ {sub(/@.*/, "", $2); print $2}'); do
     iptables -C DOCKER-USER -o "$interface" -j DROP 2>/dev/null || iptables -I DOCKER-USER -o "$interface" -j DROP
   done
+}
+
+case ${1:-} in
+install)
+  command -v dockerd >/dev/null && command -v debootstrap >/dev/null && exit 0
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io iptables debootstrap >"$state/apt.log" 2>&1 ||
+    { tail -20 "$state/apt.log" >&2; exit 1; }
+  ;;
+start)
+  docker info >/dev/null 2>&1 || start_engine
+  ! is_ours || keep_containers_in
   ;;
 stop)
-  engine=$(cat "$state/docker.pid" 2>/dev/null) || exit 0
-  [ "$(cat "/proc/$engine/comm" 2>/dev/null)" != dockerd ] || kill "$engine"
+  ! is_ours || kill "$engine"
   ;;
 *)
   sed -n 2,3p "$0" >&2

@@ -123,7 +123,7 @@ def test_applications_see_nothing_of_an_upgrade_of_the_gateway(cluster: Cluster,
     _make_topic(cluster, topic)
     cluster.apply(_application("load", "pulsar", "load", BOOTSTRAP, topic, str(PARTITIONS), str(tmp_path), shared=tmp_path))
     cluster.wait("condition=Ready", "pulsar", "pod/load")
-    time.sleep(10)
+    waiting(lambda: (tmp_path / "flows").exists(), 120, lambda: cluster.told("pulsar"))
     # Its settings are others, so all of its pods are made anew, one after the other.
     changed = ("--set", "config.kafka.entry_format=kafka", "--set", "logFormat=text")
     before = pods(cluster)
@@ -131,15 +131,14 @@ def test_applications_see_nothing_of_an_upgrade_of_the_gateway(cluster: Cluster,
     cluster.kubectl("rollout", "status", f"statefulset/{name}", "-n", "streams", "--timeout=6m", seconds=400)
     assert len(pods(cluster)) == 3
     assert not before & pods(cluster), "all of them are new"
-    time.sleep(10)
-    (tmp_path / "stop").touch()
+    (tmp_path / "stop").touch()  # more must be acknowledged before it stops
     waiting(lambda: cluster.phase("load", "pulsar") in ("Succeeded", "Failed"), 180, lambda: cluster.told("pulsar"))
     assert cluster.phase("load", "pulsar") == "Succeeded", cluster.told("pulsar")
     result = json.loads((tmp_path / "result.json").read_text())
     print(result)
     assert not result["failed"]
     assert result["records"] > 1_000
-    assert all(seconds < 4 for seconds, _, _ in result["pauses"]), result["pauses"]
+    assert not result["timed_out"], "each request was answered, by one pod or by its successor"
 
 
 def test_a_second_release_joins_the_fleet(cluster: Cluster) -> None:

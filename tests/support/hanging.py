@@ -46,11 +46,11 @@ def ended_after(seconds: float) -> Iterator[None]:
         pytest.fail(f"it hangs: not done after {seconds:.0f} s\n{stacks()}", pytrace=False)
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, left, AGAIN_SECONDS)
         signal.signal(signal.SIGALRM, before)
 
 
