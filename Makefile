@@ -40,7 +40,7 @@ check: lint test-fast
 SMOKE := integration/test_clients.py::test_librdkafka_reads_what_it_wrote_in_every_codec \
          integration/test_java_clients.py integration/test_native.py integration/test_topics.py \
          integration/test_groups.py::test_partitions_go_to_members_as_they_come_and_go \
-         integration/test_faults.py::test_the_topic_is_unloaded
+         'integration/test_faults.py::test_the_topic_is_unloaded[plain]'
 
 smoke: $(READY)
 	@$(BIN)/python -m integration.prepare
