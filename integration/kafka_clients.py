@@ -76,7 +76,8 @@ def read(address: str, topic: str, count: int, partition: int = 0, offset: int =
     found: list[Record] = []
     deadline = time.monotonic() + seconds
     while len(found) < count and time.monotonic() < deadline:
-        for message in client.consume(500, 0.5):
+        # No more than are wanted: for those that there are not it would wait.
+        for message in client.consume(min(500, count - len(found)), 0.5):
             assert message.error() is None, message.error()
             headers = tuple(message.headers() or ())
             found.append(Record(message.offset(), message.value(), message.key(), headers, message.timestamp()[1]))

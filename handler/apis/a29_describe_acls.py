@@ -15,7 +15,7 @@ from handler.wire.messages.describe_acls import DescribeAclsRequest, DescribeAcl
 
 
 def _handle(services: Services, call: Call, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    return DescribeAclsResponse(error_code=acls.CODE, error_message=acls.MESSAGE)
+    return DescribeAclsResponse(error_code=acls.CODE, error_message=acls.DESCRIBE_MESSAGE)
 
 
 API: Final = Api("DescribeAcls", DescribeAclsRequest, DescribeAclsResponse, 1, 3, _handle)
