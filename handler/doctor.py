@@ -147,7 +147,9 @@ def _read_delay(settings: Mapping[str, str]) -> Finding:
     text = f"managedLedgerNewEntriesCheckDelayInMillis is {delay}"
     if delay == "0":
         return Finding(Severity.GOOD, "read delay", text)
-    return Finding(Severity.NOTE, "read delay", f"{text}: records of other writers reach consumers so much later; 0 is quickest")
+    return Finding(
+        Severity.NOTE, "read delay", f"{text}: consumers get records of other writers up to this many milliseconds later. Set 0 to avoid it"
+    )
 
 
 def _failover_delay(settings: Mapping[str, str]) -> Finding:
@@ -157,7 +159,7 @@ def _failover_delay(settings: Mapping[str, str]) -> Finding:
         return Finding(Severity.GOOD, "election", text)
     return Finding(
         Severity.NOTE, "election",
-        f"{text}: the first group, and the first transaction after a coordinator has gone, wait so much longer; 0 is quickest",
+        f"{text}: after a coordinator has gone, its groups and transactions wait this many milliseconds more. Set 0 to shorten it",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ v4  features that begin at version 0 (KIP-1022)
 Answered from the list of APIs, so nothing is told that is not served. An unknown version is answered
 in version 0 with UNSUPPORTED_VERSION and the versions of this API (KIP-511): clients then ask again.
 
-Of transaction.version 2 is finalized (KIP-890): Java's producers then add partitions and groups to transactions by what they write, and
+The level of transaction.version is 2 (KIP-890): Java's producers then add partitions and groups to transactions by what they write, and
 every transaction has an epoch of its own.
 """
 
@@ -30,7 +30,7 @@ from handler.wire.messages.api_versions import (
 
 SOFTWARE_SINCE: Final = 3
 LEVEL_0_SINCE: Final = 4
-# Nothing is ever changed of them. Clients take a negative epoch for "there are none".
+# The features never change. Clients take a negative epoch to mean that there are none.
 EPOCH: Final = 0
 # ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN.
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

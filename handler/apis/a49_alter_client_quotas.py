@@ -25,7 +25,7 @@ MESSAGE: Final = "This cluster has no client quotas, so none can be set."
 
 def _result(entry: EntryData) -> EntryDataResult:
     entity = [EntityDataResult(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity]
-    if entry.ops and all(one.remove for one in entry.ops):
+    if all(one.remove for one in entry.ops):
         return EntryDataResult(entity=entity)
     return EntryDataResult(error_code=ErrorCode.INVALID_REQUEST, error_message=MESSAGE, entity=entity)
 

@@ -1,4 +1,4 @@
-"""UpdateFeatures (57), versions 0 to 2 (KIP-584): every feature has the level that it has, and no other.
+"""UpdateFeatures (57), versions 0 to 2 (KIP-584): the level of each feature is fixed.
 
 v1  how a feature is changed, and only whether it could be (KIP-778)
 v2  one error for all (KIP-1022)

@@ -98,7 +98,7 @@ class Services:
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
-    settings: Config = field(default_factory=Config)  # all of them, for who asks for a node's
+    settings: Config = field(default_factory=Config)  # the whole configuration: DescribeConfigs of a node reads it
     produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     produce_redirects: ProduceRedirects = field(default_factory=ProduceRedirects)

@@ -99,7 +99,7 @@ async def _alter(
             return ErrorCode.NONE, None  # nothing of it is set: kafka-reassign-partitions takes throttles back in the end
         if name is None:
             names = ", ".join(name for name, operation, _ in alteration.operations if operation is not Operation.DELETE)
-            return ErrorCode.INVALID_REQUEST, f"These configs of a node are set where the sidecar is started, and not later: {names}"
+            return ErrorCode.INVALID_REQUEST, f"The sidecar reads these settings when it starts, and clients can't change them: {names}"
         if name.internal:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name.local} is internal: its settings are the sidecar's"
         await services.configs.alter(name, lambda settings: [*before(settings), *alteration.operations], validate_only=validate_only)

@@ -53,10 +53,14 @@ def nodes(services: Services, client: Client) -> list[Node]:
 def node_listeners(services: Services, client: Client) -> NodeListeners:
     """Of this node, under the names that Kafka's settings would have for them."""
     config = services.config
-    listens, advertises = {PLAINTEXT: config.listen}, {PLAINTEXT: address_text(*(config.advertised_address or client.local_address))}
+    host, port = client.local_address
+    if client.is_external:  # it came to the other port
+        port = config.listen_address[1]
+    listens = {PLAINTEXT: config.listen}
+    advertises = {PLAINTEXT: address_text(*(config.advertised_address or (host, port)))}
     if config.external_listen:
         listens[EXTERNAL] = config.external_listen
-        advertises[EXTERNAL] = address_text(*(config.external_address or config.external_listen_address or client.local_address))
+        advertises[EXTERNAL] = config.own_external_advertised
     return NodeListeners(listens=listens, advertises=advertises)
 
 

@@ -21,6 +21,22 @@ LOCAL_SHUFFLES: Final = 4 * (os.cpu_count() or 1)
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
+def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
+    """What every pipeline's session is set to, and what `--conf` sets. ConfigError where that is no setting."""
+    settings = {
+        # Dates and hours of an archive are those of UTC, wherever it is written.
+        "spark.sql.session.timeZone": "UTC",
+        # A topic may be named 007, and stays so.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    }
+    for setting in conf:
+        key, separator, value = setting.partition("=")
+        if not separator:
+            raise ConfigError(f"--conf {setting}: write KEY=VALUE")
+        settings[key] = value
+    return settings
+
+
 def spark_session(
     name: str, master: str, conf: tuple[str, ...] = (), refuses_speculation: bool = False, packages: tuple[str, ...] = ()
 ) -> SparkSession:
@@ -41,14 +57,7 @@ def spark_session(
             builder = builder.config("spark.sql.shuffle.partitions", str(LOCAL_SHUFFLES))
         if packages and not any(setting.startswith("spark.jars") for setting in conf):
             builder = builder.config("spark.jars.packages", ",".join(packages))
-    # Dates and hours of an archive are those of UTC, wherever it is written.
-    builder = builder.config("spark.sql.session.timeZone", "UTC")
-    # A topic may be named 007, and stays so.
-    builder = builder.config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-    for setting in conf:
-        key, separator, value = setting.partition("=")
-        if not separator:
-            raise ConfigError(f"--conf {setting}: write KEY=VALUE")
+    for key, value in settings_of(conf).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if refuses_speculation and spark.conf.get("spark.speculation", "false") == "true":

@@ -128,7 +128,8 @@ def _of_pulsar(namespace: TopicSettings) -> Sequence[_Row]:
     milliseconds = int(namespace.default_retention.ms)
 
     def in_units(of_one: int) -> str:
-        return str(_UNLIMITED if milliseconds == _UNLIMITED else milliseconds // of_one)
+        """Rounded up: less than an hour is not nothing."""
+        return str(_UNLIMITED if milliseconds == _UNLIMITED else -(-milliseconds // of_one))
 
     kept = "For how long Pulsar keeps records of a topic that does not say so itself. -1 for ever."
     return (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from handler.config import KafkaConfig
 from handler.pulsar.errors import Refused, Unavailable
 from handler.topics.config_types import ConfigSource, Operation
 from handler.topics.configs import MAX_MESSAGE_BYTES
@@ -159,6 +160,17 @@ async def test_a_node_tells_its_settings_as_they_are(sidecar: Sidecar) -> None:
         assert told[name] == value, name
 
 
+@pytest.mark.parametrize("is_external", [False, True])
+async def test_a_node_tells_both_listeners_whichever_is_asked(is_external: bool) -> None:
+    config = KafkaConfig(listen="0.0.0.0:9092", external_listen="0.0.0.0:9094", external_advertised="one.example:9094")
+    sidecar = Sidecar(config=config)
+    sidecar.client.is_external = is_external
+    sidecar.client.local_address = ("10.0.0.1", 9094 if is_external else 9092)
+    (found,) = (await described(sidecar, BROKER, "0", ["advertised.listeners"])).configs
+    assert found.value == "PLAINTEXT://10.0.0.1:9092,EXTERNAL://one.example:9094"
+    await sidecar.close()
+
+
 async def test_a_node_tells_what_it_knows_itself_without_pulsar(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(_: str) -> None:
         raise Unavailable("no broker")
@@ -177,7 +189,7 @@ async def test_nothing_is_set_for_all_nodes_at_once(sidecar: Sidecar) -> None:
 async def test_the_settings_of_a_node_can_not_be_changed(sidecar: Sidecar) -> None:
     code, message = await incrementally(sidecar, ("num.partitions", Operation.SET, "5"), kind=BROKER, name="0")
     assert code is ErrorCode.INVALID_REQUEST
-    assert (message or "").endswith("and not later: num.partitions")
+    assert (message or "").endswith("clients can't change them: num.partitions")
     throttle = "leader.replication.throttled.rate"
     assert await incrementally(sidecar, (throttle, Operation.DELETE, None), kind=BROKER, name="0") == (ErrorCode.NONE, None)
 
