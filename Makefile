@@ -5,7 +5,7 @@
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
 #   make image   the sidecar's image, tried against a Pulsar in a container
-#   make test-kubernetes   the charts on a Kubernetes of one node, which is built first (as root, with Go: ten minutes once)
+#   make test-kubernetes   the charts on a Kubernetes of one node, which is built first (as root, with Go: 13 minutes once)
 #   make soak    what takes long: a fleet of five under all faults five times, pipelines with twenty times as much to move, every Pulsar version
 #   make coverage   what the fast tests leave out, the least covered first
 
@@ -43,13 +43,15 @@ SMOKE := integration/test_clients.py::test_librdkafka_reads_what_it_wrote_in_eve
          'integration/test_faults.py::test_the_topic_is_unloaded[plain]'
 
 smoke: $(READY)
-	@$(BIN)/python -m integration.prepare
+	@$(BIN)/python -m integration.prepare servers
 	@$(BIN)/python -m pytest -q $(SMOKE)
 
 # What the tests against real servers need is got and made beside the fast tests.
 test: $(READY)
-	@$(BIN)/python -m integration.prepare & preparing=$$!; \
-	 $(BIN)/python -m pytest -q --numprocesses 2 tests && wait $$preparing || { status=$$?; kill $$preparing 2>/dev/null; exit $$status; }
+	@mkdir -p .cache; $(BIN)/python -m integration.prepare >.cache/prepare.log 2>&1 & preparing=$$!; \
+	 trap 'kill $$preparing 2>/dev/null' INT TERM EXIT; \
+	 $(BIN)/python -m pytest -q --numprocesses 2 tests || exit; \
+	 wait $$preparing || { tail -20 .cache/prepare.log >&2; exit 1; }
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 -m 'not soak' integration
 
 image: $(READY)
@@ -65,8 +67,8 @@ PIPELINES := $(wildcard integration/test_*_pipeline.py)
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
 	@EXAMPLES_SCALE=10 $(BIN)/python -m pytest -q --numprocesses 2 tests/wire/test_messages.py
-	@$(BIN)/python -m pytest -q --durations 20 -m soak $(filter-out $(PIPELINES),$(wildcard integration/test_*.py))
-	@FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 TEST_SECONDS=3600 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 \
+	@CI=1 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 -m soak $(filter-out $(PIPELINES),$(wildcard integration/test_*.py))
+	@CI=1 FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 TEST_SECONDS=3600 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 \
 	  integration/test_fleet_faults.py $(PIPELINES)
 
 test-fast: $(READY)

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
 from integration.launcher.brokers import TwoBrokers
+from integration.launcher.jvm import SHORT_LIVED
 from integration.launcher.process import Server
 from integration.launcher.pulsar import Standalone, version_from_environment
 from integration.launcher.sidecar import SIDECAR_LOG, SidecarProcess
@@ -25,6 +26,13 @@ from integration.launcher.spark import spark_session
 from integration.order import FilesThatShareServers, place
 
 KEEPALIVE_SECONDS: Final = 3
+# Sidecars of tests have the settings of tests, and none that somebody has set for a sidecar of his own.
+for _name in [name for name in os.environ if name.startswith("KAFKA_SIDECAR_")]:
+    del os.environ[_name]
+# Tests have many groups, and their members come all at once. test_crowds keeps the three seconds that are the default.
+SidecarProcess.defaults["groups__initial_rebalance_delay_ms"] = "300"
+# Of each Spark driver that a test starts, in this process or below it: it lives for seconds.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(SHORT_LIVED))
 _names = itertools.count(1)
 _LINES_SHOWN: Final = 40
 _SERVERS_BEFORE: Final = pytest.StashKey[int]()

@@ -67,7 +67,7 @@ def main() -> int:
     data = ROOT / "data" / f"pulsar-{version}"
     lock = _claim(data)
     pulsar = Standalone(data, version=version, port=pulsar_port, web_port=web_port, jvm=LONG_LIVED)
-    sidecar = SidecarProcess(data, pulsar.url, pulsar.admin_url, port=kafka_port, groups__initial_rebalance_delay_ms="3000")
+    sidecar = SidecarProcess(data, pulsar.url, pulsar.admin_url, port=kafka_port)
     try:
         print(f"Starting Pulsar {version} with {pulsar.journal} (log: {_short(pulsar.log)}) ...", flush=True)
         begun = time.monotonic()

@@ -13,7 +13,7 @@ from integration.members import wait_for
 # At least so many, and more for as long as the fault lasts: it always meets with records that are under way.
 RECORDS: Final = 1_800
 _PADDING: Final = b"x" * 100
-# What breaks, several times maybe; it is given a call that returns when some more records are acknowledged.
+# Breaks something, once or more often. It gets a function that returns when 100 more records are acknowledged.
 Fault = Callable[[Callable[[], None]], None]
 _SOME: Final = 100
 

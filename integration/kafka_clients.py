@@ -76,7 +76,7 @@ def read(address: str, topic: str, count: int, partition: int = 0, offset: int =
     found: list[Record] = []
     deadline = time.monotonic() + seconds
     while len(found) < count and time.monotonic() < deadline:
-        # No more than are wanted: for those that there are not it would wait.
+        # `consume` waits until it has as many as it was asked for, so it is asked only for those that are missing.
         for message in client.consume(min(500, count - len(found)), 0.5):
             assert message.error() is None, message.error()
             headers = tuple(message.headers() or ())

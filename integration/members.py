@@ -141,9 +141,9 @@ def java_member(address: str, group: str, topic: str, *options: str) -> Iterator
         one.stop()
 
 
-def tool(cluster: Cluster, *arguments: str, version: str = VERSION) -> str:
-    main = "kafka.admin.ConsumerGroupCommand" if version == "3.2.3" else "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    done = java_tool(main, "--bootstrap-server", cluster.kafka, *arguments, version=version)
+def tool(cluster: Cluster, *arguments: str) -> str:
+    main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    done = java_tool(main, "--bootstrap-server", cluster.kafka, *arguments)
     return done.stdout + done.stderr
 
 

@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition
 from pyspark.sql import SparkSession
 
 from handler.pipelines.command import main
+from handler.pipelines.session import settings_of
 from integration.kafka_clients import Acks, Record, bounds, consumer, producer
 
 COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
@@ -39,10 +40,9 @@ def pipeline_here(spark: SparkSession, name: str, *options: str, status: int = 0
     def session(_name: str, _master: str, conf: tuple[str, ...] = (), **_options: Any) -> SparkSession:
         one = spark.newSession()
         one.stop = lambda: None
-        settings = ("spark.sql.session.timeZone=UTC", "spark.sql.sources.partitionColumnTypeInference.enabled=false", *conf)
-        for key, _, to in (setting.partition("=") for setting in settings):
-            if key.startswith("spark.sql."):
-                one.conf.set(key, to)
+        for key, value in settings_of(conf).items():
+            if key.startswith("spark.sql."):  # the others are of its JVM
+                one.conf.set(key, value)
         return one
 
     said = io.StringIO()

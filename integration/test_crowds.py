@@ -84,7 +84,8 @@ async def test_a_large_group_rebalances_in_the_time_of_its_slowest_member(sideca
     generation = members[0].generation
     joining = asyncio.create_task(newcomer.rebalance())
     await asyncio.sleep(0.1)
-    await asyncio.gather(joining, *(again(number) for number in range(100)))
+    async with asyncio.timeout(50):  # before the members' rebalance time-out of a minute, which would end it too
+        await asyncio.gather(joining, *(again(number) for number in range(100)))
     assert {member.generation for member in (*members, newcomer)} == {generation + 1}, "one rebalance has them all"
     for member in (*members, newcomer):
         member.close()

@@ -55,7 +55,7 @@ def breakable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     _stop(broken)
 
 
-# What a broker with deduplication does otherwise is seen where an entry is sent again.
+# Deduplication changes what a broker does only when an entry is sent again.
 ON_BOTH = pytest.mark.parametrize("breakable", ["plain", "deduplicating"], indirect=True)
 ON_PLAIN = pytest.mark.parametrize("breakable", ["plain", pytest.param("deduplicating", marks=pytest.mark.soak)], indirect=True)
 

@@ -61,7 +61,7 @@ def test_leaders_are_found_again_while_a_member_stands_still_or_dies(fleet: list
     try:
         load.wait_for_more()
         with fleet[1].standing_still():
-            given_up_at = time.monotonic() + 5  # by the time-out of its clients
+            given_up_at = time.monotonic() + 5  # its clients wait four seconds for an answer
             wait_until_all_lead([fleet[0], fleet[2]], topic)
             load.wait_for_more()
             wait_for(lambda: time.monotonic() > given_up_at)
@@ -205,7 +205,7 @@ def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProces
         create(fleet[0].address, name, PARTITIONS)
     wait_until_all_lead(fleet, topic)
     addresses = [sidecar.address for sidecar in fleet]
-    load = Load(addresses, topic, PARTITIONS)
+    load = Load(addresses, topic, PARTITIONS, {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000})
     # What no sequence keeps in order: only what is refused and served at the right moment.
     plain = UnsequencedLoad(addresses, unsequenced, PARTITIONS)
     try:

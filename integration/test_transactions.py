@@ -128,7 +128,7 @@ COPIERS = (f"java-{OLDER_VERSIONS[-1]}", f"java-{VERSION}", f"java-{VERSION}-con
 
 @pytest.fixture(scope="module")
 def impatient(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
-    """Whoever was killed as a member by KIP-848 holds its partitions until its session ends, 45 s by default."""
+    """A killed member of the consumer protocol keeps its partitions until its session ends (45 s by default)."""
     sidecar = SidecarProcess(
         tmp_path_factory.mktemp("impatient"), cluster.pulsar_url, cluster.admin_url,
         groups__namespace="public/impatient", groups__consumer_session_timeout_ms="6000",

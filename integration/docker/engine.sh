@@ -1,9 +1,16 @@
 #!/bin/sh
 # engine.sh install|start|stop: a Docker engine for the tests, of Debian's packages and without a service manager, as root.
+# Several may use it at a time: the last one to stop it ends it. One that was there before all of them stays.
 # Containers do not get out: what they send to any interface that is not theirs is dropped. Builds use the host's network.
 set -eu
 state=${ENGINE_STATE:-/var/tmp/kafka-sidecar-docker}
-mkdir -p "$state"
+users=$state/users # a file for each process that has started the engine and not stopped it
+mkdir -p "$users"
+
+one_at_a_time() {
+  exec 8>"$state/lock"
+  flock 8
+}
 
 start_engine() {
   # A kernel may have no nf_tables: the iptables that answers is taken.
@@ -13,7 +20,7 @@ start_engine() {
     done
   fi
   setsid nohup dockerd --data-root "$state/data" --exec-root "$state/exec" --pidfile "$state/docker.pid" --ip-masq=false --ipv6=false \
-    --log-level warn >"$state/dockerd.log" 2>&1 </dev/null &
+    --log-level warn >"$state/dockerd.log" 2>&1 </dev/null 8>&- &
   engine=$!
   for _ in $(seq 300); do
     docker info >/dev/null 2>&1 && break
@@ -41,14 +48,23 @@ install)
     { tail -20 "$state/apt.log" >&2; exit 1; }
   ;;
 start)
+  one_at_a_time
   docker info >/dev/null 2>&1 || start_engine
-  ! is_ours || keep_containers_in
+  if is_ours; then
+    keep_containers_in
+    touch "$users/$PPID"
+  fi
   ;;
 stop)
-  ! is_ours || kill "$engine"
+  one_at_a_time
+  rm -f "$users/$PPID"
+  for user in "$users"/*; do
+    [ ! -e "$user" ] || kill -0 "$(basename "$user")" 2>/dev/null || rm -f "$user"
+  done
+  [ -n "$(ls "$users")" ] || ! is_ours || kill "$engine"
   ;;
 *)
-  sed -n 2,3p "$0" >&2
+  sed -n 2,4p "$0" >&2
   exit 2
   ;;
 esac

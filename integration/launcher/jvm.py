@@ -6,11 +6,13 @@ Most of the processor time of the tests was JVMs that start. One that lives for 
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from integration.launcher.jars import CACHE, Bundle
+from integration.launcher.jars import CACHE, Bundle, class_path
 
 # For servers whose speed is measured or used.
 LONG_LIVED: Final = ("-XX:+UseG1GC", "-XX:TieredStopAtLevel=4")
@@ -20,8 +22,10 @@ _QUIET: Final = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
 def archive_of(bundle: Bundle) -> Path:
-    """Where the archive of this bundle's classes is, or will be."""
-    return CACHE / "classes" / f"{bundle.name}.jsa"
+    """Where the archive of this bundle's classes is, or will be: one for each Java and each class path."""
+    java = Path(shutil.which("java") or "java").resolve()
+    of = f"{class_path(bundle)} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
+    return CACHE / "classes" / f"{bundle.name}-{hashlib.sha256(of.encode()).hexdigest()[:12]}.jsa"
 
 
 def short_lived_server(bundle: Bundle) -> tuple[str, ...]:

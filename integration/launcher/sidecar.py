@@ -6,16 +6,16 @@ import re
 import socket
 import sys
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from integration.launcher.process import Restartable, Server, free_port
 
 SIDECAR_LOG: Final = "sidecar.log"
-# Tests have many groups, and their members come all at once. test_crowds keeps the three seconds that are the default.
-_FOR_TESTS: Final = {"groups__initial_rebalance_delay_ms": "300"}
 
 
 class SidecarProcess(Restartable):
+    defaults: ClassVar[dict[str, str]] = {}  # settings of all sidecars that this process starts; the tests have some
+
     def __init__(
         self,
         directory: Path,
@@ -37,7 +37,7 @@ class SidecarProcess(Restartable):
             "KAFKA_SIDECAR_PULSAR__ADMIN_URL": admin_url,
             "KAFKA_SIDECAR_KAFKA__LISTEN": f"127.0.0.1:{self.port}",
             "KAFKA_SIDECAR_KAFKA__AUTO_CREATE_TOPICS": "true",
-            **{f"KAFKA_SIDECAR_{name.upper()}": value for name, value in {**_FOR_TESTS, **settings}.items()},
+            **{f"KAFKA_SIDECAR_{name.upper()}": value for name, value in {**self.defaults, **settings}.items()},
         }
 
     @property
@@ -55,7 +55,8 @@ class SidecarProcess(Restartable):
     def shards_led(self) -> set[str]:
         """The partitions of internal topics that it coordinates, as its log tells."""
         led: set[str] = set()
-        for begun, ended in re.findall(r"coordinating (\S+?):|(\S+?): the term ends", self.log.read_text(errors="replace")):
+        said = self.log.read_bytes()[self._begun_at :].decode(errors="replace")
+        for begun, ended in re.findall(r"coordinating (\S+?):|(\S+?): the term ends", said):
             led.discard(ended)
             led |= {begun} - {""}
         return led
@@ -66,6 +67,7 @@ class SidecarProcess(Restartable):
 
     def begin(self) -> None:
         """Start it, and do not wait until it serves."""
+        self._begun_at = self.log.stat().st_size if self.log.exists() else 0  # its predecessors have written before that
         of_site = [] if self._site is None else ["-P"]
         environment = self._environment if self._site is None else {**self._environment, "PYTHONPATH": str(self._site)}
         serve = ["-m", "handler", "serve", "--workers", str(self._workers)]

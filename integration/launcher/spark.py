@@ -15,8 +15,6 @@ from integration.launcher.jars import Bundle, class_path
 from integration.launcher.jvm import SHORT_LIVED
 from integration.launcher.process import Server, free_port
 
-# Of each driver that a test starts, in this process or below it: it lives for seconds.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(SHORT_LIVED))
 VERSION: Final = "4.0.0"
 CONNECTOR: Final = Bundle(
     name=f"spark-sql-kafka-{VERSION}",

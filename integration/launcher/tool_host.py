@@ -36,7 +36,9 @@ class ToolHost:
             timer.start()
             try:
                 return self._exchange(process, arguments, stdin)
-            except (EOFError, BrokenPipeError) as error:
+            except BaseException as error:
+                process.kill()  # else what it still says would be taken for the answer to the next command
+                process.wait()
                 if took_too_long.is_set():
                     raise subprocess.TimeoutExpired(list(arguments), seconds) from error
                 raise

@@ -454,8 +454,11 @@ async def test_a_marker_is_written_when_it_has_landed_however_much_others_have_w
     await append(other, batch(b"so that it has a producer"))
     for _ in range(50):
         await append(mine, batch(b"of others"))
-    log.read_delay = 0.5
-    assert (await end(other, COMMITTED)).error is ErrorCode.NONE, "nobody consumes there, and nothing is read for it"
+    log.read_delay = 1
+    reading = asyncio.create_task(asyncio.sleep(log.read_delay))
+    assert (await end(other, COMMITTED)).error is ErrorCode.NONE
+    assert not reading.done(), "nobody consumes there, and nothing is read for it"
+    await reading
     log.read_delay = 0
     assert (await committed_values(mine))[:1] == [b"a"]
     for partition in (mine, other):

@@ -22,6 +22,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.hookimpl(trylast=True)  # behind the list of the slowest
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Which test, how to get the same again, and which logs to read."""
     failed = [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]

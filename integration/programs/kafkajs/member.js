@@ -6,7 +6,7 @@ const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 
 (async () => {
   const kafka = new Kafka({ clientId: "kafkajs", brokers: [address], logLevel: logLevel.ERROR });
-  const consumer = kafka.consumer({ groupId, heartbeatInterval: 500 }); // it learns of a rebalance by a heartbeat
+  const consumer = kafka.consumer({ groupId });
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => say({ assigned: payload.memberAssignment[topic] || [] }));
   await consumer.connect();
   await consumer.subscribe({ topics: [topic], fromBeginning: true });
