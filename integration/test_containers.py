@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -45,6 +47,18 @@ def kafka(images: Images) -> Iterator[PulsarKafkaContainer]:
         yield container
 
 
+@pytest.fixture
+def kept_logs(kafka: PulsarKafkaContainer, tmp_path: Path) -> Iterator[None]:
+    """Containers take their logs with them. These stay, and a test that failed names them."""
+    yield
+    for container in docker("ps", "--all", "--quiet", "--filter", f"network={kafka.network.id}").split():
+        log = tmp_path / f"{container}.log"
+        with log.open("wb") as out:
+            subprocess.run(["docker", "logs", container], stdout=out, stderr=subprocess.STDOUT, check=True)
+        print(f"the log of a container: {log}")
+    print(kafka.logs())
+
+
 def test_kafka_and_pulsar_clients_use_the_same_topic(kafka: PulsarKafkaContainer, topic: str) -> None:
     create(kafka.get_bootstrap_server(), topic, 1, {"entry.format": "pulsar"})
     produce(kafka.get_bootstrap_server(), topic, [b"from kafka"])
@@ -60,6 +74,7 @@ def test_kafka_and_pulsar_clients_use_the_same_topic(kafka: PulsarKafkaContainer
     assert "Pulsar is ready for Kafka clients." in kafka.run("doctor")
 
 
+@pytest.mark.usefixtures("kept_logs")
 def test_a_group_goes_on_when_the_broker_was_killed(kafka: PulsarKafkaContainer, topic: str) -> None:
     servers = {"bootstrap.servers": kafka.get_bootstrap_server(), **QUIET}
     create(kafka.get_bootstrap_server(), topic, 2)

@@ -20,7 +20,7 @@ from integration.kafka_clients import produce
 
 def load(bootstrap: str, topic: str, partitions: str, directory: str) -> None:
     at = Path(directory)
-    running = Load([bootstrap], topic, int(partitions))
+    running = Load([bootstrap], topic, int(partitions), {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000})
     running.wait_for_more()
     (at / "flows").touch()
     while not (at / "stop").exists():

@@ -55,11 +55,17 @@ class SidecarProcess(Restartable):
     def shards_led(self) -> set[str]:
         """The partitions of internal topics that it coordinates, as its log tells."""
         led: set[str] = set()
-        said = self.log.read_bytes()[self._begun_at :].decode(errors="replace")
-        for begun, ended in re.findall(r"coordinating (\S+?):|(\S+?): the term ends", said):
+        for begun, ended in re.findall(r"coordinating (\S+?):|(\S+?): the term ends", self.said_since(self._begun_at)):
             led.discard(ended)
             led |= {begun} - {""}
         return led
+
+    def said_so_far(self) -> int:
+        """A place in its log, for `said_since`."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def said_since(self, place: int) -> str:
+        return self.log.read_bytes()[place:].decode(errors="replace")
 
     def start(self, seconds: float = 30) -> None:
         self.begin()
@@ -67,7 +73,7 @@ class SidecarProcess(Restartable):
 
     def begin(self) -> None:
         """Start it, and do not wait until it serves."""
-        self._begun_at = self.log.stat().st_size if self.log.exists() else 0  # its predecessors have written before that
+        self._begun_at = self.said_so_far()  # by its predecessors
         of_site = [] if self._site is None else ["-P"]
         environment = self._environment if self._site is None else {**self._environment, "PYTHONPATH": str(self._site)}
         serve = ["-m", "handler", "serve", "--workers", str(self._workers)]
