@@ -38,7 +38,8 @@ def images() -> Images:
         if os.environ.get("CI"):
             pytest.fail(NO_ENGINE)
         pytest.skip(NO_ENGINE)
-    return Images(make_sidecar(), make_pulsar())
+    # Its id: another checkout may give the name to an image of its own meanwhile.
+    return Images(docker("image", "inspect", "--format", "{{.Id}}", make_sidecar()), make_pulsar())
 
 
 @pytest.fixture(scope="module")

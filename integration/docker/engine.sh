@@ -34,6 +34,17 @@ is_ours() {
   engine=$(cat "$state/docker.pid" 2>/dev/null) && [ "$(cat "/proc/$engine/comm" 2>/dev/null)" = dockerd ]
 }
 
+# Until it is gone: one that ends still answers whoever comes to start it.
+end_engine() {
+  kill "$engine"
+  for _ in $(seq 300); do
+    is_ours || return 0
+    sleep 0.1
+  done
+  echo "the Docker engine ($engine) does not end" >&2
+  exit 1
+}
+
 keep_containers_in() {
   for interface in $(ip -o link | awk -F': ' '$2 !~ /^(lo|docker|br-|veth)/ {sub(/@.*/, "", $2); print $2}'); do
     iptables -C DOCKER-USER -o "$interface" -j DROP 2>/dev/null || iptables -I DOCKER-USER -o "$interface" -j DROP
@@ -61,7 +72,7 @@ stop)
   for user in "$users"/*; do
     [ ! -e "$user" ] || kill -0 "$(basename "$user")" 2>/dev/null || rm -f "$user"
   done
-  [ -n "$(ls "$users")" ] || ! is_ours || kill "$engine"
+  [ -n "$(ls "$users")" ] || ! is_ours || end_engine
   ;;
 *)
   sed -n 2,4p "$0" >&2
