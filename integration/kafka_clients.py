@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-QUIET = {"log_level": 0}
+QUIET: Final = {"log_level": 0}
+QUEUED: Final = 50_000  # records in a producer: librdkafka refuses more than twice as many
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ def produce(
     acks = Acks()
     client = producer(address, **(settings or {}))
     for number, value in enumerate(values):
+        while len(client) >= QUEUED:
+            client.poll(0.1)
         client.produce(topic, value, None if keys is None else keys[number], partition=partition, callback=acks)
         client.poll(0)
     assert client.flush(seconds) == 0

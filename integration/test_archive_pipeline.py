@@ -75,7 +75,7 @@ def replay_here(spark: SparkSession, address: str, path: Path, name: str) -> Rep
 def test_files_have_each_offset_once_and_go_back_into_a_topic(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "archive"
     archive = (
-        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", str(400 * SCALE),
+        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", str(300 * SCALE),
         *LOCAL, *jars(class_path(CONNECTOR)),
     )  # fmt: skip
     pipeline("archive", *archive)

@@ -27,19 +27,18 @@ def test_deleted_records_are_gone_for_everybody_and_for_good(cluster: Cluster, o
     produce(cluster.kafka, topic, values, settings={"batch.num.messages": 7, "linger.ms": 20})
     for address in (cluster.kafka, other.address):
         assert bounds(address, topic) == (0, 100)
-    waiting = consumer(other.address, **{"auto.offset.reset": "error"})
-    waiting.assign([TopicPartition(topic, 0, 30)])
     for through, seen_by, offset in ((cluster.kafka, other.address, 40), (other.address, cluster.kafka, 75)):
         assert delete_before(through, topic, offset) == offset
         assert bounds(through, topic)[0] == offset
         wait_for(lambda seen_by=seen_by, offset=offset: bounds(seen_by, topic)[0] == offset)  # type: ignore[misc]
         assert [record.value for record in read(seen_by, topic, 100 - offset, offset=offset)] == values[offset:]
-    waiting.seek(TopicPartition(topic, 0, 30))
-    message = waiting.poll(20)
+    late = consumer(other.address, **{"auto.offset.reset": "error"})
+    late.assign([TopicPartition(topic, 0, 30)])
+    message = late.poll(20)
     assert message is not None
     assert message.error() is not None
     assert message.error().code() == KafkaError._AUTO_OFFSET_RESET
-    waiting.close()
+    late.close()
     assert delete_before(cluster.kafka, topic, 10) == 75, "it never moves back"
     unload(cluster.admin_url, topic)
     other.stop()

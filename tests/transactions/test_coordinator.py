@@ -111,10 +111,32 @@ async def test_a_producer_that_begins_waits_while_its_coordinator_loads(
     assert refused.value.error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it does not wait for ever"
     monkeypatch.setattr(module, "LOADING_SECONDS", 30)
     beginning = asyncio.create_task(sidecar.init())
-    await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not beginning.done(), "it waits"
     log.hold_reads.set()
     assert (await beginning).epoch == 0
     sidecar.shard.term.depose("end")
+
+
+async def test_a_producer_that_waits_is_told_at_once_when_the_term_ends(
+    log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOADING_SECONDS", 30)
+    sidecar = Sidecar(log, partitions)
+    log.hold_reads.clear()
+    sidecar.shard.term.elect()
+    while sidecar.shard.term.phase is not Phase.LOADING:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    beginning = asyncio.create_task(sidecar.init())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not beginning.done()
+    sidecar.shard.term.depose("the election chose another")
+    with pytest.raises(CoordinatorError) as refused:
+        async with asyncio.timeout(10):
+            await beginning
+    assert refused.value.error is ErrorCode.NOT_COORDINATOR
 
 
 async def test_a_transaction_from_its_beginning_to_its_end(sidecar: Sidecar, partitions: Partitions) -> None:
