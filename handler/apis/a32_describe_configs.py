@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
@@ -17,9 +17,11 @@ from handler.apis.loggers import describe_loggers
 from handler.apis.nodes import node_listeners
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
+from handler.tasks import Pace
 from handler.topics.config_types import Config, ConfigSource
 from handler.topics.configs import describe
 from handler.topics.node_configs import OF_PULSAR, describe_node
+from handler.wire.message import Encoded
 from handler.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -55,7 +57,8 @@ def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsRes
     if request.include_synonyms:  # the value that holds first, then what would hold without it
         if config.source is not ConfigSource.DEFAULT_CONFIG:
             synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.value, source=config.source))
-        synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.default, source=ConfigSource.DEFAULT_CONFIG))
+        if config.default is not None:
+            synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.default, source=ConfigSource.DEFAULT_CONFIG))
     return DescribeConfigsResourceResult(
         name=config.name, value=config.value, read_only=config.read_only, config_source=config.source, is_sensitive=False,
         synonyms=synonyms, config_type=config.type, documentation=config.documentation if request.include_documentation else None,
@@ -79,8 +82,16 @@ async def _describe(
 
 
 async def _handle(services: Services, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    results = await asyncio.gather(*(_describe(services, call, resource, request) for resource in request.resources))
-    return DescribeConfigsResponse(results=results)
+    """Each resource is written as it is made, and others run in between. One that is asked for again has the same answer."""
+    asked = [(one.resource_type, one.resource_name, tuple(one.configuration_keys or ())) for one in request.resources]
+    resources = dict(zip(asked, request.resources, strict=True))
+    described = await asyncio.gather(*(_describe(services, call, resource, request) for resource in resources.values()))
+    results = {}
+    pace = Pace()
+    for key, result in zip(resources, described, strict=True):
+        results[key] = cast(DescribeConfigsResult, Encoded(result, DescribeConfigsResponse, call.version))
+        await pace.rest()
+    return DescribeConfigsResponse(results=[results[key] for key in asked])
 
 
 API: Final = Api("DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, 1, 4, _handle, ends_with_client=True)

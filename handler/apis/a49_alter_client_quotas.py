@@ -3,13 +3,16 @@
 v1  flexible (KIP-482)
 
 Each entry is INVALID_REQUEST with one sentence: a quota that was accepted and not enforced would be worse. What was never set may be
-removed, as with Kafka.
+removed of an entity that makes sense, as with Kafka.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
+from handler.apis.a48_describe_client_quotas import ENTITY_TYPES
 from handler.apis.api import Api, Call, Services
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.alter_client_quotas import (
@@ -23,15 +26,33 @@ from handler.wire.messages.alter_client_quotas import (
 MESSAGE: Final = "This cluster has no client quotas, so none can be set."
 
 
-def _result(entry: EntryData) -> EntryDataResult:
-    entity = [EntityDataResult(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity]
-    if all(one.remove for one in entry.ops):
-        return EntryDataResult(entity=entity)
-    return EntryDataResult(error_code=ErrorCode.INVALID_REQUEST, error_message=MESSAGE, entity=entity)
+def _refusal(entity: Mapping[str, str | None], entry: EntryData, *, twice: bool) -> str | None:
+    """ClientQuotaControlManager.validateEntity; the addresses of an ip are not looked up."""
+    if twice or len({one.key for one in entry.ops}) < len(entry.ops):
+        return "Ignoring duplicate entity"
+    if not entity:
+        return "Invalid empty client quota entity"
+    for kind, name in entity.items():
+        if kind not in ENTITY_TYPES:
+            return f"Unhandled client quota entity type: {kind}"
+        if name == "":
+            return f"Empty {kind} not supported"
+    if "ip" in entity and len(entity) > 1:
+        return "Invalid quota entity combination: an ip stands alone"
+    return None if all(one.remove for one in entry.ops) else MESSAGE
 
 
 def _handle(services: Services, call: Call, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    return AlterClientQuotasResponse(entries=[_result(entry) for entry in request.entries])
+    entities = [{one.entity_type: one.entity_name for one in entry.entity} for entry in request.entries]
+    times = Counter(frozenset(entity.items()) for entity in entities)
+    answered = {}
+    for entity, entry in zip(entities, request.entries, strict=True):
+        key = frozenset(entity.items())
+        told = [EntityDataResult(entity_type=kind, entity_name=name) for kind, name in entity.items()]
+        refusal = _refusal(entity, entry, twice=times[key] > 1)
+        code = ErrorCode.NONE if refusal is None else ErrorCode.INVALID_REQUEST
+        answered[key] = EntryDataResult(error_code=code, error_message=refusal, entity=told)
+    return AlterClientQuotasResponse(entries=list(answered.values()))
 
 
 API: Final = Api("AlterClientQuotas", AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, _handle)

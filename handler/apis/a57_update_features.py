@@ -16,21 +16,26 @@ from handler.apis.features import FEATURES
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.update_features import FeatureUpdateKey, UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
 
+UPGRADE_TYPE_SINCE: Final = 1
 ONE_ERROR_SINCE: Final = 2
+# FeatureUpdate.UpgradeType: upgrade, safe and unsafe downgrade
+UPGRADE_TYPES: Final = (1, 2, 3)
 
 
-def _refusal(update: FeatureUpdateKey) -> str | None:
+def _refusal(update: FeatureUpdateKey, version: int) -> str | None:
     feature = FEATURES.get(update.feature)
     invalid = f"Invalid update version {update.max_version_level} for feature {update.feature}."
     if feature is None:
         return f"{invalid} This cluster does not support this feature."
+    if version >= UPGRADE_TYPE_SINCE and update.upgrade_type not in UPGRADE_TYPES:
+        return f"{invalid} The controller does not support the given upgrade type."
     if update.max_version_level != feature.level:
         return f"{invalid} Its level is {feature.level}, and comes with the release of the sidecar."
     return None
 
 
 async def _handle(services: Services, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    refusals = [refusal for refusal in map(_refusal, request.feature_updates) if refusal is not None]
+    refusals = [refusal for refusal in (_refusal(one, call.version) for one in request.feature_updates) if refusal is not None]
     if refusals:
         message = f"The update failed for all features since the following feature had an error: {refusals[0]}"
         return UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=message)

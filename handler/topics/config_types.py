@@ -45,10 +45,10 @@ class Config(NamedTuple):
     """A config as a client is told it."""
 
     name: str
-    value: str
+    value: str | None
     type: ConfigType
     source: ConfigSource
-    default: str  # what it would be if the topic did not say
+    default: str | None  # what it would be if the topic did not say; None where there is no such thing
     read_only: bool
     documentation: str
 

@@ -20,8 +20,8 @@ LOG_DIR: Final = "/pulsar"
 _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
 _UNLIMITED: Final = -1
 
-INT, LONG, SHORT, STRING, LIST, BOOLEAN, CLASS = (
-    ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.STRING, ConfigType.LIST, ConfigType.BOOLEAN, ConfigType.CLASS,
+INT, LONG, SHORT, STRING, LIST, BOOLEAN = (
+    ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.STRING, ConfigType.LIST, ConfigType.BOOLEAN,
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def describe_node(settings: Settings, listeners: NodeListeners, namespace: Topic
     if namespace is not None:
         found += _of_pulsar(namespace)
     return [
-        Config(name, value, kind, ConfigSource.STATIC_BROKER_CONFIG, value, True, documentation)
+        Config(name, value or None, kind, ConfigSource.STATIC_BROKER_CONFIG, None, True, documentation)
         for name, value, kind, documentation in sorted(found)
     ]
 
@@ -64,7 +64,7 @@ def _own(settings: Settings) -> Sequence[_Row]:
         ("node.id", str(kafka.own_node_id), INT, "The node id of this sidecar."),
         ("broker.rack", kafka.rack, STRING, "The rack of this sidecar: consumers in it read from here (KIP-392)."),
         ("inter.broker.protocol.version", PROTOCOL_VERSION, STRING, "The release of Kafka whose protocol this node speaks."),
-        ("authorizer.class.name", "", CLASS, "There is no authorizer."),
+        ("authorizer.class.name", "", STRING, "There is no authorizer."),
         ("log.dirs", LOG_DIR, LIST, "Pulsar keeps the logs."),
         ("num.partitions", str(kafka.default_partitions), INT, "Partitions of a topic made without a number."),
         ("auto.create.topics.enable", _truth(kafka.auto_create_topics), BOOLEAN, "Whether a missing topic is made when it is named."),
@@ -115,7 +115,7 @@ def _coordinators(settings: Settings) -> Sequence[_Row]:
         ("group.coordinator.rebalance.protocols", "classic,consumer", LIST, "The protocols of groups (KIP-848)."),
         ("group.consumer.session.timeout.ms", str(groups.consumer_session_timeout_ms), INT, "How long a member may be silent (KIP-848)."),
         ("group.consumer.heartbeat.interval.ms", str(groups.consumer_heartbeat_interval_ms), INT, "Between heartbeats (KIP-848)."),
-        ("group.consumer.migration.policy", groups.migration.upper(), STRING, "Which groups with members change their protocol."),
+        ("group.consumer.migration.policy", groups.migration, STRING, "Which groups with members change their protocol."),
         ("transaction.state.log.num.partitions", str(transactions.state_partitions), INT, "Of __transaction_state, when it is made."),
         ("transaction.state.log.replication.factor", "1", SHORT, replicas),
         ("transaction.state.log.min.isr", "1", INT, replicas),

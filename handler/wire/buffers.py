@@ -26,6 +26,8 @@ MAX_ELEMENTS: Final = 200_000
 _NUMBERS: Final = 8
 # As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
 MAX_STRING: Final = 32_767
+# Of what is said of an error.
+MESSAGE_CHARACTERS: Final = 2_000
 # Fewer bytes of records are cheaper copied than written in a piece of their own.
 COPIED_BYTES: Final = 8 * 1024
 
@@ -299,6 +301,16 @@ class Writer:
             self._string_size(-1)
         else:
             self.string(value)
+
+    def message(self, value: str) -> None:
+        """What is said of an error. It may repeat what the client sent, and older versions have room for 32,767 bytes."""
+        self.string(value if len(value) <= MESSAGE_CHARACTERS else f"{value[:MESSAGE_CHARACTERS]} ...")
+
+    def nullable_message(self, value: str | None) -> None:
+        if value is None:
+            self._string_size(-1)
+        else:
+            self.message(value)
 
     def bytes_(self, value: bytes) -> None:
         self._size(len(value))

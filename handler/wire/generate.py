@@ -150,6 +150,8 @@ class Field:
             return f"{writer}.nullable_struct({value}, version)" if null else f"{value}.encode({writer}, version)"
         if self.kafka_type == "records":
             return f"{writer}.records({value})" if self.is_parts else f"{writer}.nullable_bytes({value})"
+        if self.name.endswith("error_message"):
+            return f"{writer}.{prefix}message({value})"
         method = self.kafka_type if null else _METHOD.get(self.kafka_type, self.kafka_type)
         return f"{writer}.{prefix}{method}({value})"
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import pytest_asyncio
@@ -14,12 +15,18 @@ from handler.config import KafkaConfig
 from handler.pulsar.errors import Refused, Unavailable
 from handler.topics.config_types import ConfigSource, Operation
 from handler.topics.configs import MAX_MESSAGE_BYTES
+from handler.topics.node_configs import describe_node
 from handler.topics.record_configs import ENTRY_FORMAT
 from handler.topics.retention import RETENTION_BYTES, RETENTION_MS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages import alter_configs, incremental_alter_configs
 from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from handler.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from handler.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from tests.support.services import NAMESPACE, Sidecar
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
@@ -37,8 +44,15 @@ async def sidecar() -> AsyncIterator[Sidecar]:
 async def described(sidecar: Sidecar, kind: int = TOPIC, name: str = "t", keys: Sequence[str] | None = None) -> Any:
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True)
-    (result,) = (await sidecar.ask(request, 4)).results
+    (result,) = await as_told(sidecar, request)
     return result
+
+
+async def as_told(sidecar: Sidecar, request: DescribeConfigsRequest) -> Sequence[DescribeConfigsResult]:
+    """As a client reads it."""
+    out = bytearray()
+    (await sidecar.ask(request, 4)).write(4, out)
+    return DescribeConfigsResponse.read(4, memoryview(out)).results
 
 
 async def values(sidecar: Sidecar) -> dict[str, str]:
@@ -142,6 +156,9 @@ async def test_a_node_tells_its_settings_as_they_are(sidecar: Sidecar) -> None:
     assert all(config.read_only and config.documentation for config in configs)
     told = {config.name: config.value for config in configs}
     assert [name for name in told] == sorted(told)
+    assert told["broker.rack"] is None
+    for config in configs:
+        assert [one.source for one in config.synonyms] == [ConfigSource.STATIC_BROKER_CONFIG], "nobody knows what else it would be"
     for name, value in {
         "broker.id": "0",
         "listeners": "PLAINTEXT://127.0.0.1:9092",
@@ -179,6 +196,30 @@ async def test_a_node_tells_what_it_knows_itself_without_pulsar(sidecar: Sidecar
     (found,) = (await described(sidecar, BROKER, "0", ["num.partitions"])).configs
     assert found.value == "4"
     assert (await described(sidecar, BROKER, "0")).error_code is not ErrorCode.NONE
+
+
+async def test_a_resource_that_is_named_often_is_described_once(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    described_nodes = Mock(side_effect=describe_node)
+    monkeypatch.setattr("handler.apis.a32_describe_configs.describe_node", described_nodes)
+    node, topic = (DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in ((BROKER, "0"), (TOPIC, "t")))
+    found = await as_told(sidecar, DescribeConfigsRequest(resources=[node, topic, *[node] * 500]))
+    assert [one.resource_name for one in found] == ["0", "t", *["0"] * 500]
+    assert found[0] == found[-1]
+    assert described_nodes.call_count == 1
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_refusal_that_repeats_long_names_is_cut_and_told(sidecar: Sidecar, version: int) -> None:
+    configs = [
+        incremental_alter_configs.AlterableConfig(name=name * 20_000, config_operation=Operation.SET, value="1") for name in ("ä", "b")
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(resource_type=BROKER, resource_name="0", configs=configs)
+    answer = await sidecar.ask(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource]), version)
+    out = bytearray()
+    answer.write(version, out)
+    (told,) = incremental_alter_configs.IncrementalAlterConfigsResponse.read(version, memoryview(out)).responses
+    assert told.error_code is ErrorCode.INVALID_REQUEST
+    assert "clients can't change them: ää" in (told.error_message or "")
 
 
 async def test_nothing_is_set_for_all_nodes_at_once(sidecar: Sidecar) -> None:

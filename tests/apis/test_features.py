@@ -54,6 +54,14 @@ async def test_any_other_level_is_refused_for_the_whole_request(sidecar: Sidecar
     assert not answer.results
 
 
+@pytest.mark.parametrize("upgrade_type", [0, 9])
+async def test_a_way_to_upgrade_that_there_is_not_is_refused(sidecar: Sidecar, upgrade_type: int) -> None:
+    update = FeatureUpdateKey(feature="metadata.version", max_version_level=29, upgrade_type=upgrade_type)
+    answer = await sidecar.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
+    assert answer.error_code is ErrorCode.INVALID_UPDATE_VERSION
+    assert answer.error_message.endswith("does not support the given upgrade type.")
+
+
 @pytest.mark.parametrize(("version", "results"), [(0, 1), (1, 1), (2, 0)])
 async def test_the_level_that_holds_is_accepted(sidecar: Sidecar, version: int, results: int) -> None:
     updates = [FeatureUpdateKey(feature="metadata.version", max_version_level=29)]

@@ -81,15 +81,41 @@ async def test_a_filter_of_quotas_that_makes_no_sense_is_refused(
 
 
 async def test_no_quota_can_be_set_and_any_can_be_removed(sidecar: Sidecar) -> None:
-    entity = [EntityData(entity_type="user", entity_name="anna")]
     entries = [
-        EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1e6)]),
-        EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", remove=True)]),
+        EntryData(entity=[EntityData(entity_type="user", entity_name="anna")], ops=[OpData(key="producer_byte_rate", value=1e6)]),
+        EntryData(entity=[EntityData(entity_type="user", entity_name=None)], ops=[OpData(key="producer_byte_rate", remove=True)]),
     ]
     answer = await sidecar.ask(AlterClientQuotasRequest(entries=entries), 1)
     assert errors(answer.entries) == [ErrorCode.INVALID_REQUEST, NONE]
     assert answer.entries[0].error_message == "This cluster has no client quotas, so none can be set."
     assert [(one.entity_type, one.entity_name) for one in answer.entries[0].entity] == [("user", "anna")]
+
+
+@pytest.mark.parametrize(
+    ("entity", "why"),
+    [
+        ([], "Invalid empty client quota entity"),
+        ([("colour", "red")], "Unhandled client quota entity type: colour"),
+        ([("user", "")], "Empty user not supported"),
+        ([("user", "anna"), ("ip", "10.0.0.1")], "Invalid quota entity combination"),
+    ],
+)
+async def test_what_is_no_entity_of_quotas_is_refused_whatever_is_done_to_it(
+    sidecar: Sidecar, entity: list[tuple[str, str]], why: str
+) -> None:
+    given = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    removed = [OpData(key="producer_byte_rate", remove=True)]
+    (answer,) = (await sidecar.ask(AlterClientQuotasRequest(entries=[EntryData(entity=given, ops=removed)]), 1)).entries
+    assert answer.error_code is ErrorCode.INVALID_REQUEST
+    assert why in answer.error_message
+
+
+async def test_an_entity_of_quotas_that_comes_twice_is_answered_once(sidecar: Sidecar) -> None:
+    anna = [EntityData(entity_type="user", entity_name="anna")]
+    one = OpData(key="producer_byte_rate", remove=True)
+    for entries in ([EntryData(entity=anna, ops=[one]), EntryData(entity=anna, ops=[one])], [EntryData(entity=anna, ops=[one, one])]):
+        (answer,) = (await sidecar.ask(AlterClientQuotasRequest(entries=entries), 1)).entries
+        assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Ignoring duplicate entity")
 
 
 async def test_no_user_has_credentials(sidecar: Sidecar) -> None:

@@ -173,7 +173,7 @@ class EntryDataResult(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.entity, version)
         writer.tagged_fields()
 

@@ -123,7 +123,7 @@ class AlterConfigsResourceResponse(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.int8(self.resource_type)
         writer.string(self.resource_name)
         writer.tagged_fields()

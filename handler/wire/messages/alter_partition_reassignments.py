@@ -127,7 +127,7 @@ class ReassignablePartitionResponse(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.partition_index, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 
@@ -197,6 +197,6 @@ class AlterPartitionReassignmentsResponse(Message):
         if version >= 1:
             writer.bool_(self.allow_replication_factor_change)
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.responses, version)
         writer.tagged_fields()

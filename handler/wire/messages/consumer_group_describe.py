@@ -225,7 +225,7 @@ class DescribedGroup(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.string(self.group_id)
         writer.string(self.group_state)
         writer.out += _II.pack(self.group_epoch, self.assignment_epoch)

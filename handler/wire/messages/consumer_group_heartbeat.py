@@ -186,7 +186,7 @@ class ConsumerGroupHeartbeatResponse(Message):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.throttle_time_ms, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.nullable_string(self.member_id)
         writer.out += _II.pack(self.member_epoch, self.heartbeat_interval_ms)
         writer.nullable_struct(self.assignment, version)

@@ -112,7 +112,7 @@ class AclCreationResult(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 

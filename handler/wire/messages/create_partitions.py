@@ -122,7 +122,7 @@ class CreatePartitionsTopicResult(Struct):
     def encode(self, writer: Writer, version: int) -> None:
         writer.string(self.name)
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 

@@ -230,7 +230,7 @@ class CreatableTopicResult(Struct):
         if version >= 7:
             writer.uuid(self.topic_id)
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         if version >= 5:
             writer.out += _IH.pack(self.num_partitions, self.replication_factor)
             writer.nullable_array(self.configs, version)

@@ -142,7 +142,7 @@ class DeleteAclsMatchingAcl(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.int8(self.resource_type)
         writer.string(self.resource_name)
         writer.int8(self.pattern_type)
@@ -177,7 +177,7 @@ class DeleteAclsFilterResult(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.matching_acls, version)
         writer.tagged_fields()
 

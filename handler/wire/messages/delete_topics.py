@@ -116,7 +116,7 @@ class DeletableTopicResult(Struct):
             writer.uuid(self.topic_id)
         writer.int16(self.error_code)
         if version >= 5:
-            writer.nullable_string(self.error_message)
+            writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 

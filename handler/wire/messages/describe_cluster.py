@@ -151,7 +151,7 @@ class DescribeClusterResponse(Message):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.throttle_time_ms, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         if version >= 1:
             writer.int8(self.endpoint_type)
         writer.string(self.cluster_id)

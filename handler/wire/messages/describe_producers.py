@@ -132,7 +132,7 @@ class PartitionResponse(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.partition_index, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.active_producers, version)
         writer.tagged_fields()
 

@@ -247,7 +247,7 @@ class PartitionDataResult(Struct):
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.partition_index, self.error_code)
         if version >= 2:
-            writer.nullable_string(self.error_message)
+            writer.nullable_message(self.error_message)
         writer.out += _IIQ.pack(self.leader_id, self.leader_epoch, self.high_watermark)
         writer.array(self.current_voters, version)
         writer.array(self.observers, version)
@@ -318,7 +318,7 @@ class DescribeQuorumResponse(Message):
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
         if version >= 2:
-            writer.nullable_string(self.error_message)
+            writer.nullable_message(self.error_message)
         writer.array(self.topics, version)
         if version >= 2:
             writer.array(self.nodes, version)

@@ -114,7 +114,7 @@ class DescribeUserScramCredentialsResult(Struct):
     def encode(self, writer: Writer, version: int) -> None:
         writer.string(self.user)
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.credential_infos, version)
         writer.tagged_fields()
 
@@ -150,6 +150,6 @@ class DescribeUserScramCredentialsResponse(Message):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.throttle_time_ms, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.results, version)
         writer.tagged_fields()

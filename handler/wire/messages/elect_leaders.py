@@ -101,7 +101,7 @@ class PartitionResult(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.partition_id, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 

@@ -95,7 +95,7 @@ class Coordinator(Struct):
         writer.int32(self.node_id)
         writer.string(self.host)
         writer.out += _IH.pack(self.port, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 
@@ -160,7 +160,7 @@ class FindCoordinatorResponse(Message):
         if version <= 3:
             writer.int16(self.error_code)
         if 1 <= version <= 3:
-            writer.nullable_string(self.error_message)
+            writer.nullable_message(self.error_message)
         if version <= 3:
             writer.int32(self.node_id)
             writer.string(self.host)

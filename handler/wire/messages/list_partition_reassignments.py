@@ -159,6 +159,6 @@ class ListPartitionReassignmentsResponse(Message):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.throttle_time_ms, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.array(self.topics, version)
         writer.tagged_fields()

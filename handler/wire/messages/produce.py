@@ -195,7 +195,7 @@ class BatchIndexAndErrorMessage(Struct):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int32(self.batch_index)
-        writer.nullable_string(self.batch_index_error_message)
+        writer.nullable_message(self.batch_index_error_message)
         writer.tagged_fields()
 
 
@@ -259,7 +259,7 @@ class PartitionProduceResponse(Struct):
             writer.int64(self.log_start_offset)
         if version >= 8:
             writer.array(self.record_errors, version)
-            writer.nullable_string(self.error_message)
+            writer.nullable_message(self.error_message)
         tagged: dict[int, FlexibleWriter] = {}
         if self.current_leader is not None and version >= 10:
             field = tagged[0] = FlexibleWriter(bytearray())

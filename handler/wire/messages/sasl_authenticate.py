@@ -68,7 +68,7 @@ class SaslAuthenticateResponse(Message):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.bytes_(self.auth_bytes)
         if version >= 1:
             writer.int64(self.session_lifetime_ms)

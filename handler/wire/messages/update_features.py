@@ -118,7 +118,7 @@ class UpdatableFeatureResult(Struct):
     def encode(self, writer: Writer, version: int) -> None:
         writer.string(self.feature)
         writer.int16(self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         writer.tagged_fields()
 
 
@@ -156,7 +156,7 @@ class UpdateFeaturesResponse(Message):
 
     def encode(self, writer: Writer, version: int) -> None:
         writer.out += _IH.pack(self.throttle_time_ms, self.error_code)
-        writer.nullable_string(self.error_message)
+        writer.nullable_message(self.error_message)
         if version <= 1:
             writer.array(self.results, version)
         writer.tagged_fields()
