@@ -6,8 +6,9 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -194,13 +195,29 @@ def test_a_cluster_that_is_away_is_waited_for(cluster: Cluster, topic: str, tmp_
             sidecar.stop()
 
 
-@pytest.mark.soak
-def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+OwnServers = tuple[Standalone, SidecarProcess, SparkCluster]
+
+
+@pytest.fixture
+def own_servers(tmp_path: Path) -> Iterator[OwnServers]:
+    """A test may kill these. They end with it, also when one of them did not start."""
     broker = Standalone(tmp_path / "pulsar")
-    broker.start()
-    sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
-    sidecar.start()
-    workers = SparkCluster(tmp_path / "spark")
+    with ExitStack() as ends:
+        ends.callback(broker.stop)
+        broker.start()
+        sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
+        ends.callback(sidecar.kill)
+        sidecar.start()
+        workers = SparkCluster(tmp_path / "spark")
+        ends.callback(workers.stop)
+        yield broker, sidecar, workers
+
+
+@pytest.mark.soak
+def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(
+    spark: SparkSession, tmp_path: Path, own_servers: OwnServers
+) -> None:
+    broker, sidecar, workers = own_servers
     topic, path, count = new_topic(), tmp_path / "archive", 20_000 * SCALE
     create(sidecar.address, topic, 2)
     for partition in range(2):
@@ -237,23 +254,18 @@ def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(spar
         except KafkaException:
             return 0
 
-    try:
-        faults = (
-            restart, lambda _: restart(sidecar), lambda _: workers.kill_worker(0), lambda _: restart(broker),
-        )  # fmt: skip
-        archive = (*there, "--path", str(path), "--batch-records", str(4_000 * SCALE))
-        assert run_while("archive", *archive, progress=lambda: len(list(path.glob("batch=*"))), faults=faults) > 2
-        for partition in range(2):
-            found = [record.value for record in archived(spark, path, topic, partition)]
-            assert found == [b"%d-" % number + b"v" * 500 for number in range(count)]
-        audit = (*there, "--out", str(tmp_path / "audit"), "--against-path", str(path), "--result", str(tmp_path / "result.json"))
-        run_while("audit", *audit, progress=lambda: len(list((tmp_path / "audit").glob("*"))), faults=[lambda _: restart(sidecar)])
-        assert json.loads((tmp_path / "result.json").read_text())["different"] == 0
-        replay = ("--name", "back", "--target", sidecar.address, "--path", str(path), "--prefix", "again-")
-        run_while("replay", *replay, progress=replayed, faults=[lambda _: restart(sidecar), restart, lambda _: restart(broker)])
-        for partition in range(2):
-            assert contents(sidecar.address, f"again-{topic}", partition) == contents(sidecar.address, topic, partition)
-    finally:
-        workers.stop()
-        sidecar.kill()
-        broker.stop()
+    faults = (
+        restart, lambda _: restart(sidecar), lambda _: workers.kill_worker(0), lambda _: restart(broker),
+    )  # fmt: skip
+    archive = (*there, "--path", str(path), "--batch-records", str(4_000 * SCALE))
+    assert run_while("archive", *archive, progress=lambda: len(list(path.glob("batch=*"))), faults=faults) > 2
+    for partition in range(2):
+        found = [record.value for record in archived(spark, path, topic, partition)]
+        assert found == [b"%d-" % number + b"v" * 500 for number in range(count)]
+    audit = (*there, "--out", str(tmp_path / "audit"), "--against-path", str(path), "--result", str(tmp_path / "result.json"))
+    run_while("audit", *audit, progress=lambda: len(list((tmp_path / "audit").glob("*"))), faults=[lambda _: restart(sidecar)])
+    assert json.loads((tmp_path / "result.json").read_text())["different"] == 0
+    replay = ("--name", "back", "--target", sidecar.address, "--path", str(path), "--prefix", "again-")
+    run_while("replay", *replay, progress=replayed, faults=[lambda _: restart(sidecar), restart, lambda _: restart(broker)])
+    for partition in range(2):
+        assert contents(sidecar.address, f"again-{topic}", partition) == contents(sidecar.address, topic, partition)
