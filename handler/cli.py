@@ -161,21 +161,18 @@ def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
 
 
 async def _doctor(config: Config, look_at_topics: bool) -> int:
-    from handler.pulsar.errors import PulsarError
     from handler.topic_doctor import examine_topics
     from handler.topic_logs import opened
 
-    try:
-        async with opened(config) as logs:
-            findings = await doctor.examine(logs.client, logs.admin, config.kafka.namespace, config.groups.namespace)
-            for finding in findings:
-                print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
-            if look_at_topics:
-                async for finding in examine_topics(logs.client, logs.admin, logs.catalog, config.groups):
-                    print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
-    except PulsarError as error:
-        raise doctor.CanNotExamine(f"the topics can't be looked at: {error}") from error
-    faults = sum(finding.severity is doctor.Severity.FAULT for finding in findings)
+    faults = 0
+    async with opened(config) as logs:
+        for finding in await doctor.examine(logs.client, logs.admin, config.kafka.namespace, config.groups.namespace):
+            faults += finding.severity is doctor.Severity.FAULT
+            print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
+        if look_at_topics:
+            async for finding in examine_topics(logs.client, logs.admin, logs.catalog, config.groups):
+                faults += finding.severity is doctor.Severity.FAULT
+                print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
     print(f"{faults} fault{'s' * (faults > 1)}" if faults else "Pulsar is ready for Kafka clients.")
     return 1 if faults else 0
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from handler.errors import SidecarError
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
@@ -28,10 +27,6 @@ class Severity(StrEnum):
     NOTE = "note"
     WARNING = "warning"
     FAULT = "fault"
-
-
-class CanNotExamine(SidecarError):
-    """One sentence for whoever typed the command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from handler.mirror.mirror import can_be_mirrored, is_named
 from handler.partition.transactional_partitions import stored_beginnings
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import TopicMissing
+from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Catalog, Undescribed
 from handler.topics.names import TopicName
 
@@ -21,11 +21,13 @@ TOPICS_AT_ONCE: Final = 8
 
 
 async def examine_topics(client: PulsarClient, admin: PulsarAdmin, catalog: Catalog, groups: GroupsConfig) -> AsyncIterator[Finding]:
-    """May raise PulsarError."""
-    async for finding in _topics_from_before(admin, catalog):
-        yield finding
-    async for finding in _native_readers_of_transactions(client, admin, catalog, groups):
-        yield finding
+    try:
+        async for finding in _topics_from_before(admin, catalog):
+            yield finding
+        async for finding in _native_readers_of_transactions(client, admin, catalog, groups):
+            yield finding
+    except PulsarError as error:
+        yield Finding(Severity.FAULT, "topics", f"they can't be looked at: {error}", transient=error.retriable)
 
 
 async def _topics_from_before(admin: PulsarAdmin, catalog: Catalog) -> AsyncIterator[Finding]:

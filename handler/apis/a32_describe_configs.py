@@ -8,8 +8,8 @@ v4  flexible (KIP-482)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, cast
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple, cast
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
@@ -18,13 +18,14 @@ from handler.apis.nodes import node_listeners
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.tasks import Pace
+from handler.topics.config_store import AT_ONCE
 from handler.topics.config_types import Config, ConfigSource
 from handler.topics.configs import describe
 from handler.topics.node_configs import OF_PULSAR, describe_node
+from handler.wire.error_code import ErrorCode
 from handler.wire.message import Encoded
 from handler.wire.messages.describe_configs import (
     DescribeConfigsRequest,
-    DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -32,7 +33,17 @@ from handler.wire.messages.describe_configs import (
 )
 
 
-async def _node_configs(services: Services, call: Call, wanted: Sequence[str] | None) -> Sequence[Config]:
+class _Resource(NamedTuple):
+    kind: int
+    name: str
+
+
+class _Refusal(NamedTuple):
+    code: ErrorCode
+    why: str
+
+
+async def _node_configs(services: Services, call: Call, wanted: Collection[str]) -> Sequence[Config]:
     """Pulsar is asked only for what it alone knows: whoever wants the rest is answered without it."""
     namespace = None
     if not wanted or not OF_PULSAR.isdisjoint(wanted):
@@ -40,16 +51,25 @@ async def _node_configs(services: Services, call: Call, wanted: Sequence[str] | 
     return describe_node(services.settings, node_listeners(services, call.client), namespace)
 
 
-async def _configs(services: Services, call: Call, resource: DescribeConfigsResource) -> Sequence[Config]:
-    if resource.resource_type == BROKER_LOGGER:
-        check_node(services, resource.resource_name)
+async def _configs(services: Services, call: Call, resource: _Resource, wanted: Collection[str]) -> Sequence[Config]:
+    if resource.kind == BROKER_LOGGER:
+        check_node(services, resource.name)
         return describe_loggers()
-    name = topic_of(services, resource.resource_type, resource.resource_name)
-    if name is None and not resource.resource_name:
+    name = topic_of(services, resource.kind, resource.name)
+    if name is None and not resource.name:
         return ()  # what was set for all nodes at once: nothing can be
     if name is None:
-        return await _node_configs(services, call, resource.configuration_keys)
+        return await _node_configs(services, call, wanted)
     return describe(await services.configs.read(name))
+
+
+async def _found(services: Services, call: Call, resource: _Resource, wanted: Collection[str]) -> Sequence[Config] | _Refusal:
+    try:
+        return await _configs(services, call, resource, wanted)
+    except NotAResource as refused:
+        return _Refusal(refused.code, str(refused))
+    except PulsarError as error:
+        return _Refusal(error_code(error), str(error))
 
 
 def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
@@ -65,33 +85,39 @@ def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsRes
     )  # fmt: skip
 
 
-async def _describe(
-    services: Services, call: Call, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+def _result(
+    resource: _Resource, found: Sequence[Config] | _Refusal, keys: Collection[str], request: DescribeConfigsRequest
 ) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
-    try:
-        configs = await _configs(services, call, resource)
-    except NotAResource as refused:
-        result.error_code, result.error_message = refused.code, str(refused)
-    except PulsarError as error:
-        result.error_code, result.error_message = error_code(error), str(error)
+    result = DescribeConfigsResult(resource_type=resource.kind, resource_name=resource.name)
+    if isinstance(found, _Refusal):
+        result.error_code, result.error_message = found
     else:
-        wanted = resource.configuration_keys  # empty or null: all of them (ConfigHelper)
-        result.configs = [_told(config, request) for config in configs if not wanted or config.name in wanted]
+        result.configs = [_told(config, request) for config in found if not keys or config.name in keys]
     return result
 
 
 async def _handle(services: Services, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Each resource is written as it is made, and others run in between. One that is asked for again has the same answer."""
-    asked = [(one.resource_type, one.resource_name, tuple(one.configuration_keys or ())) for one in request.resources]
-    resources = dict(zip(asked, request.resources, strict=True))
-    described = await asyncio.gather(*(_describe(services, call, resource, request) for resource in resources.values()))
-    results = {}
-    pace = Pace()
-    for key, result in zip(resources, described, strict=True):
-        results[key] = cast(DescribeConfigsResult, Encoded(result, DescribeConfigsResponse, call.version))
-        await pace.rest()
-    return DescribeConfigsResponse(results=[results[key] for key in asked])
+    """A resource is looked at once, however often it is named, and has one result for each set of keys.
+
+    A few resources are looked at at a time, and each result is written when it is made, so other requests are answered meanwhile.
+    """
+    wanted: dict[_Resource, dict[frozenset[str], DescribeConfigsResult | None]] = {}
+    for one in request.resources:  # no keys, or null: all of them (ConfigHelper)
+        wanted.setdefault(_Resource(one.resource_type, one.resource_name), {})[frozenset(one.configuration_keys or ())] = None
+    waiting = iter(wanted.items())
+
+    async def describe_some() -> None:
+        pace = Pace()
+        for resource, results in waiting:
+            all_keys = frozenset() if frozenset() in results else frozenset().union(*results)
+            found = await _found(services, call, resource, all_keys)
+            for keys in results:
+                result = Encoded(_result(resource, found, keys, request), DescribeConfigsResponse, call.version)
+                results[keys] = cast(DescribeConfigsResult, result)
+                await pace.rest()
+
+    await asyncio.gather(*(describe_some() for _ in range(AT_ONCE)))
+    return DescribeConfigsResponse(results=[result for results in wanted.values() for result in results.values() if result is not None])
 
 
 API: Final = Api("DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, 1, 4, _handle, ends_with_client=True)

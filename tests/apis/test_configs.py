@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from handler.config import KafkaConfig
 from handler.pulsar.errors import Refused, Unavailable
+from handler.topics.config_store import AT_ONCE
 from handler.topics.config_types import ConfigSource, Operation
 from handler.topics.configs import MAX_MESSAGE_BYTES
 from handler.topics.node_configs import describe_node
@@ -202,10 +203,37 @@ async def test_a_resource_that_is_named_often_is_described_once(sidecar: Sidecar
     described_nodes = Mock(side_effect=describe_node)
     monkeypatch.setattr("handler.apis.a32_describe_configs.describe_node", described_nodes)
     node, topic = (DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in ((BROKER, "0"), (TOPIC, "t")))
-    found = await as_told(sidecar, DescribeConfigsRequest(resources=[node, topic, *[node] * 500]))
-    assert [one.resource_name for one in found] == ["0", "t", *["0"] * 500]
-    assert found[0] == found[-1]
+    keys = [
+        DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=["node.id", f"k{number}"])
+        for number in range(500)
+    ]
+    found = await as_told(sidecar, DescribeConfigsRequest(resources=[node, topic, *[node] * 500, *keys]))
+    assert [one.resource_name for one in found] == [*["0"] * 501, "t"], "a result for each set of keys"
+    assert {config.name for one in found[1:501] for config in one.configs} == {"node.id"}
     assert described_nodes.call_count == 1
+
+
+async def test_a_request_for_many_topics_does_not_keep_another_waiting(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, reading = sidecar.services.configs, 0
+    read = store.read
+
+    async def counted(name: Any) -> Any:
+        nonlocal reading
+        reading += 1
+        try:
+            return await read(name)
+        finally:
+            reading -= 1
+
+    monkeypatch.setattr(store, "read", counted)
+    many = [DescribeConfigsResource(resource_type=TOPIC, resource_name=f"missing-{number}") for number in range(200)]
+    asked = asyncio.create_task(as_told(sidecar, DescribeConfigsRequest(resources=many)))
+    most = 0
+    while not asked.done():
+        most = max(most, reading)
+        await asyncio.sleep(0)
+    assert len(asked.result()) == 200
+    assert 1 <= most <= AT_ONCE
 
 
 @pytest.mark.parametrize("version", [0, 1])
