@@ -1,0 +1,21 @@
+"""`doctor --topics`."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from handler.config import GroupsConfig
+from handler.doctor import Finding, Severity
+from handler.pulsar.errors import NotPermitted
+from handler.topic_doctor import examine_topics
+
+
+class ForbiddenCatalog:
+    async def list_names(self) -> list[Any]:
+        raise NotPermitted("public/default may not be listed")
+
+
+async def test_topics_that_can_not_be_looked_at_are_a_fault() -> None:
+    nobody = cast(Any, None)
+    found = [one async for one in examine_topics(nobody, nobody, cast(Any, ForbiddenCatalog()), GroupsConfig())]
+    assert found == [Finding(Severity.FAULT, "topics", "they can't be looked at: public/default may not be listed")]
