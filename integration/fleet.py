@@ -31,7 +31,7 @@ def gateways(broker: Standalone, directory: Path, numbers: Iterable[int], **sett
     return [
         SidecarProcess(
             directory / f"gateway-{number}", broker.url, broker.admin_url, port=port,
-            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), **settings,
+            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), control__listen=f"127.0.0.1:{free_port()}", **settings,
         )
         for number, port in ports
     ]  # fmt: skip

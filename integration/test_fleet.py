@@ -17,7 +17,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from handler import STORED_FORMAT, __version__
 from handler.cli import main
+from handler.control.client import ControlClient
 from integration.conftest import new_topic
 from integration.fleet import Load, UnsequencedLoad, gateways, told, wait_until_all_lead
 from integration.kafka_clients import QUIET, consumer, create, produce
@@ -43,6 +45,10 @@ def fleet(fleet_broker: Standalone, tmp_path: Path) -> Iterator[list[SidecarProc
 def test_all_name_the_same_leaders_and_a_killed_one_is_replaced_and_comes_back(fleet: list[SidecarProcess], topic: str) -> None:
     create(fleet[0].address, topic, PARTITIONS)
     before = wait_until_all_lead(fleet, topic)
+    with ControlClient(fleet[0].control) as operator:
+        assert {member.node_id: (member.release, member.stored_format) for member in operator.fleet()} == {
+            number: (__version__, STORED_FORMAT) for number in range(3)
+        }
     assert {before.count(node) for node in range(3)} <= {2, 3}
     fleet[2].kill()
     after = wait_until_all_lead(fleet[:2], topic)
@@ -189,7 +195,7 @@ def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_k
     assert ctl("offset", topic, "1", native) == [{"offset": 7}]
     (partition,) = ctl("partitions", topic)
     assert (partition["partition"], partition["state"], partition["end_offset"]) == (1, "open", 10)
-    assert [member["is_self"] for member in ctl("fleet")] == [True]
+    assert [(member["is_self"], member["release"]) for member in ctl("fleet")] == [(True, __version__)]
     tried = [sys.executable, "-m", "handler", "try", "--bootstrap-server", sidecar.address]
     assert "read back after" in subprocess.run(tried, capture_output=True, text=True, timeout=60, check=True).stdout
     assert ctl("drain") == [{"drain": "begun"}]

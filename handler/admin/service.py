@@ -10,6 +10,7 @@ from typing import Final
 
 from google.protobuf.descriptor import ServiceDescriptor
 
+from handler import STORED_FORMAT, __version__
 from handler.admin.lookup import Found, NotInTheLog, find_message_id, find_offset
 from handler.apis.api import Services
 from handler.control.v1 import admin_pb2 as pb
@@ -121,11 +122,16 @@ class AdminService:
 
     def _member(self, member: Member) -> pb.FleetMember:
         fleet = self._services.fleet
-        peer = fleet.peer(member)
-        return pb.FleetMember(
+        known = fleet.known(member)
+        told = pb.FleetMember(
             node_id=member.node_id, host=member.host, port=member.port, rack=member.rack or "", is_self=member == fleet.own,
-            leads=fleet.leads(member), control="" if peer is None else peer.control,
+            leads=fleet.leads(member),
         )  # fmt: skip
+        if told.is_self:
+            told.release, told.stored_format = __version__, STORED_FORMAT
+        elif known is not None:
+            told.control, told.release, told.stored_format = known.control, known.release, known.stored_format
+        return told
 
     async def _message_id(self, found: Found, name: TopicName, index: int) -> pb.MessageId:
         is_partitioned = (await self._services.catalog.find(name)).partitioned

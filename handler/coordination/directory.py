@@ -22,6 +22,10 @@ CONTROL: Final = "kafka.control"
 RACK: Final = "kafka.rack"
 EXTERNAL: Final = "kafka.external"
 NAMESPACE: Final = "kafka.namespace"
+RELEASE: Final = "kafka.release"
+FORMAT: Final = "kafka.format"
+# Of sidecars that do not tell theirs.
+FIRST_RELEASE: Final = "0.2.0"
 # Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
 FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
@@ -42,6 +46,8 @@ class Leader(NamedTuple):
     rack: str = ""
     namespace: str = ""  # of topics that are named without one
     external: str = ""  # host:port for Kafka clients of the external listener
+    release: str = FIRST_RELEASE
+    stored_format: int = 0  # what it can read of what sidecars store in Pulsar
 
 
 class Address(NamedTuple):
@@ -180,16 +186,21 @@ def candidates(stats: Mapping[str, Any], subscription: str) -> list[Leader]:
     found = []
     for consumer in _subscription(stats, subscription).get("consumers") or ():
         metadata = consumer.get("metadata") or {}
-        node = metadata.get(NODE, "0")
         place = (
             metadata.get(ADVERTISED, ""),
             metadata.get(CONTROL, ""),
             metadata.get(RACK, ""),
             metadata.get(NAMESPACE, ""),
             metadata.get(EXTERNAL, ""),
+            metadata.get(RELEASE, FIRST_RELEASE),
+            _number(metadata.get(FORMAT, "0")),
         )
-        found.append(Leader(consumer.get("consumerName", ""), int(node) if node.isdigit() else 0, *place))
+        found.append(Leader(consumer.get("consumerName", ""), _number(metadata.get(NODE, "0")), *place))
     return found
+
+
+def _number(told: str) -> int:
+    return int(told) if told.isdigit() else 0
 
 
 def active_consumer(stats: Mapping[str, Any], subscription: str) -> Leader | None:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from handler import STORED_FORMAT, __version__
 from handler.coordination.balance import Balance
 from handler.coordination.codec import Codec
-from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, NAMESPACE, NODE, RACK, Directory
+from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, Directory
 from handler.coordination.election import Election
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.internal_topic import partitions_of
@@ -149,6 +150,7 @@ class CoordinatorRuntime(Generic[C]):
             ADVERTISED.encode(): self._own.advertised.encode(), NODE.encode(): str(self._own.node_id).encode(),
             CONTROL.encode(): self.control_address.encode(), RACK.encode(): self._own.rack.encode(),
             NAMESPACE.encode(): self._own.namespace.encode(), EXTERNAL.encode(): self._own.external.encode(),
+            RELEASE.encode(): __version__.encode(), FORMAT.encode(): str(STORED_FORMAT).encode(),
         }  # fmt: skip
         topics = [f"{self._topic.pulsar}-partition-{number}" for number in range(partitions)]
         self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])

@@ -114,9 +114,13 @@ class Fleet:
         """Whether clients are sent to the leaders by now; until then any sidecar serves what it is asked."""
         return now >= self._sends_away_at
 
+    def known(self, member: Member) -> Leader | None:
+        """What another member tells of itself."""
+        return self._peers_of.get(member.node_id)
+
     def peer(self, member: Member) -> Leader | None:
         """Where a member is reached by other sidecars."""
-        peer = self._peers_of.get(member.node_id)
+        peer = self.known(member)
         return peer if peer is not None and peer.control else None
 
     def when_sending_away(self, wake: Callable[[], None]) -> None:

@@ -45,6 +45,11 @@ class SidecarProcess(Restartable):
         return f"127.0.0.1:{self.port}"
 
     @property
+    def control(self) -> str:
+        """The address of its control port, where a setting names one."""
+        return self._environment["KAFKA_SIDECAR_CONTROL__LISTEN"]
+
+    @property
     def log(self) -> Path:
         return self._directory / SIDECAR_LOG
 

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 import grpc
+from handler import STORED_FORMAT, __version__
 from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from handler.control.client import ControlClient, ControlFailed
 from handler.fleet.member import Member
@@ -149,7 +150,9 @@ async def test_the_fleet_is_told_as_it_is_seen(setup: Setup) -> None:
     setup.sidecar.fleet.change(Member(2, "other", 9093, "x"))
     own, other = await setup.ask(lambda client: client.fleet())
     assert (own.node_id, own.is_self, own.leads) == (0, True, True)
+    assert (own.release, own.stored_format) == (__version__, STORED_FORMAT)
     assert (other.node_id, other.host, other.port, other.rack, other.is_self) == (2, "other", 9093, "x", False)
+    assert (other.release, other.stored_format) == ("0.2.0", 0), "what it does not tell"
 
 
 async def test_health_is_told(setup: Setup) -> None:

@@ -14,9 +14,12 @@ from handler.coordination import leaders as module
 from handler.coordination.directory import (
     ADVERTISED,
     CONTROL,
+    FIRST_RELEASE,
+    FORMAT,
     FRESH_SECONDS,
     MISSING_SECONDS,
     NODE,
+    RELEASE,
     SHARED_SECONDS,
     STALE_SECONDS,
     Address,
@@ -209,3 +212,15 @@ async def test_a_leader_that_is_known_is_asked_though_pulsar_does_not_say_who_le
         async with asyncio.timeout(1):
             assert await leaders.leader_of_shard(0) == first
     await leaders.close()
+
+
+async def test_a_sidecar_tells_its_release_and_what_it_can_read_and_one_that_does_not_is_the_first_release() -> None:
+    admin = Admin()
+    young, old, strange = stats("young"), stats("old"), stats("strange")
+    young["subscriptions"][SUBSCRIPTION]["consumers"][0]["metadata"] |= {RELEASE: "0.3.0", FORMAT: "7"}
+    strange["subscriptions"][SUBSCRIPTION]["consumers"][0]["metadata"] |= {RELEASE: "0.4.0", FORMAT: "many"}
+    admin.answer = dict(enumerate([young, old, strange]))
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", Clock())
+    await directory.look_again()
+    told = {other.name: (other.release, other.stored_format) for other in directory.others}
+    assert told == {"young": ("0.3.0", 7), "old": (FIRST_RELEASE, 0), "strange": ("0.4.0", 0)}

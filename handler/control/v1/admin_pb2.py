@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehandler/control/v1/admin.proto\x12\x18kafka_sidecar.control.v1\"H\n\x14\x46indMessageIdRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x0e\n\x06offset\x18\x03 \x01(\x03\"{\n\x15\x46indMessageIdResponse\x12\x37\n\nmessage_id\x18\x01 \x01(\x0b\x32#.kafka_sidecar.control.v1.MessageId\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x14\n\x0coffset_count\x18\x03 \x01(\x05\"R\n\tMessageId\x12\x0e\n\x06ledger\x18\x01 \x01(\x03\x12\r\n\x05\x65ntry\x18\x02 \x01(\x03\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x13\n\x0b\x62\x61tch_index\x18\x04 \x01(\x05\"[\n\x11\x46indOffsetRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x37\n\nmessage_id\x18\x02 \x01(\x0b\x32#.kafka_sidecar.control.v1.MessageId\"O\n\x12\x46indOffsetResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x14\n\x0coffset_count\x18\x03 \x01(\x05\"&\n\x15ListPartitionsRequest\x12\r\n\x05topic\x18\x01 \x01(\t\"Q\n\x16ListPartitionsResponse\x12\x37\n\npartitions\x18\x01 \x03(\x0b\x32#.kafka_sidecar.control.v1.Partition\"\xf0\x01\n\tPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06leader\x18\x04 \x01(\x05\x12\x11\n\tlog_start\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x07 \x01(\x03\x12\x31\n\x04last\x18\x08 \x01(\x0b\x32#.kafka_sidecar.control.v1.MessageId\x12\x11\n\tproducers\x18\t \x01(\x05\x12\x19\n\x11open_transactions\x18\n \x01(\x05\"\x13\n\x11ListGroupsRequest\"E\n\x12ListGroupsResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.kafka_sidecar.control.v1.Group\"K\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x10\n\x08protocol\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0f\n\x07members\x18\x04 \x01(\x05\"\x16\n\x14\x44\x65scribeFleetRequest\"O\n\x15\x44\x65scribeFleetResponse\x12\x36\n\x07members\x18\x01 \x03(\x0b\x32%.kafka_sidecar.control.v1.FleetMember\"y\n\x0b\x46leetMember\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x0c\n\x04rack\x18\x04 \x01(\t\x12\x0f\n\x07\x63ontrol\x18\x05 \x01(\t\x12\r\n\x05leads\x18\x06 \x01(\x08\x12\x0f\n\x07is_self\x18\x07 \x01(\x08\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\"\x16\n\x14ListLogLevelsRequest\"J\n\x15ListLogLevelsResponse\x12\x31\n\x07loggers\x18\x01 \x03(\x0b\x32 .kafka_sidecar.control.v1.Logger\"%\n\x06Logger\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\t\"3\n\x12SetLogLevelRequest\x12\x0e\n\x06logger\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\t\"\x15\n\x13SetLogLevelResponse2\xea\x06\n\x05\x41\x64min\x12p\n\rFindMessageId\x12..kafka_sidecar.control.v1.FindMessageIdRequest\x1a/.kafka_sidecar.control.v1.FindMessageIdResponse\x12g\n\nFindOffset\x12+.kafka_sidecar.control.v1.FindOffsetRequest\x1a,.kafka_sidecar.control.v1.FindOffsetResponse\x12s\n\x0eListPartitions\x12/.kafka_sidecar.control.v1.ListPartitionsRequest\x1a\x30.kafka_sidecar.control.v1.ListPartitionsResponse\x12g\n\nListGroups\x12+.kafka_sidecar.control.v1.ListGroupsRequest\x1a,.kafka_sidecar.control.v1.ListGroupsResponse\x12p\n\rDescribeFleet\x12..kafka_sidecar.control.v1.DescribeFleetRequest\x1a/.kafka_sidecar.control.v1.DescribeFleetResponse\x12X\n\x05\x44rain\x12&.kafka_sidecar.control.v1.DrainRequest\x1a\'.kafka_sidecar.control.v1.DrainResponse\x12p\n\rListLogLevels\x12..kafka_sidecar.control.v1.ListLogLevelsRequest\x1a/.kafka_sidecar.control.v1.ListLogLevelsResponse\x12j\n\x0bSetLogLevel\x12,.kafka_sidecar.control.v1.SetLogLevelRequest\x1a-.kafka_sidecar.control.v1.SetLogLevelResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehandler/control/v1/admin.proto\x12\x18kafka_sidecar.control.v1\"H\n\x14\x46indMessageIdRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x0e\n\x06offset\x18\x03 \x01(\x03\"{\n\x15\x46indMessageIdResponse\x12\x37\n\nmessage_id\x18\x01 \x01(\x0b\x32#.kafka_sidecar.control.v1.MessageId\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x14\n\x0coffset_count\x18\x03 \x01(\x05\"R\n\tMessageId\x12\x0e\n\x06ledger\x18\x01 \x01(\x03\x12\r\n\x05\x65ntry\x18\x02 \x01(\x03\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x13\n\x0b\x62\x61tch_index\x18\x04 \x01(\x05\"[\n\x11\x46indOffsetRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x37\n\nmessage_id\x18\x02 \x01(\x0b\x32#.kafka_sidecar.control.v1.MessageId\"O\n\x12\x46indOffsetResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x14\n\x0coffset_count\x18\x03 \x01(\x05\"&\n\x15ListPartitionsRequest\x12\r\n\x05topic\x18\x01 \x01(\t\"Q\n\x16ListPartitionsResponse\x12\x37\n\npartitions\x18\x01 \x03(\x0b\x32#.kafka_sidecar.control.v1.Partition\"\xf0\x01\n\tPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06leader\x18\x04 \x01(\x05\x12\x11\n\tlog_start\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x07 \x01(\x03\x12\x31\n\x04last\x18\x08 \x01(\x0b\x32#.kafka_sidecar.control.v1.MessageId\x12\x11\n\tproducers\x18\t \x01(\x05\x12\x19\n\x11open_transactions\x18\n \x01(\x05\"\x13\n\x11ListGroupsRequest\"E\n\x12ListGroupsResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.kafka_sidecar.control.v1.Group\"K\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x10\n\x08protocol\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0f\n\x07members\x18\x04 \x01(\x05\"\x16\n\x14\x44\x65scribeFleetRequest\"O\n\x15\x44\x65scribeFleetResponse\x12\x36\n\x07members\x18\x01 \x03(\x0b\x32%.kafka_sidecar.control.v1.FleetMember\"\xa1\x01\n\x0b\x46leetMember\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x0c\n\x04rack\x18\x04 \x01(\t\x12\x0f\n\x07\x63ontrol\x18\x05 \x01(\t\x12\r\n\x05leads\x18\x06 \x01(\x08\x12\x0f\n\x07is_self\x18\x07 \x01(\x08\x12\x0f\n\x07release\x18\x08 \x01(\t\x12\x15\n\rstored_format\x18\t \x01(\x05\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\"\x16\n\x14ListLogLevelsRequest\"J\n\x15ListLogLevelsResponse\x12\x31\n\x07loggers\x18\x01 \x03(\x0b\x32 .kafka_sidecar.control.v1.Logger\"%\n\x06Logger\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\t\"3\n\x12SetLogLevelRequest\x12\x0e\n\x06logger\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\t\"\x15\n\x13SetLogLevelResponse2\xea\x06\n\x05\x41\x64min\x12p\n\rFindMessageId\x12..kafka_sidecar.control.v1.FindMessageIdRequest\x1a/.kafka_sidecar.control.v1.FindMessageIdResponse\x12g\n\nFindOffset\x12+.kafka_sidecar.control.v1.FindOffsetRequest\x1a,.kafka_sidecar.control.v1.FindOffsetResponse\x12s\n\x0eListPartitions\x12/.kafka_sidecar.control.v1.ListPartitionsRequest\x1a\x30.kafka_sidecar.control.v1.ListPartitionsResponse\x12g\n\nListGroups\x12+.kafka_sidecar.control.v1.ListGroupsRequest\x1a,.kafka_sidecar.control.v1.ListGroupsResponse\x12p\n\rDescribeFleet\x12..kafka_sidecar.control.v1.DescribeFleetRequest\x1a/.kafka_sidecar.control.v1.DescribeFleetResponse\x12X\n\x05\x44rain\x12&.kafka_sidecar.control.v1.DrainRequest\x1a\'.kafka_sidecar.control.v1.DrainResponse\x12p\n\rListLogLevels\x12..kafka_sidecar.control.v1.ListLogLevelsRequest\x1a/.kafka_sidecar.control.v1.ListLogLevelsResponse\x12j\n\x0bSetLogLevel\x12,.kafka_sidecar.control.v1.SetLogLevelRequest\x1a-.kafka_sidecar.control.v1.SetLogLevelResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -57,22 +57,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIBEFLEETREQUEST']._serialized_end=1074
   _globals['_DESCRIBEFLEETRESPONSE']._serialized_start=1076
   _globals['_DESCRIBEFLEETRESPONSE']._serialized_end=1155
-  _globals['_FLEETMEMBER']._serialized_start=1157
-  _globals['_FLEETMEMBER']._serialized_end=1278
-  _globals['_DRAINREQUEST']._serialized_start=1280
-  _globals['_DRAINREQUEST']._serialized_end=1294
-  _globals['_DRAINRESPONSE']._serialized_start=1296
-  _globals['_DRAINRESPONSE']._serialized_end=1311
-  _globals['_LISTLOGLEVELSREQUEST']._serialized_start=1313
-  _globals['_LISTLOGLEVELSREQUEST']._serialized_end=1335
-  _globals['_LISTLOGLEVELSRESPONSE']._serialized_start=1337
-  _globals['_LISTLOGLEVELSRESPONSE']._serialized_end=1411
-  _globals['_LOGGER']._serialized_start=1413
-  _globals['_LOGGER']._serialized_end=1450
-  _globals['_SETLOGLEVELREQUEST']._serialized_start=1452
-  _globals['_SETLOGLEVELREQUEST']._serialized_end=1503
-  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1505
-  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1526
-  _globals['_ADMIN']._serialized_start=1529
-  _globals['_ADMIN']._serialized_end=2403
+  _globals['_FLEETMEMBER']._serialized_start=1158
+  _globals['_FLEETMEMBER']._serialized_end=1319
+  _globals['_DRAINREQUEST']._serialized_start=1321
+  _globals['_DRAINREQUEST']._serialized_end=1335
+  _globals['_DRAINRESPONSE']._serialized_start=1337
+  _globals['_DRAINRESPONSE']._serialized_end=1352
+  _globals['_LISTLOGLEVELSREQUEST']._serialized_start=1354
+  _globals['_LISTLOGLEVELSREQUEST']._serialized_end=1376
+  _globals['_LISTLOGLEVELSRESPONSE']._serialized_start=1378
+  _globals['_LISTLOGLEVELSRESPONSE']._serialized_end=1452
+  _globals['_LOGGER']._serialized_start=1454
+  _globals['_LOGGER']._serialized_end=1491
+  _globals['_SETLOGLEVELREQUEST']._serialized_start=1493
+  _globals['_SETLOGLEVELREQUEST']._serialized_end=1544
+  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1546
+  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1567
+  _globals['_ADMIN']._serialized_start=1570
+  _globals['_ADMIN']._serialized_end=2444
 # @@protoc_insertion_point(module_scope)

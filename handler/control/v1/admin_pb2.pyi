@@ -125,7 +125,7 @@ class DescribeFleetResponse(_message.Message):
     def __init__(self, members: _Optional[_Iterable[_Union[FleetMember, _Mapping]]] = ...) -> None: ...
 
 class FleetMember(_message.Message):
-    __slots__ = ("node_id", "host", "port", "rack", "control", "leads", "is_self")
+    __slots__ = ("node_id", "host", "port", "rack", "control", "leads", "is_self", "release", "stored_format")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
@@ -133,6 +133,8 @@ class FleetMember(_message.Message):
     CONTROL_FIELD_NUMBER: _ClassVar[int]
     LEADS_FIELD_NUMBER: _ClassVar[int]
     IS_SELF_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    STORED_FORMAT_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     host: str
     port: int
@@ -140,7 +142,9 @@ class FleetMember(_message.Message):
     control: str
     leads: bool
     is_self: bool
-    def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., control: _Optional[str] = ..., leads: _Optional[bool] = ..., is_self: _Optional[bool] = ...) -> None: ...
+    release: str
+    stored_format: int
+    def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., control: _Optional[str] = ..., leads: _Optional[bool] = ..., is_self: _Optional[bool] = ..., release: _Optional[str] = ..., stored_format: _Optional[int] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ()
