@@ -8,7 +8,6 @@ import gc
 import logging
 import os
 import signal
-import time
 import uuid
 from collections.abc import Mapping
 from functools import partial
@@ -24,6 +23,7 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
 from handler.apis.routing.transactions import PeerTransactions
+from handler.clock import SYSTEM_CLOCK
 from handler.config import Config, metrics_address
 from handler.coordination.kept_states import KeptStates
 from handler.coordination.leaders import Identity
@@ -35,9 +35,9 @@ from handler.fleet.server import Answers, ControlServer, Further, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
+from handler.ids import WRITER_PREFIX, new_id
 from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror, PulsarTopics
-from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.log_starts import log_starts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -99,14 +99,20 @@ class Sidecar:
         self.admin = PulsarAdmin(config.pulsar.admin_url)
         # Elections and terms do not wait behind the questions of partitions that are opened.
         self.groups_admin = PulsarAdmin(config.pulsar.admin_url)
-        writer_name = WRITER_PREFIX + uuid.uuid4().hex[:16]
+        clock = SYSTEM_CLOCK
+        writer_name = WRITER_PREFIX + new_id()
         names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
         catalog = Catalog(self.admin, names, loop.time)
         self._log_starts = log_starts(
-            self.client, self.groups_admin, config.groups.namespace, lambda name, moved: self.partitions.on_start_moved(name, moved)
+            self.client,
+            self.groups_admin,
+            config.groups.namespace,
+            clock,
+            new_id,
+            lambda name, moved: self.partitions.on_start_moved(name, moved),
         )
-        self._transactional = transactional_partitions(self.client, self.groups_admin, config.groups.namespace)
-        self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace)
+        self._transactional = transactional_partitions(self.client, self.groups_admin, config.groups.namespace, clock, new_id)
+        self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace, clock, new_id)
         logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, self._log_starts, self._transactional)
         self.partitions = PartitionTable(
             logs.log, writer_name, limits.cache_bytes,
@@ -115,7 +121,7 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
                 batches_per_entry=limits.batches_per_entry,
             ),
-            self._kept_states,
+            clock, self._kept_states,
         )  # fmt: skip
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
@@ -130,18 +136,16 @@ class Sidecar:
         mirror = Mirror(config.groups.mirror, self.admin, PulsarTopics(logs, writer_name, self.partitions))
 
         def now() -> Now:
-            return Now(loop.time(), time.time_ns() // 1_000_000)
+            return Now(loop.time(), clock.wall())
 
         kafka = config.kafka
         external = kafka.own_external_advertised
         own = Identity(
-            f"kafka-sidecar-{uuid.uuid4().hex[:16]}", kafka.own_node_id, kafka.advertised, kafka.rack, kafka.namespace, external,
+            WRITER_PREFIX + new_id(), kafka.own_node_id, kafka.advertised, kafka.rack, kafka.namespace, external,
             coordinates=config.groups.coordinate,
         )  # fmt: skip
-        # Also counts while the machine sleeps, where there is such a clock.
-        awake_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         groups = group_runtime(
-            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, awake_clock
+            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, clock.awake
         )
         peers = Peers(loop.time)
         host, port = kafka.advertised_address or kafka.listen_address
@@ -165,7 +169,7 @@ class Sidecar:
                 MarkerLogs(names, self.partitions, groups, peers),
                 own,
                 loop.time,
-                awake_clock,
+                clock,
             ),
             peers=peers,
             fleet=self.fleet,
@@ -174,7 +178,7 @@ class Sidecar:
             in_turn=InTurn(),
             answers=self.answers,
             clock=loop.time,
-            wall_clock=lambda: time.time_ns() // 1_000_000,
+            wall_clock=clock.wall,
         )
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
         peer_transactions = PeerTransactions(self.services.transactions, groups)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 from typing import Final
 
+from handler.clock import Clock
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -33,11 +33,12 @@ class CompactedTopic:
 class KeyedWrites(ProducerEvents):
     """What was sent to one topic and has no receipt yet."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, clock: Clock) -> None:
         loop = asyncio.get_running_loop()
         self.producer: Producer | None = None
         self.lost: asyncio.Future[PulsarError] = loop.create_future()
         self._topic = topic
+        self._clock = clock
         self._next = 0
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
@@ -52,7 +53,7 @@ class KeyedWrites(ProducerEvents):
         if self.ended is not None or self.producer is None:
             stored.set_exception(self.ended or Unavailable("there is no producer"))
             return stored
-        self.producer.send_batch(self._next, 1, write_batch([(key, value)], time.time_ns() // 1_000_000))
+        self.producer.send_batch(self._next, 1, write_batch([(key, value)], self._clock.wall()))
         self._waiting[self._next] = stored
         self._next += 1
         return stored

@@ -15,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import uuid
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
 
+from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
+from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
@@ -72,17 +73,26 @@ def _nobody(_: str, __: object) -> None: ...
 
 class FollowedTopic(Generic[V]):
     def __init__(
-        self, client: PulsarClient, admin: PulsarAdmin, topic: str, facts: Facts[V], on_news: Callable[[str, V], None] = _nobody
+        self,
+        client: PulsarClient,
+        admin: PulsarAdmin,
+        topic: str,
+        facts: Facts[V],
+        clock: Clock,
+        new_id: NewId,
+        on_news: Callable[[str, V], None] = _nobody,
     ) -> None:
         self._client = client
         self._admin = admin
         self._topic = topic
         self._facts = facts
+        self._clock = clock
+        self._new_id = new_id
         self._on_news = on_news
         self._values: dict[str, V] = {}
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
-        self._lesser: set[str] = set()  # of which a value was read behind one that counts more, while loading
+        self._lesser: dict[str, None] = {}  # in order; of which a value was read behind one that counts more, while loading
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
         self._reading: tuple[Reader, _Following] | None = None  # once what was stored is read
@@ -152,10 +162,10 @@ class FollowedTopic(Generic[V]):
 
     async def _follow(self) -> None:
         await self._wait_for_topic()
-        writes = KeyedWrites(self._topic)
+        writes = KeyedWrites(self._topic, self._clock)
         following = _Following(self._topic, self._on_message, writes.fail)
         # A name of its own each time: a deduplicating broker must know none of its sequences.
-        name = f"kafka-sidecar-{uuid.uuid4().hex[:16]}"
+        name = WRITER_PREFIX + self._new_id()
         producer = await self._client.producer(log_of(self._topic), name, writes, purpose="lead")
         reader = None
         try:
@@ -220,7 +230,7 @@ class FollowedTopic(Generic[V]):
             self._take(name, self._facts.decode(value))
         else:
             self._values.pop(name, None)
-            self._lesser.discard(name)
+            self._lesser.pop(name, None)
 
     def _take(self, key: str, value: V) -> None:
         known = self._values.get(key)
@@ -228,9 +238,9 @@ class FollowedTopic(Generic[V]):
             if self._writes is not None:
                 self._writes.send(key.encode(), self._facts.encode(known))
             else:
-                self._lesser.add(key)
+                self._lesser[key] = None
             return
-        self._lesser.discard(key)
+        self._lesser.pop(key, None)
         if known != value:
             self._values[key] = value
             self._on_news(key, value)

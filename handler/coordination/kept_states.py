@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextlib import aclosing, suppress
 from typing import Final, NamedTuple
 
+from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
+from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
@@ -56,7 +56,9 @@ class Kept(NamedTuple):
 
 
 class KeptStates:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, namespace: str) -> None:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, namespace: str, clock: Clock, new_id: NewId) -> None:
+        self._clock = clock
+        self._new_id = new_id
         self._client = client
         self._admin = admin
         self._topic = f"persistent://{namespace}/__kept_states"
@@ -95,14 +97,18 @@ class KeptStates:
     async def _begin(self, counting: Awaitable[int]) -> None:
         count = await counting
         if not self._shards:  # else another has begun meanwhile
-            self._shards = [_Shard(self._client, self._admin, f"{self._topic}-partition-{number}") for number in range(count)]
+            self._shards = [
+                _Shard(self._client, self._admin, f"{self._topic}-partition-{number}", self._clock, self._new_id) for number in range(count)
+            ]
 
     def _shard(self, key: bytes) -> _Shard:
         return self._shards[crc32c(key) % len(self._shards)]
 
 
 class _Shard:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str) -> None:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, clock: Clock, new_id: NewId) -> None:
+        self._clock = clock
+        self._new_id = new_id
         self._client = client
         self._admin = admin
         self._topic = topic
@@ -135,8 +141,8 @@ class _Shard:
         if last is None or (self._read_to is not None and last <= self._read_to):
             return
         read = 0
-        old: set[bytes] = set()
-        oldest = time.time_ns() // 1_000_000 - EXPIRY_MS
+        old: dict[bytes, None] = {}  # in order
+        oldest = self._clock.wall() - EXPIRY_MS
         begin = None if self._read_to is None else self._read_to.after()
         async with aclosing(raw_entries_from(CompactedTopic(self._client, self._topic), begin, PERMITS)) as entries:
             while self._read_to is None or self._read_to < last:
@@ -145,10 +151,12 @@ class _Shard:
                     read += 1
                     self._note(message, entry.position)
                     if message.key is not None:
-                        (old.add if message.timestamp < oldest and message.value else old.discard)(message.key)
+                        old.pop(message.key, None)
+                        if message.timestamp < oldest and message.value and message.key != MARKER_KEY:
+                            old[message.key] = None
                 self._read_to = entry.position
         if old:
-            await self._delete(old - {MARKER_KEY})
+            await self._delete(old)
         if read > len(self._places) + COMPACT_AFTER:
             await self._compact()
 
@@ -160,7 +168,7 @@ class _Shard:
         else:
             self._places.pop(message.key, None)
 
-    async def _delete(self, keys: set[bytes]) -> None:
+    async def _delete(self, keys: Iterable[bytes]) -> None:
         writes = await self._writer()
         for key in keys:
             writes.send(key, None)
@@ -184,8 +192,8 @@ class _Shard:
 
     async def _opened_writer(self) -> KeyedWrites:
         if self._writes is None or self._writes.ended is not None:
-            writes = KeyedWrites(self._topic)
-            writes.producer = await self._client.producer(self._topic, f"kafka-sidecar-{uuid.uuid4().hex[:16]}", writes, purpose="lead")
+            writes = KeyedWrites(self._topic, self._clock)
+            writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
             self._writes = writes
         return self._writes
 

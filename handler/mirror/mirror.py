@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, Protocol
 
+from handler.ids import WRITER_PREFIX
 from handler.partition.log.port import EntryLog
-from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import Partition
 from handler.partition.read.read_entries import entries_from
 from handler.partition.table import PartitionTable

@@ -6,18 +6,18 @@ The Kafka side is a running sidecar, asked as any client asks it, so the group's
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from aiokafka.errors import KafkaError
 
+from handler.clock import SYSTEM_CLOCK
 from handler.config import Config
 from handler.errors import SidecarError
+from handler.ids import WRITER_PREFIX, new_id
 from handler.mirror.committed import GroupHasMembers, commit, committed_offsets
 from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
-from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -63,8 +63,8 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
 
 
 async def _transfer(logs: TopicLogs, wanted: Transfer, say: Callable[[str], None]) -> int:
-    writer = WRITER_PREFIX + uuid.uuid4().hex[:16]
-    partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1))
+    writer = WRITER_PREFIX + new_id()
+    partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1), SYSTEM_CLOCK)
     mirror = Mirror(wanted.group, logs.admin, PulsarTopics(logs, writer, partitions))
     try:
         committed = await committed_offsets(wanted.bootstrap, wanted.group)

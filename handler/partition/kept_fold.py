@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import zlib
+from functools import partial
 from typing import Final
 
+from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.fold import kept
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.pulsar.entry import LogStats, Position
+from handler.tasks import in_a_thread
 from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
@@ -27,11 +29,12 @@ MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
 
 
 class KeptFold:
-    def __init__(self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None) -> None:
+    def __init__(self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, clock: Clock) -> None:
         self._name = name
         self._fold = fold
         self._transactions = transactions
         self._states = states
+        self._clock = clock
         self._kept_to = 0
         self._is_restored = False
         self._is_whole = True
@@ -44,7 +47,7 @@ class KeptFold:
         if found is None:
             return False
         try:
-            stored = await asyncio.to_thread(_decode, found.value)
+            stored = await in_a_thread(partial(_decode, found.value))
         except ValueError as error:
             log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
             return False
@@ -53,7 +56,7 @@ class KeptFold:
             return False
         kept.restore(stored, self._fold, self._transactions)
         self._is_restored = True
-        self._kept_to = -KEPT_ANEW_AFTER if found.is_old(time.time_ns() // 1_000_000) else self._fold.next_offset
+        self._kept_to = -KEPT_ANEW_AFTER if found.is_old(self._clock.wall()) else self._fold.next_offset
         return True
 
     def distrust(self) -> None:
@@ -98,7 +101,7 @@ class KeptFold:
             self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, self._transactions)))
 
     async def _store(self, states: KeptStates, snapshot: kept.Snapshot) -> None:
-        await states.keep(self._key, await asyncio.to_thread(lambda: zlib.compress(snapshot.encode(), 1)))
+        await states.keep(self._key, await in_a_thread(lambda: zlib.compress(snapshot.encode(), 1)))
 
     @property
     def _key(self) -> bytes:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from handler.clock import Clock
 from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
+from handler.ids import NewId
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -34,8 +36,10 @@ def topic_in(namespace: str) -> str:
     return f"persistent://{namespace}/__log_starts"
 
 
-def log_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str, on_moved: Callable[[str, MovedStart], None]) -> LogStarts:
-    return FollowedTopic(client, admin, topic_in(namespace), MOVES, on_moved)
+def log_starts(
+    client: PulsarClient, admin: PulsarAdmin, namespace: str, clock: Clock, new_id: NewId, on_moved: Callable[[str, MovedStart], None]
+) -> LogStarts:
+    return FollowedTopic(client, admin, topic_in(namespace), MOVES, clock, new_id, on_moved)
 
 
 async def stored_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, MovedStart]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from handler.clock import Clock
 from handler.errors import SidecarError
 from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
@@ -79,8 +80,9 @@ class Watcher(Protocol):
 
 class Partition:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures
-    ) -> None:
+        self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures,
+        clock: Clock,
+    ) -> None:  # fmt: skip
         self.name = name
         self.ended: ErrorCode | None = None
         self.transactions = TransactionTable()
@@ -89,25 +91,25 @@ class Partition:
         self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._fold = Fold(transactions=self.transactions)
-        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states)
+        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, clock)
         foreign = ForeignTransactions(log_, self._fold, self.transactions)
         contents = EntryContents(name, failures, foreign, self._kept, self)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
-        self._watchers: set[Watcher] = set()
+        self._watchers: dict[Watcher, None] = {}  # in order
         self._log_start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, contents, self)
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, Searched] = Shared(linger=SEARCH_LINGER_SECONDS)
-        self.times = PartitionTimes(name, log_, self, indexes)
+        self.times = PartitionTimes(name, log_, self, indexes, clock)
         self.used_at = self._loop.time()
         self._next_tick_at = 0.0
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed)
-        self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry)
+        self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
         self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded)
         self._replay = Replay(name, log_, self._fold, contents, self, limits.replay_entries, limits.replay_bytes)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
@@ -323,14 +325,14 @@ class Partition:
 
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` once, when there is something new to read or the partition ended."""
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
 
     def changed(self) -> None:
         if self._watchers:
-            watchers, self._watchers = self._watchers, set()
+            watchers, self._watchers = self._watchers, {}
             for watcher in watchers:
                 try:
                     watcher.on_partition_changed(self)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.log.log_config import LogConfig
@@ -34,11 +35,13 @@ class PartitionTable:
         writer_name: str,
         cache_bytes: int,
         limits: PartitionLimits,
+        clock: Clock,
         states: KeptStates | None = None,
     ) -> None:
         self._open_log = open_log
         self._writer_name = writer_name
         self._limits = limits
+        self._clock = clock
         self._partitions: dict[str, Partition] = {}
         self._ticker = every(TICK_SECONDS, "partition_housekeeping", self._tick)
         self._failures = EntryFailures()
@@ -78,7 +81,9 @@ class PartitionTable:
             # under the old name the fold would take every append for one that was sent again.
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
-            partition = Partition(pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures)
+            partition = Partition(
+                pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures, self._clock
+            )
             self._partitions[pulsar_topic] = partition
             self.opening += 1
             partition.when_opened_or_ended(self._on_opened)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from handler.clock import Clock
 from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
+from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
@@ -35,8 +37,10 @@ def topic_in(namespace: str) -> str:
     return f"persistent://{namespace}/__transactional_partitions"
 
 
-def transactional_partitions(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> TransactionalPartitions:
-    return FollowedTopic(client, admin, topic_in(namespace), BEGINNINGS)
+def transactional_partitions(
+    client: PulsarClient, admin: PulsarAdmin, namespace: str, clock: Clock, new_id: NewId
+) -> TransactionalPartitions:
+    return FollowedTopic(client, admin, topic_in(namespace), BEGINNINGS, clock, new_id)
 
 
 async def stored_beginnings(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, Position]:

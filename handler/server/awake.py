@@ -6,25 +6,20 @@ without a producer id nothing shows that it is old. So it is not read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final
+
+from handler.clock import awake
 
 BEAT_SECONDS: Final = 0.5
 # No client gives a request up earlier (request.timeout.ms is 30 s by default), and no loop is held for so long by mere work.
 STOOD_STILL_SECONDS: Final = 10.0
-# Also counts while the machine sleeps, where there is such a clock.
-CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def _now() -> float:
-    return time.clock_gettime(CLOCK)
 
 
 class Awake:
     __slots__ = ("_at", "_clock", "_matters")
 
-    def __init__(self, matters: Callable[[], bool], clock: Callable[[], float] = _now) -> None:
+    def __init__(self, matters: Callable[[], bool], clock: Callable[[], float] = awake) -> None:
         """`matters`: whether anybody else could have served clients."""
         self._clock = clock
         self._at = clock()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final
 
+from handler.clock import Clock
 from handler.config import TransactionsConfig
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
@@ -22,11 +22,11 @@ TransactionRuntime = CoordinatorRuntime[Coordinator]
 
 def transaction_runtime(
     client: PulsarClient, admin: PulsarAdmin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity,
-    clock: Callable[[], float], awake_clock: Callable[[], float],
+    monotonic: Callable[[], float], clock: Clock,
 ) -> TransactionRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="transaction", namespace=namespace, name="__transaction_state", partitions=config.state_partitions,
         subscription=SUBSCRIPTION, producer="kafka-transactions", codec=TransactionRecords(),
     )  # fmt: skip
-    coordinator = Coordinator(config, Markers(logs), clock, lambda: time.time_ns() // 1_000_000, awake_clock)
+    coordinator = Coordinator(config, Markers(logs), monotonic, clock.wall, clock.awake)
     return CoordinatorRuntime(client, admin, topic, own, coordinator)

@@ -22,8 +22,6 @@ from handler.apis.promise import settled
 from handler.config import KafkaConfig
 from handler.fleet.member import Member
 from handler.partition.log.log_config import MAX_AHEAD_MS
-from handler.partition.partition import PartitionLimits
-from handler.partition.table import PartitionTable
 from handler.partition.write.appender import STALE_FOLD_SECONDS
 from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
 from handler.server.dispatch import Dispatcher
@@ -36,7 +34,7 @@ from handler.wire.records import split_batches
 from tests.support.batches import batch
 from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import read_all
+from tests.support.partitions import open_table, read_all
 
 NAME = TopicName("public", "default", "t")
 TOPIC_ID = uuid.uuid5(uuid.NAMESPACE_DNS, "t")
@@ -58,9 +56,7 @@ class Sidecar:
     def __post_init__(self) -> None:
         self.catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         self.catalog._remember(Topic(NAME, PARTITIONS, TOPIC_ID, 0.0))
-        self.table = PartitionTable(
-            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
-        )
+        self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))
         self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
             config=KafkaConfig(), catalog=self.catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),

@@ -19,8 +19,6 @@ from handler.apis.promise import Promise
 from handler.config import KafkaConfig
 from handler.fleet.member import Member
 from handler.partition.log.log_config import MAX_AHEAD_MS
-from handler.partition.partition import PartitionLimits
-from handler.partition.table import PartitionTable
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicName, TopicNames
@@ -29,6 +27,7 @@ from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, 
 from tests.support.batches import batch
 from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
+from tests.support.partitions import open_table
 
 NAME = TopicName("public", "default", "t")
 TOPIC_ID = uuid.UUID(int=77)
@@ -44,9 +43,7 @@ class Setup:
     def __post_init__(self) -> None:
         catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         catalog._remember(Topic(NAME, 2, TOPIC_ID, 0.0))
-        self.table = PartitionTable(
-            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), "kafka-sidecar-t", 10**6, PartitionLimits()
-        )
+        self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))
         self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
             config=KafkaConfig(), catalog=catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),

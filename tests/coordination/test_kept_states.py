@@ -9,8 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from handler.clock import SYSTEM_CLOCK
 from handler.coordination import kept_states
 from handler.coordination.kept_states import EXPIRY_MS, KeptStates
+from handler.ids import new_id
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.messages import write_batch
@@ -24,7 +26,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def states(topic: InternalTopic) -> KeptStates:
-    return KeptStates(cast(Any, topic), cast(Any, topic), "public/__kafka")
+    return KeptStates(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id)
 
 
 async def value_of(one: KeptStates, key: bytes) -> bytes | None:

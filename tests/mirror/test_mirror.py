@@ -12,14 +12,14 @@ import pytest
 
 from handler.mirror.mirror import Mirror, next_to_read
 from handler.partition.log.port import EntryLog
-from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.table import PartitionTable
+from handler.partition.partition import Partition
 from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.topics.names import TopicName
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
+from tests.support.partitions import open_table
 
 TOPIC = TopicName("public", "default", "t")
 PARTITION = TOPIC.partition(0)
@@ -39,7 +39,7 @@ class Twin:
     holds: asyncio.Event | None = None
 
     def __post_init__(self) -> None:
-        self.table = PartitionTable(lambda topic, name: self.log_.named(name), "kafka-sidecar-t", 10**6, PartitionLimits())
+        self.table = open_table(lambda topic, name: self.log_.named(name))
         self.mirror = Mirror("mirrored*", cast(Any, self), self)
 
     # --- topics

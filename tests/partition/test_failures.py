@@ -9,13 +9,12 @@ import pytest
 
 from handler.partition.fold.fold import Fold, Folded
 from handler.partition.log.entries import Content
-from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.table import PartitionTable
+from handler.partition.partition import Partition
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, MemoryWriter
-from tests.support.partitions import Told, append, fetch, open_partition, read_all
+from tests.support.partitions import Told, append, fetch, open_partition, open_table, read_all
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ async def test_an_entry_at_which_the_sidecar_fails_ends_the_partition_twice_and_
     log = MemoryLog()
     for number in range(4):
         log.write(batch(b"%d" % number))
-    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits(replay_entries=4))
+    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-process", replay_entries=4)
     broken_fold.append(log.entries[3].position)
     opened = set()
     for _ in range(3):
@@ -65,7 +64,7 @@ async def test_old_data_at_which_the_sidecar_fails_is_unreadable_too(broken_fold
     log = MemoryLog()
     for number in range(200):
         log.write(batch(b"%d" % number))
-    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits(replay_entries=4))
+    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-process", replay_entries=4)
     broken_fold.append(log.entries[100].position)
     errors = []
     for _ in range(3):
@@ -94,7 +93,7 @@ async def test_the_log_start_is_not_guessed_from_an_entry_that_was_given_up() ->
 
 async def test_an_append_at_which_the_sidecar_fails_is_refused_and_can_be_sent_again(broken_fold: list[Position]) -> None:
     log = MemoryLog()
-    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits())
+    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-process")
     await append(table.get("t"), batch(b"0"))
     broken_fold.append(Position(1, 1))
     for _ in range(2):

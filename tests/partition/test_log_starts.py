@@ -9,7 +9,9 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
+from handler.clock import SYSTEM_CLOCK
 from handler.coordination import followed_topic
+from handler.ids import new_id
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log_starts import LogStarts, log_starts
 from handler.pulsar.entry import Position, RawEntry
@@ -35,7 +37,9 @@ async def opened(topic: InternalTopic, monkeypatch: pytest.MonkeyPatch) -> Async
     there: list[LogStarts] = []
 
     def begin() -> LogStarts:
-        there.append(log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", lambda *moved: heard.append(moved)))
+        there.append(
+            log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id, lambda *moved: heard.append(moved))
+        )
         there[-1].start()
         return there[-1]
 

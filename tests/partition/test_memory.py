@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.table import PartitionTable
+from handler.partition.partition import Partition
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import Told
+from tests.support.partitions import Told, open_table
 
 PARTITIONS = 60
 BATCHES = 80
@@ -38,9 +37,7 @@ async def test_many_readers_of_old_data_share_one_budget() -> None:
     for log in logs.values():
         for number in range(BATCHES):
             log.write(batch(b"%04d" % number * (SIZE // 4)))
-    table = PartitionTable(
-        lambda topic, name: logs[topic].named(name), "kafka-sidecar-t", BUDGET, PartitionLimits(replay_entries=1, read_ahead=50_000)
-    )
+    table = open_table(lambda topic, name: logs[topic].named(name), cache=BUDGET, replay_entries=1, read_ahead=50_000)
     most = 0
 
     async def watch() -> None:

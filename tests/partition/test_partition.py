@@ -8,15 +8,13 @@ import logging
 import pytest
 
 from handler.partition.log.basis import BASIS_PROPERTY
-from handler.partition.partition import PartitionLimits
-from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.partitions import Told, append, begin_append, fetch, open_partition, read_all
+from tests.support.partitions import Told, append, begin_append, fetch, open_partition, open_table, read_all
 
 
 async def test_appends_get_the_offsets_of_the_log() -> None:
@@ -291,7 +289,7 @@ async def test_offsets_missing_in_the_log_are_stepped_over() -> None:
 
 async def test_a_partition_that_is_opened_again_in_the_same_process_writes_on() -> None:
     log = MemoryLog()
-    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-process", 1_000_000, PartitionLimits())
+    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-process")
     for number in range(3):
         await append(table.get("t"), batch(b"%d" % number))
     table.forget("t")

@@ -15,8 +15,7 @@ from handler.partition.fold.producers import Verdict
 from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.log_config import LogConfig
-from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.table import PartitionTable
+from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.partition.write.verified_appends import Verification
 from handler.pulsar.errors import Unavailable
@@ -26,7 +25,7 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import Outcome, append, open_partition, read_all
+from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
 
 ABORTED, COMMITTED = False, True
 PRODUCER = 7
@@ -419,7 +418,7 @@ async def test_transactions_that_others_wrote_are_found_wherever_they_are(log: M
 
 async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> None:
     states = States()
-    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-t", 1_000_000, PartitionLimits(), cast(KeptStates, states))
+    table = open_table(lambda _, name: log.named(name), states=cast(KeptStates, states))
     partition, coordinator = table.get("t-partition-0"), Coordinator()
     await write(partition, coordinator, b"gone", sequence=0)
     await end(partition, ABORTED)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from aiokafka.record.memory_records import MemoryRecords
 
+from handler.clock import SYSTEM_CLOCK
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producers import Verdict
+from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
 from handler.partition.read.partition_times import TimeIndexes
+from handler.partition.table import PartitionTable
 from handler.partition.write.append import Append
 from handler.partition.write.log_validator import BatchRefused
 from handler.wire.error_code import ErrorCode
@@ -23,7 +27,14 @@ def open_partition(
     log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: KeptStates | None = None, **limits: int
 ) -> Partition:
     indexes = TimeIndexes(FetchCache(cache), states)
-    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures())
+    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures(), SYSTEM_CLOCK)
+
+
+def open_table(
+    open_log: Callable[[str, str], EntryLog], name: str = "kafka-sidecar-t", cache: int = 1_000_000, states: KeptStates | None = None,
+    **limits: int,
+) -> PartitionTable:  # fmt: skip
+    return PartitionTable(open_log, name, cache, PartitionLimits(**limits), SYSTEM_CLOCK, states)
 
 
 class Told:

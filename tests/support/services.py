@@ -24,7 +24,6 @@ from handler.groups.vocabulary import Now
 from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror
 from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
 from handler.pulsar.errors import TopicMissing, Unavailable
@@ -40,6 +39,7 @@ from handler.wire.message import Message
 from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_term_log import MemoryOffsets
+from tests.support.partitions import open_table
 
 NAMESPACE = "persistent://public/default/"
 
@@ -309,9 +309,7 @@ class Sidecar:
         loop = asyncio.get_running_loop()
         self.client = Client()
         self.catalog = Catalog(cast(Any, self.admin), TopicNames("public/default", "public/__kafka"), lambda: loop.time() + self.skew)
-        self.table = PartitionTable(
-            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), self.writer_name, 10**6, PartitionLimits()
-        )
+        self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), self.writer_name)
         groups = LocalGroups(
             GroupsConfig(initial_rebalance_delay_ms=0), lambda: Now(loop.time(), time.time_ns() // 1_000_000), self.catalog, self.offsets
         )

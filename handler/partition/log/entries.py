@@ -16,11 +16,11 @@ from typing import Final, NamedTuple, Protocol
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
+from handler.ids import WRITER_PREFIX
 from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
 from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
-from handler.partition.log.pulsar_log import WRITER_PREFIX
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.records import (

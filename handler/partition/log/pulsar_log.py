@@ -14,8 +14,6 @@ from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
-# The name says whose entries these are: the fold trusts the sequences of this prefix and of no other.
-WRITER_PREFIX: Final = "kafka-sidecar-"
 # Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
 # before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.
 PULSAR_MARKERS_AT_MOST: Final = 1_000

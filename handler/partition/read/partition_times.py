@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextlib import aclosing
 from typing import Final, Protocol
 
+from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import Folded
@@ -59,11 +59,12 @@ class PartitionForTimes(Protocol):
 
 
 class PartitionTimes:
-    def __init__(self, name: str, log_: EntryLog, partition: PartitionForTimes, indexes: TimeIndexes) -> None:
+    def __init__(self, name: str, log_: EntryLog, partition: PartitionForTimes, indexes: TimeIndexes, clock: Clock) -> None:
         self._name = name
         self._log = log_
         self._partition = partition
         self._indexes = indexes
+        self._clock = clock
         self.index: TimeIndex | None = None  # the fold adds to it
         self._calls: Shared[Position, TimeIndex] = Shared()
         self._turn = asyncio.Lock()
@@ -137,9 +138,10 @@ class PartitionTimes:
                 if known is None:
                     known = await self._stored()
                 index = known if known is not None and known.begin <= begin else TimeIndex(begin)
-                began = time.monotonic()
+                began = asyncio.get_running_loop().time()
                 entries = await self._read_on(index)
-                log.info("partition %s: %d entries were read for their timestamps in %.1f s", self._name, entries, time.monotonic() - began)
+                took = asyncio.get_running_loop().time() - began
+                log.info("partition %s: %d entries were read for their timestamps in %.1f s", self._name, entries, took)
         except asyncio.CancelledError as error:
             raise Unavailable("the partition is closed") from error
         # From here on the fold adds to it: nothing was folded since the last entry was compared with the fold's.
@@ -183,7 +185,7 @@ class PartitionTimes:
             return None
         if index.last is None or not (await self._log.stats()).may_hold(index.last):
             return None
-        self._stored_bytes = 0 if kept.is_old(time.time_ns() // 1_000_000) else index.bytes_covered
+        self._stored_bytes = 0 if kept.is_old(self._clock.wall()) else index.bytes_covered
         return index
 
     def _is_worth_storing(self, index: TimeIndex) -> bool:

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from handler.clock import Clock
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
@@ -94,7 +94,7 @@ class PartitionForAppender(Protocol):
 class Appender:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, fold: Fold, transactions: TransactionTable, folded: FoldedEntriesForAppender,
-        partition: PartitionForAppender, batches_per_entry: int,
+        partition: PartitionForAppender, batches_per_entry: int, clock: Clock,
     ) -> None:  # fmt: skip
         self._name = name
         self.config: LogConfig = AS_IT_COMES
@@ -104,6 +104,7 @@ class Appender:
         self._folded = folded
         self._partition = partition
         self._held = HeldAppends(name, self)
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._in_flight = BatchesInFlight()
         self._awaiting_fold: deque[tuple[Position, int]] = deque()
@@ -177,7 +178,7 @@ class Appender:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)
             return
         try:
-            append.validate(self.config, time.time_ns() // 1_000_000)
+            append.validate(self.config, self._clock.wall())
         except BatchRefused as refused:
             limited.info("a batch for %s was refused: %s", self._name, refused)
             append.refuse_records(refused)

@@ -61,7 +61,7 @@ class VerifiedAppends:
         self._partition = partition
         self._known: OrderedDict[int, _Known] = OrderedDict()  # by producer id
         self._waiting: dict[int, list[tuple[Append, Verification]]] = {}  # likewise, while its coordinator is asked
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in order
         self._is_announced = False
 
     def append(self, append: Append, verify: Verification) -> None:
@@ -77,8 +77,8 @@ class VerifiedAppends:
             return
         self._waiting[append.producer_id] = [(append, verify)]
         task = asyncio.create_task(self._ask(append.producer_id, append.epoch, verify))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     def _number_of(self, append: Append, verify: Verification) -> int | None:
         known = self._known.get(append.producer_id)

@@ -7,14 +7,12 @@ import asyncio
 import pytest
 
 from handler.partition import partition as module
-from handler.partition.partition import PartitionLimits
-from handler.partition.table import PartitionTable
 from handler.pulsar.entry import LogStats
 from handler.wire.error_code import ErrorCode
 from tests.partition.faults import not_mended_yet
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, begin, begin_append, open_partition, read_all
+from tests.support.partitions import append, begin, begin_append, open_partition, open_table, read_all
 
 
 def numbered(sequence: int, epoch: int = 0) -> bytes:
@@ -60,7 +58,7 @@ class StuckLog(MemoryLog):
 async def test_what_is_pipelined_behind_a_partition_that_ends_does_not_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPEN_SECONDS", 0.05)
     log = StuckLog()
-    table = PartitionTable(lambda _, name: log.named(name), "kafka-sidecar-a", 1_000_000, PartitionLimits())
+    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-a")
     waiting = [begin(table.get("t-partition-0"), numbered(sequence)).result for sequence in (0, 1)]
     assert [(await one).error for one in waiting] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
     log.is_stuck = False
