@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
+from typing import Final
+
+from handler.partition.fold.producers import ACCEPTED, ProducerState, ProducerTable, Verdict, is_next_sequence
 from handler.partition.log.basis import BatchSequence
+from handler.partition.write.append import Append
 from handler.partition.write.in_flight import BatchesInFlight
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
+from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
+
+_SEQUENCES: Final = MAX_SEQUENCE + 1
 
 
 def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchSequence) -> Verdict:
     last = in_flight.last_of(batch.producer_id)
-    if last is None:
+    if last is None or _is_ahead(producers.states.get(batch.producer_id), last):
         return producers.check(batch)
     if batch.epoch < last.epoch:
         return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
@@ -24,12 +29,24 @@ def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchS
     return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
 
+def _is_ahead(state: ProducerState | None, last: Append) -> bool:
+    """Whether the log has later batches of a producer than the last one that is on its way from here.
+
+    Its client has gone to another sidecar meanwhile, and comes back.
+    """
+    if state is None or state.epoch < last.epoch:
+        return False
+    if state.epoch > last.epoch:
+        return True
+    return state.last >= 0 and 0 < (state.last - last.last_sequence) % _SEQUENCES < _SEQUENCES // 2
+
+
 def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, producer_id: int, epoch: int, first_sequence: int) -> bool:
     """Whether all is known of the producer, and the batch is its next one. Then `precheck` accepts it."""
     if producer_id == NO_PRODUCER_ID:
         return True
     last = in_flight.last_of(producer_id)
-    if last is not None:
-        return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence)
     state = producers.states.get(producer_id)
+    if last is not None:
+        return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence) and not _is_ahead(state, last)
     return state is not None and state.conclusive and state.epoch == epoch and is_next_sequence(state.last, first_sequence)

@@ -19,7 +19,6 @@ def numbered(sequence: int, epoch: int = 0) -> bytes:
     return batch(b"b%d" % sequence, producer_id=7, epoch=epoch, sequence=sequence)
 
 
-@not_mended_yet("what is in flight is looked at, and what was read since is forgotten")
 @pytest.mark.parametrize(
     ("elsewhere", "then"),
     [([numbered(1), numbered(2), numbered(3)], numbered(4)), ([numbered(0, 1), numbered(1, 1)], numbered(2, 1))],
