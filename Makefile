@@ -7,6 +7,7 @@
 #   make image   the sidecar's image, tried against a Pulsar in a container
 #   make test-kubernetes   the charts on a Kubernetes of one node, which is built first (as root, with Go: 13 minutes once)
 #   make soak    what takes long: a fleet of five under all faults five times, pipelines with twenty times as much to move, every Pulsar version
+#   make simulate   partitions of several sidecars over a modelled Pulsar, a minute of seeds; SEED=N: that one, with its log
 #   make coverage   what the fast tests leave out, the least covered first
 
 PYTHON ?= python3
@@ -14,12 +15,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick proto messages lock docs clean
+.PHONY: simulate simulate-mutants image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
-	@echo 'also: test-fast lint fmt bench bench-quick proto messages lock docs golden clean'
+	@echo 'also: test-fast lint fmt bench bench-quick simulate-mutants proto messages lock docs golden clean'
 
 $(READY): requirements.lock
 	@echo 'Setting up $(VENV) ...'
@@ -90,6 +91,13 @@ fmt: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m bench
+
+SECONDS_OF_SIMULATION := 60
+simulate: $(READY)
+	@$(BIN)/python -m tests.simulation.run $(or $(SEED),1) $(if $(SEED),1 --log,1000000) --seconds $(SECONDS_OF_SIMULATION)
+
+simulate-mutants: $(READY)
+	@$(BIN)/python -m tests.simulation.mutants
 
 bench-quick: $(READY)
 	@$(BIN)/python -m bench.quick

@@ -1,0 +1,13 @@
+"""Real partitions of several sidecars over a modelled Pulsar, in virtual time, under faults that a seed decides.
+
+    plan      what is going to happen: the bounds, the clients, the faults        a seed, or a list that a seed was shrunk to
+    loop      virtual time; each callback belongs to a node, which may stand still or be killed
+    model     Pulsar: ledgers, index, connections, what lands late and what is lost
+    node      a sidecar, as far as one partition goes
+    clients   producers and consumers, which note what they were told
+    reference the log folded once more from its beginning, by other code and without any bound
+    checker   what was told, against what the reference finds
+    run       one run; `python -m tests.simulation.run --help`
+
+Whatever is drawn is drawn from a stream that has a name (`chance`), so one decision does not depend on how often others were drawn.
+"""

@@ -1,0 +1,18 @@
+"""What a seed decides: a stream of numbers for each name."""
+
+from __future__ import annotations
+
+from random import Random
+
+
+class Chance:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._streams: dict[str, Random] = {}
+
+    def of(self, name: str) -> Random:
+        """The stream of a name. Nothing else draws from it."""
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = Random(f"{self.seed}/{name}")
+        return stream

@@ -1,0 +1,209 @@
+"""Clients, as their own code behaves: what they send again, in which order, and what they take for fatal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka.record.memory_records import MemoryRecords
+
+from handler.partition.partition import Partition
+from handler.partition.read.fetch_cache import FetchedRun
+from handler.partition.write.append import Append
+from handler.wire.error_code import ErrorCode
+from handler.wire.records import read_produced
+from tests.simulation.chance import Chance
+from tests.simulation.history import History, Violation
+from tests.simulation.model import delay
+from tests.simulation.node import Node
+from tests.simulation.plan import Bounds, Client
+from tests.support.batches import batch
+from tests.support.partitions import Outcome, Told
+
+# As many as Java's producer and librdkafka have in flight for a partition with idempotence.
+IN_FLIGHT: Final = 5
+REQUEST_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 0.1
+RETRIABLE: Final = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR}
+)
+FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
+FETCH_BYTES: Final = 2_000
+
+
+@dataclass(slots=True)
+class Sent:
+    """A batch that its producer has to see acknowledged."""
+
+    values: list[bytes]
+    data: bytes
+    sequence: int = -1
+
+
+class Network:
+    """How clients reach the sidecars."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, nodes: Sequence[Node], chance: Chance, bounds: Bounds) -> None:
+        self.loop = loop
+        self.nodes = nodes
+        self._chance = chance
+        self._bounds = bounds
+        self.is_calm = False
+
+    def node_for(self, client: Client) -> Node:
+        """The one that it takes for the leader."""
+        draw = self._chance.of(f"{client.name}/node")
+        return draw.choice(self.nodes) if draw.random() < client.wanders else self.nodes[0]
+
+    async def way(self, client: Client) -> None:
+        await asyncio.sleep(delay(self._chance.of(f"{client.name}/way"), self._bounds))
+
+    def loses_answer(self, client: Client) -> bool:
+        return self._chance.of(f"{client.name}/answers").random() < (0.0 if self.is_calm else 0.03)
+
+
+async def produce(network: Network, client: Client, window: Sequence[Sent]) -> list[tuple[ErrorCode, int] | None]:
+    """Send a producer's batches through one connection, in their order. None for those that have no answer."""
+    node = network.node_for(client)
+    await network.way(client)
+    life, partition = node.life, node.current()
+    outcomes: list[Outcome] = []
+    for sent in window:
+        if node.life != life or node.current() is not partition:
+            break
+        outcome = Outcome()
+        append = Append.of(read_produced(sent.data), sent.data, network.loop.time() + REQUEST_SECONDS, outcome, 0)
+        node.run(lambda append=append: partition.append(append))  # type: ignore[misc]
+        outcomes.append(outcome)
+        if len(outcomes) % 2:
+            await network.way(client)
+    if outcomes:
+        await asyncio.wait([one.result for one in outcomes], timeout=REQUEST_SECONDS + 2)
+    await network.way(client)
+    told: list[tuple[ErrorCode, int] | None] = [None] * len(window)
+    if node.life == life and not network.loses_answer(client):
+        for number, outcome in enumerate(outcomes):
+            if outcome.result.done():
+                verdict = outcome.result.result()
+                told[number] = (verdict.error, verdict.base_offset)
+    return told
+
+
+async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
+    draw = chance.of(client.name)
+    producer_id, sequence, left = 100 + number, 0, client.batches
+    window: list[Sent] = []
+    while left or window:
+        while left and len(window) < IN_FLIGHT:
+            values = [b"%d/%d" % (producer_id, sequence + place) for place in range(draw.randint(1, 3))]
+            window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence), sequence))
+            sequence, left = sequence + len(values), left - 1
+        told = await produce(network, client, window)
+        history.counts["produce"] += len(window)
+        kept: list[Sent] = []
+        for sent, answer in zip(window, told, strict=True):
+            if answer is not None and answer[0] is ErrorCode.NONE:
+                history.acknowledge(sent.values, answer[1])
+                continue
+            if answer is not None and answer[0] not in RETRIABLE and not kept:
+                raise Violation(f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}")
+            kept.append(sent)
+        window = kept
+        await asyncio.sleep(RETRY_SECONDS if kept else draw.choice((0.0, 0.002, 0.3)))
+
+
+async def plain_producer(network: Network, client: Client, history: History, chance: Chance) -> None:
+    draw = chance.of(client.name)
+    for number in range(client.batches):
+        value = b"%s/%d" % (client.name.encode(), number)
+        sent = Sent([value], batch(value))
+        while True:
+            (answer,) = await produce(network, client, [sent])
+            history.counts["produce"] += 1
+            if answer is not None and answer[0] is ErrorCode.NONE:
+                history.acknowledge(sent.values, answer[1])
+                break
+            if answer is not None and answer[0] not in RETRIABLE:
+                raise Violation(f"{client.name} is told {answer[0].name}")
+            await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(draw.choice((0.0, 0.01, 0.5)))
+
+
+class Consumer:
+    """It reads on, through any sidecar, and now and then from an older offset. What it finds must be the same for ever."""
+
+    def __init__(self, network: Network, client: Client, history: History, chance: Chance) -> None:
+        self._network = network
+        self._client = client
+        self._history = history
+        self._draw = chance.of(client.name)
+        self.offset = 0
+
+    async def run(self) -> None:
+        while True:
+            node = self._draw.choice(self._network.nodes)
+            if self._draw.random() < 0.1:
+                self.offset = self._draw.randint(0, self.offset)
+            await self._network.way(self._client)
+            if self._draw.random() < 0.3:
+                await self._ask_end(node)
+            await self.read_through(node, 1.0)
+            await asyncio.sleep(self._draw.choice((0.001, 0.01, 0.2)))
+
+    async def _ask_end(self, node: Node) -> None:
+        """ListOffsets: what was acknowledged to anybody before it was asked is before the end."""
+        acknowledged = self._history.end
+        asked = node.begin(node.current().confirmed_end())
+        if await _ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged:
+            raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
+
+    async def read_through(self, node: Node, seconds: float) -> None:
+        partition, life = node.current(), node.life
+        opened = node.begin(partition.opened())
+        if not await _ends(opened, seconds) or opened.result() is not ErrorCode.NONE:
+            return
+        begun, until = self._network.loop.time(), self._network.loop.time() + seconds
+        while self._network.loop.time() < until and node.life == life:
+            run = node.run(lambda: partition.read(self.offset, FETCH_BYTES, True, begun))
+            if run is None or not (run.parts or run.error is not ErrorCode.NONE):
+                if run is not None and self.offset >= partition.end_offset:
+                    return
+                await _told(node, partition)
+                continue
+            if run.error is not ErrorCode.NONE:
+                self._take_error(run.error, partition)
+                return
+            await self._network.way(self._client)
+            if node.life == life and not self._network.loses_answer(self._client):
+                self._take(run, node)
+
+    def _take_error(self, error: ErrorCode, partition: Partition) -> None:
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE and self.offset < partition.log_start:
+            self.offset = partition.log_start  # auto.offset.reset=earliest
+        elif error in FATAL_READS:
+            raise Violation(f"{self._client.name} reads at {self.offset} and is told {error.name}")
+
+    def _take(self, run: FetchedRun, node: Node) -> None:
+        self._history.counts["fetch"] += 1
+        found: dict[int, bytes | None] = {}
+        records = MemoryRecords(b"".join(bytes(part) for part in run.parts))
+        while records.has_next():
+            found.update((record.offset, record.value) for record in records.next_batch())
+        for offset in range(self.offset, run.next_offset):
+            self._history.see(offset, found.get(offset), f"{self._client.name} through {node.name}")
+        self.offset = max(self.offset, run.next_offset)
+
+
+async def _ends(task: asyncio.Task[Any], seconds: float) -> bool:
+    await asyncio.wait({task}, timeout=seconds)
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+async def _told(node: Node, partition: Partition) -> None:
+    changed = asyncio.Event()
+    node.run(lambda: partition.watch(Told(changed)))
+    waiting = asyncio.ensure_future(changed.wait())
+    await asyncio.wait({waiting}, timeout=0.5)
+    waiting.cancel()

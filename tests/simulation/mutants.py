@@ -1,0 +1,105 @@
+"""Planted faults: each replaces one method, and the simulation must find it. `python -m tests.simulation.mutants [NAME …]`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from tests.simulation.plan import drawn
+from tests.simulation.run import run_plan
+
+SECONDS: Final = 60.0
+
+
+class Mutant(NamedTuple):
+    says: str
+    method: str  # qualified name
+    replacement: Callable[[Any], Any]  # of the method as it is
+
+
+def _all_is_known(record: Any) -> Any:
+    return lambda self, batch, base_offset, position, *, max_timestamp, conclusive: record(
+        self, batch, base_offset, position, max_timestamp=max_timestamp, conclusive=True
+    )
+
+
+def _accepts_duplicates(check: Any) -> Any:
+    def changed(self: Any, batch: Any) -> Any:
+        verdict = check(self, batch)
+        return verdict._replace(duplicate=False, base_offset=-1) if verdict.duplicate else verdict
+
+    return changed
+
+
+FOLD: Final = "handler.partition.fold.fold.Fold"
+PRODUCERS: Final = "handler.partition.fold.producers.ProducerTable"
+IN_FLIGHT: Final = "handler.partition.write.in_flight.BatchesInFlight"
+
+MUTANTS: Final = {
+    "unsure-is-sure": Mutant("a state that not every fold comes to is taken for one", f"{PRODUCERS}.record", _all_is_known),
+    "basis-is-ignored": Mutant("what the writer knew is not taken over", f"{PRODUCERS}.adopt_basis", lambda _: lambda *_: None),
+    "duplicates-are-new": Mutant("a batch that is known is accepted once more", f"{PRODUCERS}.check", _accepts_duplicates),
+    "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._is_resent", lambda _: lambda *_: False),
+    "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),
+    "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
+    "end-is-old": Mutant(
+        "an end that was confirmed earlier refuses a fetch", "handler.partition.read.log_end.LogEnd.is_confirmed_since",
+        lambda _: lambda *_: True,
+    ),
+    "sends-before-it-reads": Mutant(
+        "what is in flight is sent again before the log is read to its end", "handler.partition.write.appender.Appender.confirm_end",
+        lambda _: _at_once,
+    ),
+}  # fmt: skip
+
+
+async def _at_once(_: Any) -> None: ...
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    module, owner, name = mutant.method.rsplit(".", 2)
+    of = getattr(importlib.import_module(module), owner)
+    original = of.__dict__[name]
+    setattr(of, name, mutant.replacement(original))
+    try:
+        yield
+    finally:
+        setattr(of, name, original)
+
+
+def seed_that_finds(mutant: Mutant, seconds: float = SECONDS) -> tuple[int, str, float] | None:
+    """The first seed with a violation, what it is, and how long that took."""
+    begun = time.process_time()
+    seed = 0
+    with planted(mutant):
+        while time.process_time() - begun < seconds:
+            seed += 1
+            result = run_plan(drawn(seed))
+            if result.violation is not None:
+                return seed, result.violation, time.process_time() - begun
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*MUTANTS, []], help="all if none is given")
+    names = parser.parse_args(arguments).names or list(MUTANTS)
+    logging.disable(logging.CRITICAL)
+    missed = 0
+    for name in names:
+        found = seed_that_finds(MUTANTS[name])
+        missed += found is None
+        told = f"not found in {SECONDS:.0f} s" if found is None else f"seed {found[0]}, {found[2]:.1f} s: {found[1]}"
+        print(f"{name:22} {told}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,109 @@
+"""A sidecar, as far as one partition goes: it is opened again when it has ended, and the process may be killed or stand still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, Final, TypeVar
+
+from handler.clock import Clock
+from handler.partition.failures import EntryFailures
+from handler.partition.partition import Partition, PartitionLimits
+from handler.partition.read.fetch_cache import FetchCache
+from handler.partition.read.partition_times import TimeIndexes
+from handler.partition.table import TICK_SECONDS
+from tests.simulation.loop import PROCESS, Life, Process, SimulatedLoop
+from tests.simulation.model import Topic, View
+
+NAME: Final = "t-partition-0"
+# When virtual time began.
+EPOCH_SECONDS: Final = 1_800_000_000
+T = TypeVar("T")
+
+
+class Node:
+    def __init__(self, loop: SimulatedLoop, topic: Topic, name: str, skew: float = 0.0) -> None:
+        self.name = name
+        self.life = 0  # how often it was started
+        self.partition: Partition | None = None
+        self.processes: list[Process] = []
+        self._loop = loop
+        self._topic = topic
+        self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
+        self._opened = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.life += 1
+        self.partition = None
+        self.process = Process()
+        self.processes.append(self.process)
+        self._context = copy_context()
+        self._context.run(PROCESS.set, self.process)
+        self.cache = FetchCache(self._topic.bounds.cache_bytes)
+        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self._context)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do something in this process, at once."""
+        return self._context.copy().run(work)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do something in this process that takes time. It never ends if the process is killed."""
+        task = self._loop.create_task(work, context=self._context.copy())
+        task.add_done_callback(_looked_at)
+        return task
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.life is Life.RUNNING
+
+    def current(self) -> Partition:
+        if self.partition is None or self.partition.ended is not None:
+            self.partition = self.run(self._open)
+        return self.partition
+
+    def _open(self) -> Partition:
+        self._opened += 1
+        name = f"kafka-sidecar-{self.name}-{self._opened}"
+        bounds = self._topic.bounds
+        limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
+        return Partition(
+            NAME, View(self._topic, name, self._context), name, TimeIndexes(self.cache, None), limits, EntryFailures(), self._clock
+        )
+
+    def _tick(self) -> None:
+        if self.partition is not None and self.partition.ended is None:
+            self.partition.tick(self._loop.time())
+        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self._context)
+
+    # --- faults
+
+    def kill(self) -> None:
+        """With kill -9, and begin anew: what it has sent may land."""
+        self.process.life = Life.KILLED
+        self.process.held.clear()
+        for connection in list(self._topic.connections):
+            if connection.belongs_to(self._context):
+                connection.vanish()
+        self._begin()
+
+    def stand_still(self) -> None:
+        self.process.life = Life.STANDING_STILL
+
+    def go_on(self) -> None:
+        if self.process.life is Life.STANDING_STILL:
+            self._loop.go_on(self.process)
+
+    def close_partition(self) -> None:
+        if self.partition is not None and self.is_running:
+            self.run(self.partition.close)
+
+    def close(self) -> None:
+        self.close_partition()
+        self._ticking.cancel()
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,119 @@
+"""What is going to happen in a run. A seed draws one; a failing one is shrunk to what matters and kept as a list."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from tests.simulation.chance import Chance
+
+# Faults come while clients are at work.
+BUSY_SECONDS: Final = 30.0
+
+
+class FaultKind(StrEnum):
+    CUT = "cut"  # some connections end; what is on its way may land or be lost
+    UNLOAD = "unload"  # the topic moves: all its connections end, a new ledger begins
+    CRASH = "crash"  # the broker dies: what has no receipt may be recovered or gone
+    KILL = "kill"  # a sidecar, with kill -9
+    PAUSE = "pause"  # a sidecar stands still
+    ROLL = "roll"  # a new ledger, without anybody noticing
+    CLOSE = "close"  # a sidecar closes the partition: idle, or a topic forgotten
+    TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
+
+
+class ClientKind(StrEnum):
+    IDEMPOTENT = "idempotent"
+    PLAIN = "plain"  # without a producer id
+    TRANSACTIONAL = "transactional"
+    CONSUMER = "consumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    at: float  # seconds
+    kind: FaultKind
+    node: int = 0
+    seconds: float = 0.0  # how long it takes
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    name: str
+    kind: ClientKind
+    batches: int = 0
+    wanders: float = 0.0  # how often it goes to another sidecar than its own
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Constants, and how the network behaves: bounds that are never reached are where faults live."""
+
+    nodes: int = 2
+    replay_entries: int = 2_000
+    cache_bytes: int = 3_000
+    batches_per_entry: int = 100
+    slowest: float = 0.05  # seconds of one way
+    lost_receipts: float = 0.0
+    refused_sends: float = 0.0
+    failed_questions: float = 0.0  # of the admin API, and requests to open
+    deduplicates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    bounds: Bounds
+    clients: tuple[Client, ...]
+    faults: tuple[Fault, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_data(cls, data: dict[str, Any]) -> Plan:
+        clients = tuple(Client(**{**one, "kind": ClientKind(one["kind"])}) for one in data["clients"])
+        faults = tuple(Fault(**{**one, "kind": FaultKind(one["kind"])}) for one in data["faults"])
+        return cls(data["seed"], Bounds(**data["bounds"]), clients, faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """How plans are drawn: some have one kind of fault alone."""
+
+    # Producers are forgotten with what retention takes, until their state is stored: no TRIM yet.
+    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind is not FaultKind.TRIM)
+    replay_entries: tuple[int, ...] = (2_000,)
+    clients: tuple[ClientKind, ...] = (ClientKind.IDEMPOTENT, ClientKind.PLAIN, ClientKind.CONSUMER)
+
+
+def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
+    swarm = swarm or Swarm()
+    draw = Chance(seed).of("plan")
+    nodes = draw.choice((2, 2, 3, 5))
+    rough = draw.random() < 0.8  # else the network does no wrong
+    bounds = Bounds(
+        nodes=nodes,
+        replay_entries=draw.choice(swarm.replay_entries),
+        cache_bytes=draw.choice((1, 3_000, 100_000)),
+        batches_per_entry=draw.choice((1, 2, 100)),
+        slowest=draw.choice((0.002, 0.05, 0.3)),
+        lost_receipts=draw.choice((0.0, 0.02)) if rough else 0.0,
+        refused_sends=draw.choice((0.0, 0.01)) if rough else 0.0,
+        failed_questions=draw.choice((0.0, 0.02)) if rough else 0.0,
+        deduplicates=draw.random() < 0.2,
+    )
+    kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)
+    faults, at = [], 0.0
+    rate = draw.choice((0.3, 1.0, 3.0))
+    while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
+        faults.append(Fault(round(at, 4), draw.choice(kinds), draw.randrange(nodes), draw.choice((0.5, 3.0, 12.0, 40.0))))
+    wanders = draw.choice((0.0, 0.1, 0.4))
+    clients = []
+    for kind, most, batches in (
+        (ClientKind.IDEMPOTENT, 3, 30), (ClientKind.PLAIN, 1, 30), (ClientKind.TRANSACTIONAL, 2, 8), (ClientKind.CONSUMER, 3, 0),
+    ):  # fmt: skip
+        count = draw.randint(1, most) if kind in swarm.clients else 0
+        clients += [Client(f"{kind}-{number}", kind, batches, wanders) for number in range(count)]
+    return Plan(seed, bounds, tuple(clients), tuple(faults))

@@ -1,0 +1,247 @@
+"""One run of a plan, or many: `python -m tests.simulation.run SEED [COUNT]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import logging
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from handler.partition.log.entries import read_entry
+from handler.tasks import Pace
+from handler.telemetry import metrics
+from tests.simulation.chance import Chance
+from tests.simulation.checker import check
+from tests.simulation.clients import Consumer, Network, idempotent_producer, plain_producer
+from tests.simulation.history import History, Violation
+from tests.simulation.loop import Endless, SimulatedLoop
+from tests.simulation.model import Topic
+from tests.simulation.node import Node
+from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, drawn
+from tests.simulation.reference import fold
+
+# Longer than any request, opening and pause together: who is not done by then is stuck.
+PATIENCE_SECONDS: Final = 600.0
+# Of the loop's own: how long a simulated thread takes.
+THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    plan: Plan
+    violation: str | None
+    operations: int
+    faults: int
+    steps: int
+    seconds: float  # virtual
+
+
+class Run:
+    def __init__(self, plan: Plan, loop: SimulatedLoop, chance: Chance) -> None:
+        self.plan = plan
+        self.history = History()
+        self.struck = 0
+        self._loop = loop
+        self._chance = chance
+        self.topic = Topic(loop, chance, plan.bounds)
+        skew = chance.of("skew")
+        self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
+        self.network = Network(loop, self.nodes, chance, plan.bounds)
+
+    async def go(self) -> None:
+        consumers = [
+            asyncio.create_task(Consumer(self.network, one, self.history, self._chance).run()) for one in self._of(ClientKind.CONSUMER)
+        ]
+        producers = [
+            asyncio.create_task(self._producer(one, number), name=one.name) for number, one in enumerate(self.plan.clients) if one.batches
+        ]
+        faults = asyncio.create_task(self._strike(), name="the faults")
+        try:
+            await self._finish([*producers, faults], consumers)
+            self._calm()
+            await self._read_all()
+        finally:
+            for task in (*producers, *consumers, faults):
+                task.cancel()
+        check(self.history, fold(self.topic.entries), self._log_start)
+        await self._close()
+
+    async def _finish(self, working: list[asyncio.Task[None]], watching: list[asyncio.Task[None]]) -> None:
+        """Until all that end by themselves have, or one has found a violation."""
+        left = set(working)
+        until = self._loop.time() + PATIENCE_SECONDS
+        while left:
+            wait_for = {*left, *watching}
+            done, _ = await asyncio.wait(wait_for, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                names = ", ".join(sorted(task.get_name() for task in left))
+                raise Violation(f"not done after {PATIENCE_SECONDS:.0f} s: {names}")
+            for task in done:
+                task.result()
+            left -= done
+
+    def _of(self, kind: ClientKind) -> list[Client]:
+        return [one for one in self.plan.clients if one.kind is kind]
+
+    async def _producer(self, client: Client, number: int) -> None:
+        if client.kind is ClientKind.IDEMPOTENT:
+            await idempotent_producer(self.network, client, number, self.history, self._chance)
+        elif client.kind is ClientKind.PLAIN:
+            await plain_producer(self.network, client, self.history, self._chance)
+
+    # --- faults
+
+    async def _strike(self) -> None:
+        begun = self._loop.time()
+        for fault in self.plan.faults:
+            await asyncio.sleep(max(0.0, begun + fault.at - self._loop.time()))
+            self._strike_one(fault)
+            self.struck += 1
+        await asyncio.sleep(max(0.0, begun + BUSY_SECONDS - self._loop.time()))
+        for node in self.nodes:
+            node.go_on()
+
+    def _strike_one(self, fault: Fault) -> None:
+        node = self.nodes[fault.node % len(self.nodes)]
+        match fault.kind:
+            case FaultKind.CUT:
+                draw = self._chance.of("cut")
+                for connection in list(self.topic.connections):
+                    if draw.random() < 0.6:
+                        connection.cut()
+            case FaultKind.UNLOAD:
+                self.topic.unload()
+            case FaultKind.CRASH:
+                self.topic.crash()
+            case FaultKind.ROLL:
+                self.topic.roll()
+            case FaultKind.TRIM:
+                self.topic.trim()
+            case FaultKind.KILL:
+                node.kill()
+            case FaultKind.CLOSE:
+                node.close_partition()
+            case FaultKind.PAUSE:
+                node.stand_still()
+                self._loop.call_later(fault.seconds, node.go_on)
+
+    # --- the end
+
+    def _calm(self) -> None:
+        self.topic.is_calm = self.network.is_calm = True
+        for node in self.nodes:
+            node.go_on()
+
+    @property
+    def _log_start(self) -> int:
+        present = self.topic.present
+        if not present:
+            return self.topic.index + 1
+        first = present[0]
+        assert first.last_index is not None
+        return first.last_index + 1 - read_entry(first).offset_count
+
+    async def _read_all(self) -> None:
+        """Through a sidecar that has seen nothing, and through all others: they must find the same."""
+        fresh = Node(self._loop, self.topic, "fresh")
+        self.nodes.append(fresh)
+        for node in reversed(self.nodes):
+            reader = Consumer(self.network, Client(f"last-{node.name}", ClientKind.CONSUMER), self.history, self._chance)
+            reader.offset = self._log_start
+            until = self._loop.time() + PATIENCE_SECONDS
+            while reader.offset <= self.topic.index:
+                await reader.read_through(node, 5.0)
+                if self._loop.time() > until:
+                    raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self.topic.index + 1}")
+                await asyncio.sleep(0.1)
+
+    async def _close(self) -> None:
+        for node in self.nodes:
+            node.close()
+        await asyncio.sleep(60.0)
+        for node in self.nodes:
+            if node.cache.used:
+                raise Violation(f"{node.name} has closed all, and {node.cache.used} bytes of its cache are taken")
+            if node.process.tasks:
+                raise Violation(f"{node.name} has closed all, and goes on with {next(iter(node.process.tasks))}")
+
+
+def run_plan(plan: Plan) -> Result:
+    chance = Chance(plan.seed)
+    threads = chance.of("threads")
+    loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
+    before = _troubles()
+    gc.disable()  # what is collected when would decide what happens when
+    Pace.clock = loop.time
+    run = None
+    violation = None
+    try:
+        asyncio.set_event_loop(loop)
+        loop.call_soon(lambda: None)
+
+        async def go() -> None:
+            nonlocal run
+            run = Run(plan, loop, chance)
+            await run.go()
+
+        loop.run_until_complete(go())
+        troubles = {name: now - before[name] for name, now in _troubles().items() if now > before[name]}
+        if troubles or loop.failures:
+            violation = f"troubles: {troubles} {[str(one.get('exception') or one['message']) for one in loop.failures[:3]]}"
+    except (Violation, Endless) as found:
+        violation = str(found)
+    finally:
+        Pace.clock = time.perf_counter
+        loop.bury()
+        asyncio.set_event_loop(None)
+        loop.close()
+        gc.enable()
+    assert run is not None
+    return Result(plan, violation, run.history.operations, run.struck, loop.steps, loop.time() - 1_000.0)
+
+
+def _troubles() -> dict[str, float]:
+    """What may never be counted."""
+    found = {}
+    for counter in (metrics.INTERNAL_ERRORS, metrics.INDEX_ALARMS, metrics.UNREADABLE_ENTRIES):
+        for family in counter.collect():
+            for sample in family.samples:
+                if sample.name.endswith("_total"):
+                    found[f"{sample.name}{sample.labels or ''}"] = sample.value
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.run", description=__doc__)
+    parser.add_argument("first", type=int, nargs="?", default=1, help="the first seed")
+    parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds")
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so much time of this processor")
+    parser.add_argument("--plan", type=Path, help="a plan that was kept, instead of a seed")
+    parser.add_argument("--log", action="store_true", help="what the sidecars log")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
+    begun, operations, faults, runs, bad = time.process_time(), 0, 0, 0, 0
+    for seed in range(options.first, options.first + options.count):
+        plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed)
+        result = run_plan(plan)
+        runs, operations, faults = runs + 1, operations + result.operations, faults + result.faults
+        if result.violation is not None:
+            bad += 1
+            print(f"seed {seed}: {result.violation}", flush=True)
+        if time.process_time() - begun > options.seconds:
+            break
+    took = time.process_time() - begun
+    rate = f"{operations} client operations ({operations / took:.0f} a second)"
+    print(f"{runs} runs, {bad} with a violation, {rate}, {faults} faults, {took:.1f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""Seeds that must find nothing, planted faults that must be found, and what makes a run worth repeating."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS, seed_that_finds
+from tests.simulation.plan import Plan, drawn
+from tests.simulation.run import run_plan
+
+SEEDS = range(1, 25)
+# Those that a few seconds are enough for. All of them: make simulate-mutants.
+FOUND_SOON = ("duplicates-are-new", "end-is-old", "sends-before-it-reads")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_lost_doubled_or_told_wrongly_whatever_happens(seed: int) -> None:
+    result = run_plan(drawn(seed))
+    assert result.violation is None, f"make simulate SEED={seed}"
+    assert result.operations > 0
+
+
+@pytest.mark.parametrize("name", FOUND_SOON)
+def test_a_planted_fault_is_found(name: str) -> None:
+    assert seed_that_finds(MUTANTS[name], 30) is not None
+
+
+def test_the_same_plan_is_the_same_run_also_when_it_was_kept_as_a_list() -> None:
+    plan = drawn(8)
+    kept = Plan.of_data(json.loads(json.dumps(plan.as_data())))
+    assert kept == plan
+    first, second = run_plan(plan), run_plan(kept)
+    assert (first.steps, first.operations, first.seconds) == (second.steps, second.operations, second.seconds)
+
+
+def test_faults_strike_and_clients_go_on() -> None:
+    results = [run_plan(drawn(seed)) for seed in (4, 8)]
+    assert all(result.faults >= 3 and result.operations >= 150 for result in results)
