@@ -130,7 +130,7 @@ async def _play(actions: list[tuple[str, int]]) -> None:
     await setup.table.close()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ACTIONS)
 def test_a_session_answers_as_one_that_looks_at_everything(actions: list[tuple[str, int]]) -> None:
     asyncio.run(_play(actions))

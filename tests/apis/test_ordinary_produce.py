@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.apis.answer_share import AnswerShare
@@ -304,7 +304,7 @@ async def _run(actions: list[tuple[str, int, int]], *, may_be_ordinary: bool) ->
     return told, seen, sidecar.ordinary
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(ACTIONS)
 def test_both_ways_come_to_the_same_answers_and_the_same_log(actions: list[tuple[str, int, int]]) -> None:
     async def both() -> None:

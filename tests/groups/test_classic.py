@@ -501,5 +501,5 @@ class Members(RuleBasedStateMachine):
             assert group.wake_at is not None
 
 
-Members.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+Members.TestCase.settings = settings(max_examples=150, stateful_step_count=60)
 TestMembers = Members.TestCase

@@ -217,5 +217,5 @@ class Members(RuleBasedStateMachine):
         return names
 
 
-Members.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Members.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestMembers = Members.TestCase

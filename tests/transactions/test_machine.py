@@ -293,5 +293,5 @@ class Coordinator(RuleBasedStateMachine):
             assert self.decided[number] in of_one
 
 
-Coordinator.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Coordinator.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestCoordinator = Coordinator.TestCase

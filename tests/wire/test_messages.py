@@ -117,7 +117,7 @@ def _same(theirs: Any, ours: Any) -> bool:
 
 
 @EACH
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_it_reads_and_writes_what_kio_does(ours: type[Message], version: int, schema: type[Any], data: st.DataObject) -> None:
     theirs = data.draw(_instances(schema))
@@ -138,7 +138,7 @@ def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(ours: type[Me
 
 
 @EACH
-@settings(max_examples=CUTS, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=CUTS, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_message_that_is_cut_anywhere_is_refused(ours: type[Message], version: int, schema: type[Any], data: st.DataObject) -> None:
     body = _written(data.draw(_instances(schema)))
@@ -149,7 +149,7 @@ def test_a_message_that_is_cut_anywhere_is_refused(ours: type[Message], version:
 
 
 @given(st.sampled_from(MESSAGES), st.binary(max_size=300))
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 def test_any_bytes_are_a_message_or_a_protocol_error(message: tuple[type[Message], int, type[Any]], body: bytes) -> None:
     ours, version, _ = message
     try:
@@ -164,7 +164,7 @@ def test_any_bytes_are_a_message_or_a_protocol_error(message: tuple[type[Message
 
 @pytest.mark.parametrize("ours", [ours for ours, _, _ in MESSAGES if ours.__name__.endswith("Request")])
 @given(count=st.sampled_from([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x0f"]), lead=st.integers(0, 40), data=st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_an_announced_count_takes_no_memory(ours: type[Message], count: bytes, lead: int, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from([version for one, version, _ in MESSAGES if one is ours]))
     for filling in (b"\0", b"\1", b"\2"):

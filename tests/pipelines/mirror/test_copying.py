@@ -76,7 +76,7 @@ def check(target: ModelKafka, records: dict[int, bytes], end: int) -> None:
 FAULTS = st.dictionaries(st.integers(1, 60), st.sampled_from(Fault), max_size=8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8), FAULTS, FAULTS, st.sampled_from([1, 30_000, 10**9]))
 def test_each_record_is_copied_once_and_in_order(
     sizes: list[int], source_faults: dict[int, Fault], target_faults: dict[int, Fault], transaction_bytes: int
