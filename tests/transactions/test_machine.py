@@ -213,6 +213,7 @@ class Coordinator(RuleBasedStateMachine):
         self.decided: dict[int, bool] = {}  # by number: whether it was committed
         self.answered: dict[int, bool] = {}
         self.log: list[tuple[int, int, bool]] = []  # markers: number, epoch, committed
+        self.last_aborted_nothing = False  # the last end had no transaction, as version 2 allows: it has the number of the one before
 
     def store(self, becomes: TransactionMetadata, is_lost: bool) -> bool:
         """False where the coordinator died before it was stored: the next one reads what there was."""
@@ -225,6 +226,8 @@ class Coordinator(RuleBasedStateMachine):
             if becomes.producer_id == self.stored.producer_id:
                 assert becomes.producer_epoch >= self.stored.producer_epoch, "epochs never go back"
         self.stored = becomes
+        if becomes.state is ONGOING:
+            self.last_aborted_nothing = False
         return True
 
     @rule(who=st.sampled_from("ab"), lost=st.booleans(), goes_on=st.booleans())
@@ -257,12 +260,18 @@ class Coordinator(RuleBasedStateMachine):
         becomes = machine.end(self.stored, self.told.get(who, NOBODY), commit, version, next(self.pids), self.now, is_changing=False)
         if isinstance(becomes, ErrorCode):
             if becomes is ErrorCode.NONE and self.stored is not None:
-                assert self.decided.get(self.stored.number, commit) is commit
+                expected = False if self.last_aborted_nothing else self.decided.get(self.stored.number, commit)
+                assert expected is commit
             return
         assert who == self.owner, "a zombie ended a transaction"
         number = becomes.number if self.stored is not None and self.stored.state is ONGOING else -1
-        if self.store(becomes, lost) and number >= 0:
+        if not self.store(becomes, lost):
+            return
+        if number >= 0:
             self.decided[number] = commit
+        else:
+            assert not commit, "nothing was committed"
+            self.last_aborted_nothing = True
 
     @precondition(lambda self: self.stored is not None and self.stored.state in PREPARED)
     @rule(lost=st.booleans(), answers=st.booleans())
