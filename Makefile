@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: simulate simulate-mutants image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
+.PHONY: simulate image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:

@@ -1,6 +1,6 @@
 """Real partitions of several sidecars over a modelled Pulsar, in virtual time, under faults that a seed decides.
 
-    plan      what is going to happen: the bounds, the clients, the faults        a seed, or a list that a seed was shrunk to
+    plan      what is going to happen: the bounds, the clients, the faults
     loop      virtual time; each callback belongs to a node, which may stand still or be killed
     model     Pulsar: ledgers, index, connections, what lands late and what is lost
     node      a sidecar, as far as one partition goes

@@ -27,7 +27,6 @@ class Node:
         self.name = name
         self.life = 0  # how often it was started
         self.partition: Partition | None = None
-        self.processes: list[Process] = []
         self._loop = loop
         self._topic = topic
         self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
@@ -38,7 +37,6 @@ class Node:
         self.life += 1
         self.partition = None
         self.process = Process()
-        self.processes.append(self.process)
         self._context = copy_context()
         self._context.run(PROCESS.set, self.process)
         self.cache = FetchCache(self._topic.bounds.cache_bytes)

@@ -1,4 +1,4 @@
-"""What is going to happen in a run. A seed draws one; a failing one is shrunk to what matters and kept as a list."""
+"""What is going to happen in a run. A seed draws one. One that is worth keeping is kept as a list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class FaultKind(StrEnum):
 class ClientKind(StrEnum):
     IDEMPOTENT = "idempotent"
     PLAIN = "plain"  # without a producer id
-    TRANSACTIONAL = "transactional"
     CONSUMER = "consumer"
 
 
@@ -85,7 +84,7 @@ class Swarm:
     # Producers are forgotten with what retention takes, until their state is stored: no TRIM yet.
     kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind is not FaultKind.TRIM)
     replay_entries: tuple[int, ...] = (2_000,)
-    clients: tuple[ClientKind, ...] = (ClientKind.IDEMPOTENT, ClientKind.PLAIN, ClientKind.CONSUMER)
+    clients: tuple[ClientKind, ...] = tuple(ClientKind)
 
 
 def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
@@ -112,7 +111,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []
     for kind, most, batches in (
-        (ClientKind.IDEMPOTENT, 3, 30), (ClientKind.PLAIN, 1, 30), (ClientKind.TRANSACTIONAL, 2, 8), (ClientKind.CONSUMER, 3, 0),
+        (ClientKind.IDEMPOTENT, 3, 30), (ClientKind.PLAIN, 1, 30), (ClientKind.CONSUMER, 3, 0),
     ):  # fmt: skip
         count = draw.randint(1, most) if kind in swarm.clients else 0
         clients += [Client(f"{kind}-{number}", kind, batches, wanders) for number in range(count)]

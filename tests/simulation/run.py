@@ -20,7 +20,7 @@ from tests.simulation.chance import Chance
 from tests.simulation.checker import check
 from tests.simulation.clients import Consumer, Network, idempotent_producer, plain_producer
 from tests.simulation.history import History, Violation
-from tests.simulation.loop import Endless, SimulatedLoop
+from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
 from tests.simulation.model import Topic
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, drawn
@@ -92,7 +92,7 @@ class Run:
     async def _producer(self, client: Client, number: int) -> None:
         if client.kind is ClientKind.IDEMPOTENT:
             await idempotent_producer(self.network, client, number, self.history, self._chance)
-        elif client.kind is ClientKind.PLAIN:
+        else:
             await plain_producer(self.network, client, self.history, self._chance)
 
     # --- faults
@@ -104,7 +104,7 @@ class Run:
             self._strike_one(fault)
             self.struck += 1
         await asyncio.sleep(max(0.0, begun + BUSY_SECONDS - self._loop.time()))
-        for node in self.nodes:
+        for node in self.nodes:  # else clients wait for one that stands still for longer than faults come
             node.go_on()
 
     def _strike_one(self, fault: Fault) -> None:
@@ -183,7 +183,6 @@ def run_plan(plan: Plan) -> Result:
     violation = None
     try:
         asyncio.set_event_loop(loop)
-        loop.call_soon(lambda: None)
 
         async def go() -> None:
             nonlocal run
@@ -203,7 +202,7 @@ def run_plan(plan: Plan) -> Result:
         loop.close()
         gc.enable()
     assert run is not None
-    return Result(plan, violation, run.history.operations, run.struck, loop.steps, loop.time() - 1_000.0)
+    return Result(plan, violation, run.history.operations, run.struck, loop.steps, loop.time() - BEGIN)
 
 
 def _troubles() -> dict[str, float]:
