@@ -87,7 +87,9 @@ class Load:
             self.failed.append(str(error))
 
     def _on_statistics(self, text: str) -> None:
-        self.timed_out = sum(int(broker["req_timeouts"]) for broker in json.loads(text)["brokers"].values())
+        # Of a broker that has left the cluster nothing is told any more.
+        timed_out = sum(int(broker["req_timeouts"]) for broker in json.loads(text)["brokers"].values())
+        self.timed_out = max(self.timed_out, timed_out)
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
