@@ -180,7 +180,9 @@ class LimitsConfig:
         "read or write the same topics: they judge such an entry as a whole.",
     )
     replay_entries: int = setting(
-        2_000, "Entries of a partition read back before its first append of an idempotent producer, to recognise retries."
+        2_000,
+        "Entries of a partition read back before its first append of an idempotent producer, where nothing was kept of its producers: "
+        "to recognise retries.",
     )
     replay_bytes: int = setting(16 * 1024 * 1024, "The same in bytes.")
 

@@ -169,8 +169,9 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
     yield f"greatest time     {_time(greatest.timestamp)}, in the entry at offset {greatest.offset}"
     yield f"producers         {len(fold.producers)}"
     for producer_id, state in list(fold.producers.states.items())[-LINES:]:
-        doubt = "" if state.conclusive else ", not sure"
-        yield f"  {producer_id}: epoch {state.epoch}, last sequence {state.last}, at entry {state.at}{doubt}"
+        yield f"  {producer_id}: epoch {state.epoch}, last sequence {state.last}, at entry {state.at}"
+    for producer_id in list(fold.producers.unsure)[-LINES:]:
+        yield f"  {producer_id}: not known for certain, look at more entries"
 
 
 async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | None) -> AsyncIterator[tuple[Folded, Content | None]]:
@@ -197,7 +198,7 @@ def _refusals(folded: Folded, content: Content | None) -> Iterator[str]:
     base = folded.base_offset
     counts = [folded.next_offset - base] if content is None else [header.offset_count for header, _ in content.batches]
     for verdict, count in zip(folded.verdicts, counts, strict=True):
-        if not verdict.accepted:
+        if verdict.is_hidden:
             why = "a duplicate" if verdict.duplicate else verdict.error.name
             yield f"hidden            entry {folded.position}, offsets {base} to {base + count - 1}: {why}"
         base += count

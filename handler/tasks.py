@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterable
 from functools import partial
@@ -162,6 +163,20 @@ async def gathered(works: Iterable[Awaitable[T]]) -> list[T]:
 async def in_a_thread(work: Callable[[], T]) -> T:
     """For what would hold the loop for long, and does not have the interpreter's lock meanwhile."""
     return await asyncio.to_thread(work)
+
+
+class BytesASecond:
+    """A rate that all who take from it share, in the order in which they ask. What was not taken lately may be taken at once."""
+
+    def __init__(self, rate: float, at_once: float) -> None:
+        self._rate = rate
+        self._saved = at_once / rate  # seconds
+        self._taken_until = -math.inf  # when all that was taken is paid for
+
+    async def take(self, count: int) -> None:
+        now = asyncio.get_running_loop().time()
+        self._taken_until = max(self._taken_until, now - self._saved) + count / self._rate
+        await pause(self._taken_until - now)
 
 
 class Pending(Generic[T]):

@@ -10,7 +10,7 @@ import pytest
 
 from handler.errors import SidecarError
 from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.tasks import Backoff, InTurn, KeptAlive, Pending, Shared, every
+from handler.tasks import Backoff, BytesASecond, InTurn, KeptAlive, Pending, Shared, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -319,3 +319,17 @@ async def test_who_asks_again_at_the_moment_at_which_a_call_ends_begins_another(
     others = [asyncio.create_task(later_than(1)) for _ in range(5)]
     assert await first == 1
     assert {await other for other in others} == {2}
+
+
+async def test_those_who_take_from_a_rate_wait_in_turn_and_may_use_what_was_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(round(seconds, 3))
+
+    monkeypatch.setattr("handler.tasks.pause", note)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 1_000.0)
+    rate = BytesASecond(rate=100, at_once=400)
+    for _ in range(6):
+        await rate.take(100)
+    assert pauses == [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Iterable
 from contextlib import aclosing, suppress
 from typing import Final, NamedTuple
@@ -24,9 +25,10 @@ from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, TopicMissing
+from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.raw_entries import raw_entries_from
+from handler.tasks import BytesASecond
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -38,10 +40,15 @@ PARTITIONS: Final = 16
 # An older value costs its reader some entries more.
 LOOK_SECONDS: Final = 5.0
 ASK_SECONDS: Final = 10.0
+# Compaction may move a value while one looks for it.
+LOOKS: Final = 5
 PERMITS: Final = 64
 # Brokers take 5 MiB by default.
 MAX_BYTES: Final = 4 * 1024 * 1024
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
+# Of one process.
+BYTES_A_SECOND: Final = 1024 * 1024
+BYTES_AT_ONCE: Final = 8 * 1024 * 1024
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
 WRITE_ANEW_MS: Final = EXPIRY_MS // 4
 
@@ -63,6 +70,7 @@ class KeptStates:
         self._admin = admin
         self._topic = f"persistent://{namespace}/__kept_states"
         self._shards: list[_Shard] = []
+        self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
         """What was kept last, as far as is known; None also where that can't be told now."""
@@ -77,18 +85,32 @@ class KeptStates:
             log.warning("%s can't be read, so logs are read instead: %s", self._topic, error or "no answer")
             return None
 
-    async def keep(self, key: bytes, value: bytes) -> None:
-        """Store a value, if Pulsar takes it now."""
+    async def look_up(self, key: bytes) -> Kept | None:
+        """What was kept last by anybody, before this call. Raises PulsarError where that can't be told."""
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                if not self._shards:
+                    await self._begin(self._admin.topics.partitions(self._topic))
+                return await self._shard(key).look_up(key)
+        except TopicMissing:
+            return None
+        except TimeoutError as error:
+            raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
+
+    async def keep(self, key: bytes, value: bytes) -> bool:
+        """Store a value, if Pulsar takes it now; an empty one is none."""
         if len(value) > MAX_BYTES:
             log.warning("a value of %d bytes is too large for %s: its log is read again instead", len(value), self._topic)
-            return
+            return False
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 if not self._shards:
                     await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
-                await self._shard(key).keep(key, value)
+                await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
         except (PulsarError, TimeoutError) as error:
             log.warning("%s can't be written, so logs may have to be read again: %s", self._topic, error or "no answer")
+            return False
+        return True
 
     def close(self) -> None:
         for shard in self._shards:
@@ -114,26 +136,46 @@ class _Shard:
         self._topic = topic
         self._places: dict[bytes, Position] = {}  # of the last value of each key
         self._read_to: Position | None = None
-        self._looked_at = -LOOK_SECONDS
+        self._looked_at = -math.inf  # when the last look began
+        self._is_outdated = False  # what is known of places
         self._turn = asyncio.Lock()
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
         self._written = 0
 
     async def find(self, key: bytes) -> Kept | None:
-        async with self._turn:
-            now = asyncio.get_running_loop().time()
-            if now - self._looked_at >= LOOK_SECONDS:
-                await self._read_on()
-                self._looked_at = now
+        await self._read_if_not_since(asyncio.get_running_loop().time() - LOOK_SECONDS)
         place = self._places.get(key)
-        if place is None:
-            return None
+        return None if place is None else await self._value_at(place, key)
+
+    async def look_up(self, key: bytes) -> Kept | None:
+        for _ in range(LOOKS):
+            await self._read_if_not_since(asyncio.get_running_loop().time())
+            place = self._places.get(key)
+            if place is None:
+                return None
+            kept = await self._value_at(place, key)
+            if kept is not None:
+                return kept
+        raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
+
+    async def _read_if_not_since(self, moment: float) -> None:
+        """Know where values stand that were kept before `moment`. Those who ask at the same time share one look."""
+        async with self._turn:
+            if self._looked_at <= moment or self._is_outdated:
+                begun = asyncio.get_running_loop().time()
+                if self._is_outdated:
+                    self._places, self._read_to, self._is_outdated = {}, None, False
+                await self._read_on()
+                self._looked_at = begun
+
+    async def _value_at(self, place: Position, key: bytes) -> Kept | None:
         async with aclosing(raw_entries_from(CompactedTopic(self._client, self._topic), place, 1)) as entries:
             for message in _messages(await anext(entries)):
                 if message.key == key and message.value is not None:
                     return Kept(message.value, message.timestamp)
-        self._looked_at = -LOOK_SECONDS  # it was compacted: there is a later one
+        # It was compacted: there is a later one, or it was deleted, and of that nothing is left.
+        self._is_outdated = True
         return None
 
     async def _read_on(self) -> None:
@@ -181,6 +223,9 @@ class _Shard:
         if self._written >= COMPACT_AFTER:
             self._written = 0
             await self._compact()
+
+    async def forget(self, key: bytes) -> None:
+        await self._delete([key])
 
     async def _compact(self) -> None:
         with suppress(AlreadyExists):

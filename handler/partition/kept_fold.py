@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
-from functools import partial
 from typing import Final
 
 from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
+from handler.partition import packed
 from handler.partition.fold import kept
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.transactions import TransactionTable
@@ -24,8 +23,6 @@ KEPT_ANEW_AFTER: Final = 10_000
 # Every sidecar that has the partition open keeps its fold.
 KEPT_SECONDS: Final = 60.0
 _KEY: Final = b"fold:"
-# A million aborted transactions take 8 MiB.
-MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
 
 
 class KeptFold:
@@ -47,7 +44,7 @@ class KeptFold:
         if found is None:
             return False
         try:
-            stored = await in_a_thread(partial(_decode, found.value))
+            stored = await in_a_thread(lambda: kept.decode(packed.unpack(found.value)))
         except ValueError as error:
             log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
             return False
@@ -65,7 +62,10 @@ class KeptFold:
             log.warning("partition %s: what was kept of its fold does not agree with the log, and is thrown away", self._name)
             if self._keeping is not None:
                 self._keeping.cancel()  # it would be kept behind this
-            self._keeping = asyncio.create_task(self._states.keep(self._key, b""))
+            self._keeping = asyncio.create_task(self._throw_away(self._states))
+
+    async def _throw_away(self, states: KeptStates) -> None:
+        await states.keep(self._key, b"")
 
     def mar(self) -> None:
         """The fold failed in the middle of an entry: what it knows is not to be kept."""
@@ -101,20 +101,8 @@ class KeptFold:
             self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, self._transactions)))
 
     async def _store(self, states: KeptStates, snapshot: kept.Snapshot) -> None:
-        await states.keep(self._key, await in_a_thread(lambda: zlib.compress(snapshot.encode(), 1)))
+        await states.keep(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
 
     @property
     def _key(self) -> bytes:
         return _KEY + self._name.encode()
-
-
-def _decode(value: bytes) -> kept.Kept:
-    """ValueError where it makes no sense: anybody may have written it."""
-    reader = zlib.decompressobj()
-    try:
-        data = reader.decompress(value, MAX_DECOMPRESSED)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if not reader.eof:
-        raise ValueError("it is cut off, or too large")
-    return kept.decode(data)

@@ -33,7 +33,7 @@ class TimeIndex(_message.Message):
     def __init__(self, base_offsets: _Optional[_Iterable[int]] = ..., ledgers: _Optional[_Iterable[int]] = ..., entries: _Optional[_Iterable[int]] = ..., greatest_timestamps: _Optional[_Iterable[int]] = ..., stretch_bytes: _Optional[int] = ..., bytes_in_last: _Optional[int] = ..., begin_ledger: _Optional[int] = ..., begin_entry: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., next_offset: _Optional[int] = ...) -> None: ...
 
 class Fold(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "last_ledger", "last_entry", "producers", "writers", "transactions", "began_within", "began_ledger", "began_entry")
+    __slots__ = ("first_offset", "next_offset", "last_ledger", "last_entry", "producers", "writers", "transactions", "began_within", "began_ledger", "began_entry", "known")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_LEDGER_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +44,7 @@ class Fold(_message.Message):
     BEGAN_WITHIN_FIELD_NUMBER: _ClassVar[int]
     BEGAN_LEDGER_FIELD_NUMBER: _ClassVar[int]
     BEGAN_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     last_ledger: int
@@ -54,7 +55,8 @@ class Fold(_message.Message):
     began_within: bool
     began_ledger: int
     began_entry: int
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., producers: _Optional[_Iterable[_Union[Producer, _Mapping]]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., transactions: _Optional[_Union[Transactions, _Mapping]] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ...) -> None: ...
+    known: Producers
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., producers: _Optional[_Iterable[_Union[Producer, _Mapping]]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., transactions: _Optional[_Union[Transactions, _Mapping]] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ..., known: _Optional[_Union[Producers, _Mapping]] = ...) -> None: ...
 
 class Producer(_message.Message):
     __slots__ = ("id", "epoch", "last_sequence", "not_conclusive", "at_ledger", "at_entry", "max_timestamp", "batches")
@@ -75,6 +77,92 @@ class Producer(_message.Message):
     max_timestamp: int
     batches: _containers.RepeatedCompositeFieldContainer[Batch]
     def __init__(self, id: _Optional[int] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., not_conclusive: _Optional[bool] = ..., at_ledger: _Optional[int] = ..., at_entry: _Optional[int] = ..., max_timestamp: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[Batch, _Mapping]]] = ...) -> None: ...
+
+class Producers(_message.Message):
+    __slots__ = ("next_offset", "last_ledger", "last_entry", "began_within", "began_ledger", "began_entry", "ids", "epochs", "last_sequences", "at_ledgers", "at_entries", "max_timestamps", "batch_counts", "first_sequences", "batch_last_sequences", "base_offsets", "ledgers", "entries", "incomplete", "follows_epochs", "follows_sequences", "writers", "unjudged", "expired")
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAST_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_WITHIN_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    AT_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    AT_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMESTAMPS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    BATCH_LAST_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    BASE_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
+    UNJUDGED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    next_offset: int
+    last_ledger: int
+    last_entry: int
+    began_within: bool
+    began_ledger: int
+    began_entry: int
+    ids: _containers.RepeatedScalarFieldContainer[int]
+    epochs: _containers.RepeatedScalarFieldContainer[int]
+    last_sequences: _containers.RepeatedScalarFieldContainer[int]
+    at_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    at_entries: _containers.RepeatedScalarFieldContainer[int]
+    max_timestamps: _containers.RepeatedScalarFieldContainer[int]
+    batch_counts: _containers.RepeatedScalarFieldContainer[int]
+    first_sequences: _containers.RepeatedScalarFieldContainer[int]
+    batch_last_sequences: _containers.RepeatedScalarFieldContainer[int]
+    base_offsets: _containers.RepeatedScalarFieldContainer[int]
+    ledgers: _containers.RepeatedScalarFieldContainer[int]
+    entries: _containers.RepeatedScalarFieldContainer[int]
+    incomplete: _containers.RepeatedScalarFieldContainer[int]
+    follows_epochs: _containers.RepeatedScalarFieldContainer[int]
+    follows_sequences: _containers.RepeatedScalarFieldContainer[int]
+    writers: _containers.RepeatedCompositeFieldContainer[Writer]
+    unjudged: _containers.RepeatedCompositeFieldContainer[UnjudgedBatch]
+    expired: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ..., ids: _Optional[_Iterable[int]] = ..., epochs: _Optional[_Iterable[int]] = ..., last_sequences: _Optional[_Iterable[int]] = ..., at_ledgers: _Optional[_Iterable[int]] = ..., at_entries: _Optional[_Iterable[int]] = ..., max_timestamps: _Optional[_Iterable[int]] = ..., batch_counts: _Optional[_Iterable[int]] = ..., first_sequences: _Optional[_Iterable[int]] = ..., batch_last_sequences: _Optional[_Iterable[int]] = ..., base_offsets: _Optional[_Iterable[int]] = ..., ledgers: _Optional[_Iterable[int]] = ..., entries: _Optional[_Iterable[int]] = ..., incomplete: _Optional[_Iterable[int]] = ..., follows_epochs: _Optional[_Iterable[int]] = ..., follows_sequences: _Optional[_Iterable[int]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., unjudged: _Optional[_Iterable[_Union[UnjudgedBatch, _Mapping]]] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class UnjudgedBatch(_message.Message):
+    __slots__ = ("producer_id", "epoch", "first_sequence", "last_sequence", "base_offset", "ledger", "entry", "max_timestamp", "folded_to_ledger", "folded_to_entry", "known_epoch", "known_sequence", "writer", "writer_sequence", "sent_again")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    FOLDED_TO_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    FOLDED_TO_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    WRITER_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SENT_AGAIN_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    epoch: int
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    ledger: int
+    entry: int
+    max_timestamp: int
+    folded_to_ledger: int
+    folded_to_entry: int
+    known_epoch: int
+    known_sequence: int
+    writer: bytes
+    writer_sequence: int
+    sent_again: bool
+    def __init__(self, producer_id: _Optional[int] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., base_offset: _Optional[int] = ..., ledger: _Optional[int] = ..., entry: _Optional[int] = ..., max_timestamp: _Optional[int] = ..., folded_to_ledger: _Optional[int] = ..., folded_to_entry: _Optional[int] = ..., known_epoch: _Optional[int] = ..., known_sequence: _Optional[int] = ..., writer: _Optional[bytes] = ..., writer_sequence: _Optional[int] = ..., sent_again: _Optional[bool] = ...) -> None: ...
 
 class Batch(_message.Message):
     __slots__ = ("first_sequence", "last_sequence", "base_offset", "ledger", "entry")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from handler.partition.fold.fold import SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_to_end import ReadToEnd
-from handler.partition.read.replay import Replay
 from handler.pulsar.entry import LogStats, Position
 
 # Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
@@ -23,9 +22,12 @@ class KeptFold(Protocol):
         ...
 
 
-async def begin_fold(
-    log: EntryLog, fold: Fold, transactions: TransactionTable, replay: Replay, to_end: ReadToEnd, kept: KeptFold
-) -> LogStats:
+class Begun(NamedTuple):
+    stats: LogStats
+    log_start: int | None  # the first offset of the log, if the fold has seen it
+
+
+async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, to_end: ReadToEnd, kept: KeptFold) -> Begun:
     """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
 
     What tells a retry is read when somebody appends to whom it matters. A log with transactions is folded from their beginning, or
@@ -41,29 +43,24 @@ async def begin_fold(
     transactions.known_from = transactions_behind
     if stats.last is None:
         fold.begin_empty(0 if last_index is None else last_index + 1)
-        replay.done = True
     elif transactions_behind is None:
-        _begin_before(stats, stats.last, fold, replay)
-    elif await kept.restore(stats, transactions_behind):
-        replay.done = fold.replayed_from is None or fold.replayed_from <= replay.first_entry(stats, stats.last)
-    else:
-        _begin_before(stats, stats.last, fold, replay, transactions_behind.after())
-    begun_from = fold.replayed_from
+        _begin_before(stats, stats.last, fold)
+    elif not await kept.restore(stats, transactions_behind):
+        _begin_before(stats, stats.last, fold, transactions_behind.after())
     await to_end.run(if_unknown=stats.last)
     if fold.passed_to is not None or not fold.knows_next_offset:
         await _check_entries_without_index(log, fold)
-    if fold.replayed_from != begun_from:  # all was markers there, and folding began at the one entry before them
-        replay.done = False
-    return stats
+    log_start = fold.seen_from if fold.begins_at_first else None
+    fold.producers.knows_the_past = fold.has_all
+    return Begun(stats, log_start)
 
 
-def _begin_before(stats: LogStats, last: Position, fold: Fold, replay: Replay, at_the_latest: Position | None = None) -> None:
-    earliest = replay.first_entry(stats, last)
-    start = max(earliest, stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END))
+def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Position | None = None) -> None:
+    start = stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END)
     if at_the_latest is not None and stats.first is not None:
         start = max(min(start, at_the_latest), stats.first)
-    fold.replayed_from = None if start == stats.first else start
-    replay.done = start <= earliest
+    fold.replayed_from = start  # what stood before the first entry may have been kept
+    fold.begins_at_first = start == stats.first
 
 
 async def _check_entries_without_index(log: EntryLog, fold: Fold) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -24,6 +24,7 @@ from handler.partition.fold.transactions import TransactionTable
 from handler.partition.folded_entries import FoldedEntries
 from handler.partition.foreign_transactions import ForeignTransactions
 from handler.partition.kept_fold import KeptFold
+from handler.partition.kept_producers import KeptProducers
 from handler.partition.log.basis import KnownProducer
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
@@ -91,6 +92,7 @@ class Partition:
         self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._fold = Fold(transactions=self.transactions)
+        self._fold.own_writer = writer_name.encode()
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, clock)
         foreign = ForeignTransactions(log_, self._fold, self.transactions)
         contents = EntryContents(name, failures, foreign, self._kept, self)
@@ -110,8 +112,9 @@ class Partition:
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
-        self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded)
-        self._replay = Replay(name, log_, self._fold, contents, self, limits.replay_entries, limits.replay_bytes)
+        self._kept_producers = KeptProducers(name, self._fold, indexes.states, self)
+        self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
+        self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
@@ -126,9 +129,9 @@ class Partition:
                 config = await self._log.config()
                 if told == self._configs_told:  # else it was altered while the answer was on its way
                     self._appender.config = config
-                stats = await begin_fold(self._log, self._fold, self.transactions, self._replay, self._to_end, self._kept)
+                begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept)
                 self._log_start.moved = await self._log.moved_start()
-                await self._log_start.begin(stats, self._fold.log_start, asked_at)
+                await self._log_start.begin(begun.stats, begun.log_start, asked_at)
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
         except IndexAlarm as alarm:
@@ -186,16 +189,19 @@ class Partition:
         self.times.stop()
         if code is ErrorCode.KAFKA_STORAGE_ERROR:
             self._kept.distrust()
+            self._kept_producers.distrust()
         else:
             self._kept.close()
+            if self._keeps_producers():
+                self._kept_producers.close()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self.changed()
 
-    def close(self) -> asyncio.Task[None] | None:
+    def close(self) -> list[asyncio.Task[None]]:
         """What it does yet, for who has the time to wait for it."""
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
-        return self._kept.keeping
+        return [keeping for keeping in (self._kept.keeping, self._kept_producers.keeping) if keeping is not None]
 
     # --- appending
 
@@ -217,6 +223,8 @@ class Partition:
             self._waiting.append(append)
             if self._opened.done():
                 self._replay.start()
+        if append.has_producer and self._replay.done:
+            self._kept_producers.begin(self._loop.time())
 
     def append_to_transaction(self, append: Append, verify: Verification) -> None:
         """Append a batch of a transaction, when its coordinator has said which one that is."""
@@ -233,9 +241,35 @@ class Partition:
         waiting, self._waiting = self._waiting, []
         for append in waiting:
             self._appender.append(append)
+        if any(append.has_producer for append in waiting):
+            self._kept_producers.begin(self._loop.time())
+
+    @property
+    def knows_the_past(self) -> bool:
+        return self._replay.done
 
     def on_replayed(self) -> None:
         self._release()
+
+    async def read_back(self) -> None:
+        """A batch can't be judged by what is known."""
+        await self._replay.read_back()
+
+    async def know(self, producer_ids: Iterable[int]) -> None:
+        """Until all is known of these producers that can be. May raise SidecarError."""
+        producers = self._fold.producers
+        while not producers.knows_the_past or (not self._fold.has_all and any(one in producers.unsure for one in producer_ids)):
+            await self._replay.read_back()
+            producers = self._fold.producers
+
+    def learn_again(self) -> None:
+        """Another sidecar has kept more than is known here."""
+        self._fold.producers.knows_the_past = False
+        self._replay.begin_again()
+
+    def _keeps_producers(self) -> bool:
+        """Whoever appends keeps what it knows of producers; one that only reads does not."""
+        return self._replay.done and self._appender.has_appended
 
     async def known_producers(self) -> Mapping[int, ProducerState]:
         """The producers that the log knows, by id; the one that wrote last is last. May raise PulsarError."""
@@ -311,6 +345,7 @@ class Partition:
         limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
         self._kept.mar()
+        self._kept_producers.mar()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
     def fold_anew(self, why: str) -> None:
@@ -475,6 +510,8 @@ class Partition:
         self._verified.tick(now)
         if not self.is_open:
             return
+        if self._waiting and not any(append.has_producer for append in self._waiting):
+            self._release()  # what they waited behind has given up
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
@@ -482,6 +519,8 @@ class Partition:
         self.transactions.drop_before(self.log_start)
         self._cache.set_fixed(self.transactions.size)
         self._kept.tick(now)
+        if self._keeps_producers():
+            self._kept_producers.tick(now)
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._tail_fold.foreign_at) > TAIL_IDLE_SECONDS

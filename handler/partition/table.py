@@ -92,10 +92,10 @@ class PartitionTable:
     def _on_opened(self) -> None:
         self.opening -= 1
 
-    def forget(self, pulsar_topic: str) -> asyncio.Task[None] | None:
+    def forget(self, pulsar_topic: str) -> list[asyncio.Task[None]]:
         """The topic is gone or about to go. Returns what its partition does yet."""
         partition = self._partitions.pop(pulsar_topic, None)
-        return None if partition is None else partition.close()
+        return [] if partition is None else partition.close()
 
     def set_config(self, names: Iterable[str], config: LogConfig) -> None:
         """Of those partitions of a topic that are in use."""
@@ -142,6 +142,6 @@ class PartitionTable:
 
     async def close(self) -> None:
         await self._ticker.stopped()
-        closing = [task for name in list(self._partitions) if (task := self.forget(name)) is not None]
+        closing = [task for name in list(self._partitions) for task in self.forget(name)]
         if closing:
             await asyncio.wait(closing, timeout=CLOSE_SECONDS)

@@ -13,8 +13,9 @@ from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.read.replay import Replay
 from handler.partition.write.appender import Appender
-from handler.pulsar.entry import RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -25,8 +26,9 @@ FOREIGN_SECONDS: Final = 5.0
 
 class TailFold:
     def __init__(
-        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, appender: Appender, to_end: ReadToEnd, folded: FoldedEntries
-    ) -> None:
+        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, appender: Appender, to_end: ReadToEnd,
+        folded: FoldedEntries, replay: Replay,
+    ) -> None:  # fmt: skip
         self._name = name
         self._log = log_
         self._fold = fold
@@ -34,6 +36,7 @@ class TailFold:
         self._appender = appender
         self._to_end = to_end
         self._folded = folded
+        self._replay = replay
         self.foreign_at = -math.inf  # when another's entry came last
 
     def others_write(self, now: float) -> bool:
@@ -58,8 +61,10 @@ class TailFold:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self._name, error)
             self.foreign_at = now
+            self._forget_before_a_gap(position, last_index)
             self._folded.add_unreadable(fold.unreadable(position, last_index), len(entry.payload))
             return
+        self._forget_before_a_gap(position, last_index - content.offset_count + 1)
         folded = fold.by_reading(position, last_index, content)
         self._folded.add(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
@@ -67,6 +72,12 @@ class TailFold:
         else:
             self._appender.on_read(content, folded.verdicts)
         self._appender.on_fold_moved()
+
+    def _forget_before_a_gap(self, position: Position, base_offset: int) -> None:
+        """What is known of producers is of before entries that retention may have taken unread: it is learnt anew."""
+        if self._fold.is_gap(position, base_offset):
+            self._fold.forget_before(position, base_offset)
+            self._replay.begin_again()
 
     def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:
         """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""

@@ -48,4 +48,10 @@ INTERNAL_ERRORS = Counter(
 )
 LOOP_LAG = Gauge("kafka_sidecar_loop_lag_seconds", "How late the event loop was at worst in the last minute.")
 INDEX_ALARMS = Counter("kafka_sidecar_index_alarms_total", "Times a log contradicted itself. Any is a reason to call someone.")
+PRODUCERS_NOT_RESTORED = Counter(
+    "kafka_sidecar_producers_not_restored_total", "Times what was kept of a partition's producers could not be used, and the log was read."
+)
+READ_FURTHER_BACK = Counter(
+    "kafka_sidecar_read_further_back_total", "Times the log was read further back because a producer's batch could not be judged."
+)
 UNREADABLE_ENTRIES = Counter("kafka_sidecar_unreadable_entries_total", "Entries that could not be read.")

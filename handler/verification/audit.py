@@ -249,7 +249,7 @@ class Audit:
             self._fold_anew()
             return
         for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True):
-            if not verdict.accepted:
+            if verdict.is_hidden:
                 why = "sent again" if verdict.duplicate else verdict.error.name
                 self.report.note(Kind.HIDDEN, entry.position, why, (base, base + header.offset_count - 1))
             base += header.offset_count

@@ -295,9 +295,7 @@ async def _run(actions: list[tuple[str, int, int]], *, may_be_ordinary: bool) ->
         partition = sidecar.partition(index)
         seen.append(await read_all(partition))
         states = partition._fold.producers.states
-        seen.append(
-            {key: (state.epoch, state.last, state.conclusive, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()}
-        )
+        seen.append({key: (state.epoch, state.last, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()})
         entries = sidecar.log(index).entries
         seen.append([(entry.position, entry.last_index, [header.crc for header, _ in split_batches(entry.payload)]) for entry in entries])
     await sidecar.table.close()

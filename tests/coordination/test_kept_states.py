@@ -128,5 +128,70 @@ async def test_who_asks_at_once_reads_it_once() -> None:
     assert await asyncio.gather(*(value_of(mine, b"%d" % number) for number in range(10))) == [b"v"] * 10
 
 
+async def test_who_looks_a_value_up_finds_what_was_kept_a_moment_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 3_600.0)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.keep(b"a", b"1")
+    assert await value_of(other, b"a") == b"1"
+    await mine.keep(b"a", b"2")
+    await mine.keep(b"b", b"3")
+    assert [await value_of(other, key) for key in (b"a", b"b")] == [b"1", None], "an older value is good enough for who asks so"
+    found = [await other.look_up(key) for key in (b"a", b"b", b"c")]
+    assert [None if one is None else one.value for one in found] == [b"2", b"3", None]
+
+
+async def test_who_looks_a_value_up_is_told_when_nobody_can_say_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    assert await mine.look_up(b"a") is None, "there is no topic, so nothing was kept"
+    await mine.keep(b"a", b"1")
+
+    async def stats(_: str) -> Any:
+        raise Unavailable("no broker")
+
+    monkeypatch.setattr(topic, "log_stats", stats)
+    with pytest.raises(Unavailable, match="no broker"):
+        await mine.look_up(b"a")
+
+
+async def test_a_value_that_is_compacted_while_it_is_looked_up_is_found() -> None:
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.keep(b"a", b"1")
+    await mine.keep(b"b", b"2")
+    assert (await other.look_up(b"a")).value == b"1"  # type: ignore[union-attr]
+    topic.entries[0] = topic.entries[1]  # the reader is given the next that is there
+    await mine.keep(b"a", b"3")
+    assert (await other.look_up(b"a")).value == b"3"  # type: ignore[union-attr]
+
+
+async def test_a_value_that_was_deleted_and_of_which_nothing_is_left_is_none_also_to_who_knew_its_place() -> None:
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.keep(b"a", b"1")
+    await mine.keep(b"b", b"2")
+    assert (await other.look_up(b"a")).value == b"1"  # type: ignore[union-attr]
+    topic.entries[0] = topic.entries[1]  # the reader is given the next that is there
+    assert await other.look_up(b"a") is None
+    assert (await other.look_up(b"b")).value == b"2"  # type: ignore[union-attr]
+
+
+async def test_an_empty_value_is_none_and_behind_it_stands_an_entry_that_compaction_leaves() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"a", b"1")
+    await mine.keep(b"a", b"")
+    assert topic.stored()[-1] == (b"a", None)
+    assert topic.entries[-1].position == Position(1, 2)
+    assert await states(topic).look_up(b"a") is None
+
+
+async def test_keeping_says_whether_it_was_kept() -> None:
+    topic = InternalTopic(refuse=1)
+    mine = states(topic)
+    assert [await mine.keep(b"a", value) for value in (b"1", b"2", bytes(kept_states.MAX_BYTES + 1))] == [False, True, False]
+
+
 class Silent:
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.coordination.kept_states import Kept, KeptStates
 from handler.partition import kept_fold
 from handler.partition.fold.fold import BEFORE_ALL, IndexAlarm
 from handler.partition.fold.producers import Verdict
@@ -25,6 +24,7 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
 
 ABORTED, COMMITTED = False, True
@@ -332,21 +332,10 @@ async def test_in_format_pulsar_it_is_the_same(log: MemoryLog) -> None:
         one.close()
 
 
-class States:
-    def __init__(self) -> None:
-        self.values: dict[bytes, bytes] = {}
-
-    async def find(self, key: bytes) -> Kept | None:
-        return Kept(self.values[key], 0) if key in self.values else None
-
-    async def keep(self, key: bytes, value: bytes) -> None:
-        self.values[key] = value
-
-
 async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
-    states = States()
-    first, coordinator = open_partition(log, states=cast(KeptStates, states)), Coordinator()
+    states = MemoryStates()
+    first, coordinator = open_partition(log, states=states), Coordinator()
     await write(first, coordinator, b"gone", sequence=0)
     await end(first, ABORTED)
     coordinator.number = 101
@@ -355,13 +344,13 @@ async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: Mem
         await append(first, batch(b"plain", producer_id=8, epoch=0, sequence=_))
     first.tick(asyncio.get_running_loop().time())
     await asyncio.sleep(0.01)
-    assert len(states.values) == 1
+    assert b"fold:t-partition-0" in states.values
     first.close()
     for number in range(200, 210):
         later = batch(b"plain", producer_id=8, epoch=0, sequence=number)
         log.write(later)
     log.opened_at.clear()
-    second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
+    second = open_partition(log, "kafka-sidecar-second", states=states)
     assert await second.opened() is ErrorCode.NONE
     assert second.last_stable_offset == 2
     assert second.transactions.aborted_between(0, 5) == [AbortedTransaction(PRODUCER, 0)]
@@ -371,7 +360,7 @@ async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: Mem
     assert (await committed_values(second))[:1] == [b"open"]
     second.close()
     states.values = dict.fromkeys(states.values, b"\xff\xff")
-    third = open_partition(log, "kafka-sidecar-third", states=cast(KeptStates, states))
+    third = open_partition(log, "kafka-sidecar-third", states=states)
     assert (await committed_values(third))[:1] == [b"open"]
     third.close()
 
@@ -386,7 +375,7 @@ def by_others(log: MemoryLog, *, committed: bool | None = None) -> None:
 
 @pytest.mark.parametrize("found_by", ["who opens it", "who reads old data", "who follows its end"])
 async def test_transactions_that_others_wrote_are_found_wherever_they_are(log: MemoryLog, found_by: str) -> None:
-    states = cast(KeptStates, States())
+    states = MemoryStates()
     log.write(batch(b"first"))
     if found_by != "who follows its end":
         by_others(log)
@@ -417,33 +406,34 @@ async def test_transactions_that_others_wrote_are_found_wherever_they_are(log: M
 
 
 async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> None:
-    states = States()
-    table = open_table(lambda _, name: log.named(name), states=cast(KeptStates, states))
+    states = MemoryStates()
+    table = open_table(lambda _, name: log.named(name), states=states)
     partition, coordinator = table.get("t-partition-0"), Coordinator()
     await write(partition, coordinator, b"gone", sequence=0)
     await end(partition, ABORTED)
-    assert not states.values
+    assert b"fold:t-partition-0" not in states.values
     await table.close()
-    assert [value != b"" for value in states.values.values()] == [True]
+    assert sorted(states.values) == [b"fold:t-partition-0", b"producers:t-partition-0"]
+    assert all(states.values.values())
 
 
 async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """However late what was on its way comes."""
     monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
-    states = States()
-    first, coordinator = open_partition(log, states=cast(KeptStates, states)), Coordinator()
+    states = MemoryStates()
+    first, coordinator = open_partition(log, states=states), Coordinator()
     await write(first, coordinator, b"gone", sequence=0)
     await end(first, ABORTED)
     first.close()
     await asyncio.sleep(0.05)
     assert all(states.values.values())
-    second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
+    second = open_partition(log, "kafka-sidecar-second", states=states)
     assert await second.opened() is ErrorCode.NONE
     await append(second, batch(b"plain"))
     second.tick(asyncio.get_running_loop().time() + 100)  # begins to keep it
     second.alarm(IndexAlarm("the broker counts otherwise"))
     await asyncio.sleep(0.05)
-    assert list(states.values.values()) == [b""]
+    assert states.values[b"fold:t-partition-0"] == b""
 
 
 async def test_a_marker_is_written_when_it_has_landed_however_much_others_have_written_before_it(log: MemoryLog) -> None:
@@ -495,7 +485,7 @@ async def test_a_partition_that_has_ended_reads_nothing(log: MemoryLog) -> None:
 
 async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
-    states = States()
+    states = MemoryStates()
     writer, coordinator = open_partition(log, "kafka-sidecar-writer"), Coordinator()
     await write(writer, coordinator, b"open", sequence=0)
     before = TransactionTable.append
@@ -507,9 +497,9 @@ async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monke
         return before(table, *arguments)
 
     monkeypatch.setattr(TransactionTable, "append", failing)
-    first = open_partition(log, states=cast(KeptStates, states))
+    first = open_partition(log, states=states)
     assert await first.opened() is not ErrorCode.NONE
-    second = open_partition(log, "kafka-sidecar-second", states=cast(KeptStates, states))
+    second = open_partition(log, "kafka-sidecar-second", states=states)
     assert await second.confirmed_end() == 1
     assert second.last_stable_offset == 0, "the transaction is open"
     for partition in (writer, second):

@@ -154,8 +154,12 @@ class Consumer:
 
     async def _ask_end(self, node: Node) -> None:
         """ListOffsets: what was acknowledged to anybody before it was asked is before the end."""
+        partition = node.current()
+        opened = node.begin(partition.opened())
+        if not await _ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE:
+            return
         acknowledged = self._history.end
-        asked = node.begin(node.current().confirmed_end())
+        asked = node.begin(partition.confirmed_end())
         if await _ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged:
             raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
 

@@ -9,6 +9,7 @@ Messages of one connection keep their order in both directions. Where Pulsar's o
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
@@ -27,11 +28,13 @@ from tests.simulation.chance import Chance
 from tests.simulation.plan import Bounds
 
 # MessageDeduplication answers a duplicate with MessageId(-1, -1), which is unsigned in the protocol.
+# Brokers look every two minutes at the least.
+LEAST_RETENTION_SECONDS: Final = 15.0
 KNOWN_ALREADY: Final = 2**64 - 1
 # PersistenceError: the producer is to connect again.
 REFUSED: Final = 2
 MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
-_NOBODYS: Final = Context()
+NOBODYS: Final = Context()
 
 
 @dataclass(slots=True)
@@ -53,7 +56,9 @@ class Topic:
         self.index_property: int | None = None
         self.transactions_behind: Position | None = None
         self.connections: dict[Connection, None] = {}
+        self.kept: dict[bytes, list[bytes]] = {}  # what sidecars have kept of the log, by key: every value
         self._ledger = 1
+        self._ended: dict[int, float] = {}  # when each ledger was closed
         self._in_ledger = 0
         self._adding: deque[_Adding] = deque()
         self._stored_at = 0.0
@@ -85,7 +90,7 @@ class Topic:
         entry = RawEntry(position, self.index, stamp, metadata.SerializeToString(), memoryview(payload))
         self._adding.append(_Adding(entry, writer, sequence))
         self._stored_at = max(self._stored_at + 1e-6, self.loop.time() + self._disk.choice((0.0, 0.0005, 0.002, 0.02)))
-        self.loop.call_at(self._stored_at, self._store, entry, context=_NOBODYS)
+        self.loop.call_at(self._stored_at, self._store, entry, context=NOBODYS)
 
     def _store(self, entry: RawEntry) -> None:
         if not self._adding or self._adding[0].entry is not entry:
@@ -123,10 +128,13 @@ class Topic:
         self.index = self.entries[-1].last_index if self.entries else -1  # type: ignore[assignment]
         for connection in list(self.connections):
             connection.cut()
+            if isinstance(connection, Writer):
+                connection.is_known = False  # what is on its way comes to a broker that does not know it
         self._pushed = self._stored_sequences() if self.bounds.deduplicates else {}
         self._new_ledger()
 
     def _new_ledger(self) -> None:
+        self._ended[self._ledger] = self.loop.time()
         self._ledger += 1
         self._in_ledger = 0
         self._note_index()
@@ -145,10 +153,12 @@ class Topic:
         return found
 
     def trim(self) -> None:
-        """Whole ledgers go, and never the one that is written."""
+        """Whole ledgers go, and never the one that is written, or one that was just closed."""
         present = self.present
-        if present and present[0].position.ledger < self._ledger:
-            first = present[0].position.ledger
+        if not present:
+            return
+        first = present[0].position.ledger
+        if self._ended.get(first, math.inf) + LEAST_RETENTION_SECONDS < self.loop.time():
             self.trimmed += sum(entry.position.ledger == first for entry in present)
             self._note_index()
 
@@ -189,7 +199,7 @@ class Connection:
 
     def up(self, arrive: Callable[[], None]) -> None:
         self._up_at = max(self._up_at + 1e-6, self.topic.loop.time() + self.delay())
-        self.topic.loop.call_at(self._up_at, arrive, context=_NOBODYS)
+        self.topic.loop.call_at(self._up_at, arrive, context=NOBODYS)
 
     def down(self, arrive: Callable[[], None]) -> None:
         self._down_at = max(self._down_at + 1e-6, self.topic.loop.time() + self.delay())
@@ -288,7 +298,7 @@ class Reader(Connection):
     def wake(self) -> None:
         if self.is_open and not self._is_woken and self in self.topic.connections:
             self._is_woken = True
-            self.topic.loop.call_later(self.delay(), self._dispatch, context=_NOBODYS)
+            self.topic.loop.call_later(self.delay(), self._dispatch, context=NOBODYS)
 
     def _dispatch(self) -> None:
         self._is_woken = False

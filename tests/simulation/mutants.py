@@ -23,12 +23,6 @@ class Mutant(NamedTuple):
     replacement: Callable[[Any], Any]  # of the method as it is
 
 
-def _all_is_known(record: Any) -> Any:
-    return lambda self, batch, base_offset, position, *, max_timestamp, conclusive: record(
-        self, batch, base_offset, position, max_timestamp=max_timestamp, conclusive=True
-    )
-
-
 def _accepts_duplicates(check: Any) -> Any:
     def changed(self: Any, batch: Any) -> Any:
         verdict = check(self, batch)
@@ -42,8 +36,14 @@ PRODUCERS: Final = "handler.partition.fold.producers.ProducerTable"
 IN_FLIGHT: Final = "handler.partition.write.in_flight.BatchesInFlight"
 
 MUTANTS: Final = {
-    "unsure-is-sure": Mutant("a state that not every fold comes to is taken for one", f"{PRODUCERS}.record", _all_is_known),
+    "unsure-is-sure": Mutant("a state that not every fold comes to is taken for one", f"{PRODUCERS}.is_judged", lambda _: lambda *_: True),
     "basis-is-ignored": Mutant("what the writer knew is not taken over", f"{PRODUCERS}.adopt_basis", lambda _: lambda *_: None),
+    "the-past-is-nothing": Mutant("nothing is learnt of the past", "handler.partition.read.replay.Replay._learn", lambda _: _at_once),
+    "unjudged-is-new": Mutant(
+        "a verdict is told from what is known, however little it is", f"{PRODUCERS}.precheck",
+        lambda _: lambda self, batch: self.check(batch),
+    ),
+    "gaps-are-nothing": Mutant("what retention took unread changes nothing", f"{FOLD}.is_gap", lambda _: lambda *_: False),
     "duplicates-are-new": Mutant("a batch that is known is accepted once more", f"{PRODUCERS}.check", _accepts_duplicates),
     "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._is_resent", lambda _: lambda *_: False),
     "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from handler.clock import Clock
+from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
@@ -15,6 +16,7 @@ from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.table import TICK_SECONDS
 from tests.simulation.loop import PROCESS, Life, Process, SimulatedLoop
 from tests.simulation.model import Topic, View
+from tests.simulation.states import States
 
 NAME: Final = "t-partition-0"
 # When virtual time began.
@@ -40,6 +42,7 @@ class Node:
         self._context = copy_context()
         self._context.run(PROCESS.set, self.process)
         self.cache = FetchCache(self._topic.bounds.cache_bytes)
+        self._states = cast(KeptStates, States(self._topic, f"{self.name}/{self.life}")) if self._topic.bounds.keeps else None
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self._context)
 
     def run(self, work: Callable[[], T]) -> T:
@@ -66,9 +69,8 @@ class Node:
         name = f"kafka-sidecar-{self.name}-{self._opened}"
         bounds = self._topic.bounds
         limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
-        return Partition(
-            NAME, View(self._topic, name, self._context), name, TimeIndexes(self.cache, None), limits, EntryFailures(), self._clock
-        )
+        indexes = TimeIndexes(self.cache, self._states)
+        return Partition(NAME, View(self._topic, name, self._context), name, indexes, limits, EntryFailures(), self._clock)
 
     def _tick(self) -> None:
         if self.partition is not None and self.partition.ended is None:

@@ -9,11 +9,14 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from handler.partition import opening
 from handler.partition.log.entries import read_entry
+from handler.partition.read import catch_up_reader
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from tests.simulation.chance import Chance
@@ -24,7 +27,7 @@ from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
 from tests.simulation.model import Topic
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, drawn
-from tests.simulation.reference import fold
+from tests.simulation.reference import batches_of, fold, values_in
 
 # Longer than any request, opening and pause together: who is not done by then is stuck.
 PATIENCE_SECONDS: Final = 600.0
@@ -122,7 +125,8 @@ class Run:
             case FaultKind.ROLL:
                 self.topic.roll()
             case FaultKind.TRIM:
-                self.topic.trim()
+                if all(value in self.history.acknowledged for value in self._values_of_the_first_ledger()):
+                    self.topic.trim()
             case FaultKind.KILL:
                 node.kill()
             case FaultKind.CLOSE:
@@ -130,6 +134,14 @@ class Run:
             case FaultKind.PAUSE:
                 node.stand_still()
                 self._loop.call_later(fault.seconds, node.go_on)
+
+    def _values_of_the_first_ledger(self) -> Iterator[bytes]:
+        """What retention takes is older than any retry: all of it was acknowledged."""
+        present = self.topic.present
+        for entry in present:
+            if entry.position.ledger == present[0].position.ledger:
+                for batch in batches_of(entry):
+                    yield from values_in(batch) if batch.producer >= 0 else ()
 
     # --- the end
 
@@ -177,6 +189,8 @@ def run_plan(plan: Plan) -> Result:
     threads = chance.of("threads")
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
     before = _troubles()
+    before_end, before_entry = opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE
+    opening.ENTRIES_BEFORE_END = catch_up_reader.ENTRIES_BEFORE = plan.bounds.entries_before  # type: ignore[misc]
     gc.disable()  # what is collected when would decide what happens when
     Pace.clock = loop.time
     run = None
@@ -197,6 +211,7 @@ def run_plan(plan: Plan) -> Result:
         violation = str(found)
     finally:
         Pace.clock = time.perf_counter
+        opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE = before_end, before_entry  # type: ignore[misc]
         loop.bury()
         asyncio.set_event_loop(None)
         loop.close()

@@ -14,7 +14,7 @@ from tests.simulation.run import run_plan
 
 SEEDS = range(1, 25)
 # Those that a few seconds are enough for. All of them: make simulate-mutants.
-FOUND_SOON = ("duplicates-are-new", "end-is-old", "sends-before-it-reads")
+FOUND_SOON = ("the-past-is-nothing", "end-is-old", "sends-before-it-reads")
 
 
 @pytest.fixture(autouse=True)
@@ -45,5 +45,5 @@ def test_the_same_plan_is_the_same_run_also_when_it_was_kept_as_a_list() -> None
 
 
 def test_faults_strike_and_clients_go_on() -> None:
-    results = [run_plan(drawn(seed)) for seed in (4, 8)]
+    results = [run_plan(drawn(seed)) for seed in (5, 8)]
     assert all(result.faults >= 3 and result.operations >= 150 for result in results)

@@ -37,6 +37,7 @@ class MemoryLog:
     writers: list[MemoryWriter] = field(default_factory=list)
     readers: list[MemoryReader] = field(default_factory=list)
     read_delay: float = 0.0
+    bytes_read: int = 0  # by all readers
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
@@ -317,6 +318,7 @@ class MemoryReader:
                 continue
             if self._next is None or entry.position >= self._next:
                 self.permits -= permits_of(entry)
+                self._log.bytes_read += len(entry.payload)
                 self._next = entry.position.after()
                 self._events.on_entry(entry)
 

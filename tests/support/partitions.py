@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from aiokafka.record.memory_records import MemoryRecords
 
@@ -21,20 +22,21 @@ from handler.partition.write.log_validator import BatchRefused
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
 
 
 def open_partition(
-    log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: KeptStates | None = None, **limits: int
+    log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None, **limits: int
 ) -> Partition:
-    indexes = TimeIndexes(FetchCache(cache), states)
+    indexes = TimeIndexes(FetchCache(cache), cast("KeptStates | None", states))
     return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures(), SYSTEM_CLOCK)
 
 
 def open_table(
-    open_log: Callable[[str, str], EntryLog], name: str = "kafka-sidecar-t", cache: int = 1_000_000, states: KeptStates | None = None,
+    open_log: Callable[[str, str], EntryLog], name: str = "kafka-sidecar-t", cache: int = 1_000_000, states: MemoryStates | None = None,
     **limits: int,
 ) -> PartitionTable:  # fmt: skip
-    return PartitionTable(open_log, name, cache, PartitionLimits(**limits), SYSTEM_CLOCK, states)
+    return PartitionTable(open_log, name, cache, PartitionLimits(**limits), SYSTEM_CLOCK, cast("KeptStates | None", states))
 
 
 class Told:

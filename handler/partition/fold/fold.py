@@ -8,7 +8,8 @@ index the broker gave them. Offsets grow and may have gaps; an index that comes 
 
 A fold may begin in the middle of a log. Each batch that has a producer says what its writer knew of
 that producer, and up to where it had folded the log: a fold that began at or before that position comes to
-the writer's own verdict, however little it has seen of the producer. All others are not conclusive.
+the writer's own verdict, however little it has seen of the producer, and so does one that is sure of the
+producer (see `producers`). All others are not conclusive.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import SidecarError
-from handler.partition.fold.producers import ACCEPTED, ProducerTable, Verdict, is_next_sequence
+from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, UNJUDGED, ProducerTable, Unjudged, Verdict, is_next_sequence
 from handler.partition.fold.transactions import TransactionVerdicts
-from handler.partition.log.basis import NO_TRANSACTION, Basis, BatchSequence, KnownProducer, encode_basis
+from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, sequence_of
 from handler.pulsar.entry import Position, RawEntry
 from handler.wire.control_records import read_marker
@@ -54,34 +55,47 @@ class Folded(NamedTuple):
     base_offset: int
     next_offset: int
     verdicts: Sequence[Verdict]  # one for each batch; one alone where nobody can read them
-    conclusive: bool = True  # False: who began to fold earlier may have come to other verdicts
+    sure_from: Position | None = None  # some are UNJUDGED: a fold that begins here comes to verdicts
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether who began to fold earlier comes to the same verdicts."""
+        return self.sure_from is None
 
 
 class Fold:
     __slots__ = (
         "_knows_first_offset",
+        "_learns_where_it_begins",
         "_recent",
         "_recent_order",
+        "begins_at_first",
         "first_offset",
         "knows_next_offset",
         "last_position",
         "next_offset",
+        "own_writer",
         "passed_to",
         "producers",
         "replayed_from",
         "transactions",
+        "was_emptied",
         "writers",
     )
 
     def __init__(self, replayed_from: Position | None = None, transactions: TransactionVerdicts | None = None) -> None:
         self.transactions = transactions  # None: this one believes every batch and every marker
-        self.replayed_from = replayed_from  # None: nothing stands before what is folded
+        self.replayed_from = replayed_from  # None: at the first entry that is there
+        self.begins_at_first = replayed_from is None  # with the first entry that is there
+        self._learns_where_it_begins = True  # from the first entry
+        self.was_emptied = False  # nothing is there, and all that was has been taken by retention
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.first_offset = 0  # where folding began
         self._knows_first_offset = False
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
+        self.own_writer: bytes | None = None  # of who folds here, if it writes
         self.producers = ProducerTable()
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent: dict[Position, int] = {}
@@ -91,11 +105,13 @@ class Fold:
         """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = self._knows_first_offset = True
+        self.was_emptied = next_offset > 0
 
     def restore(self, position: Position, first_offset: int, next_offset: int) -> None:
         """Go on behind an entry that was folded before, by whomever."""
         self.first_offset, self.next_offset = first_offset, next_offset
         self.knows_next_offset = True  # retention may have taken the first since
+        self._learns_where_it_begins = False
         self.last_position = position
         self._remember(position)
 
@@ -109,14 +125,26 @@ class Fold:
         return self.last_position or self.passed_to
 
     @property
-    def log_start(self) -> int | None:
-        """The first offset of the log, if the fold has seen it."""
-        return self.first_offset if self.replayed_from is None and self._knows_first_offset else None
+    def seen_from(self) -> int | None:
+        """The offset of the first entry that was folded, if it is known."""
+        return self.first_offset if self._knows_first_offset else None
 
     def is_adjacent(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
         last = self.last_position
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
+
+    def is_gap(self, position: Position, base_offset: int) -> bool:
+        """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them."""
+        last = self.last_position
+        return last is not None and last.ledger != position.ledger and base_offset > self.next_offset
+
+    def forget_before(self, position: Position, base_offset: int) -> None:
+        """Entries before this one may be gone unread: of producers only what stands here and behind is known."""
+        self.replayed_from = position
+        self.begins_at_first = False
+        self.first_offset = base_offset
+        self.producers = ProducerTable()
 
     def known_producer(self, producer_id: int) -> KnownProducer | None:
         """The last batch of a producer."""
@@ -156,7 +184,7 @@ class Fold:
         state = None
         if producer_id != NO_PRODUCER_ID:
             state = self.producers.states.get(producer_id)
-            if state is None or not state.conclusive or state.epoch != epoch or not is_next_sequence(state.last, first_sequence):
+            if state is None or state.epoch != epoch or not is_next_sequence(state.last, first_sequence):
                 return -1
         base = self.next_offset
         position = Position(ledger, entry)
@@ -166,17 +194,31 @@ class Fold:
             self.producers.append(producer_id, state, first_sequence, last_sequence, base, position, max_timestamp)
         return base
 
-    def take_over(self, earlier: Fold) -> None:
-        """Know what a fold knows that began earlier, and has come to the same entry."""
-        if (earlier.last_position, earlier.next_offset) != (self.last_position, self.next_offset):
-            raise IndexAlarm(
-                f"folded to offset {self.next_offset} at entry {self.last_position}, but read again from further back it is "
-                f"offset {earlier.next_offset} at {earlier.last_position}"
-            )
+    @property
+    def has_all(self) -> bool:
+        """Whether nothing that is left of the log stands before what is folded."""
+        return self.producers.begins_expired or (self.replayed_from is None and not self.was_emptied)
+
+    def end_of_the_past(self) -> None:
+        """Nothing stands before what is folded, or retention has taken it."""
+        nothing = Fold(None if self.seen_from == 0 else self.replayed_from)
+        nothing.producers.begins_expired = self.seen_from != 0
+        self.learn(nothing)
+
+    def learn(self, earlier: Fold) -> None:
+        """Know what a fold knows that began earlier, and has come to the place before where this one began, or further."""
+        began, ended = self.replayed_from, earlier.last_position
+        if ended is not None and (began is None or ended < began) and self.knows_next_offset and earlier.next_offset > self.first_offset:
+            reached = f"entry {ended} reaches offset {earlier.next_offset}"
+            raise IndexAlarm(f"{reached}, but offset {self.first_offset} stands at {began} or behind")
+        self.producers.learn(earlier.producers, earlier.last_position or BEFORE_ALL, earlier.replayed_from, earlier.writers)
+        mine, self.writers = self.writers, earlier.writers
+        for writer, sequence in mine.items():
+            self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
         self.replayed_from = earlier.replayed_from
-        self.first_offset = earlier.first_offset
-        self.producers = earlier.producers
-        self.writers = earlier.writers
+        self.was_emptied = self._learns_where_it_begins = False
+        if earlier.knows_next_offset:
+            self.first_offset = min(self.first_offset, earlier.first_offset)
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
         return self._apply(position, self.next_offset + content.offset_count - 1, content)
@@ -195,27 +237,31 @@ class Fold:
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
         base = last_index - content.offset_count + 1
         self._advance(position, base, last_index)
-        conclusive = self.replayed_from is None or content.basis is None or content.basis.folded_to >= self.replayed_from
-        # Of a marker every fold says the same: its verdict is not a matter of its producer's sequence.
-        conclusive = conclusive or all([header.attributes & CONTROL for header, _ in content.batches])
         is_resent = self._is_resent(content)
-        verdicts = []
+        verdicts: list[Verdict] = []
+        sure_from: Position | None = None
         offset = base
         for number, (header, _) in enumerate(content.batches):
             batch = sequence_of(header)
             if is_resent:
                 verdict = self._of_resent(batch)
             elif header.attributes & CONTROL:
-                verdict = self._end_transaction(content, number, offset, position, conclusive)
+                verdict = self._end_transaction(content, number, offset, position)
             elif batch is None:
                 verdict = ACCEPTED
+                is_own = content.writer == self.own_writer  # its first try, if it has landed, was seen here
+                if content.basis is not None and not is_own and not self._has_folded_since(content.basis.folded_to):
+                    verdict, sure_from = UNJUDGED, min(sure_from or content.basis.folded_to, content.basis.folded_to)
             else:
-                verdict = self._check_and_record(batch, content, number, offset, position, conclusive)
+                verdict = self._check_and_record(batch, content, number, offset, position)
+                if verdict is UNJUDGED:
+                    needed = self._judged_from(batch.producer_id, content)
+                    sure_from = needed if sure_from is None else min(sure_from, needed)
             if verdict.accepted:
                 verdict = Verdict(ErrorCode.NONE, offset)
             verdicts.append(verdict)
             offset += header.offset_count
-        return Folded(position, base, last_index + 1, verdicts, conclusive)
+        return Folded(position, base, last_index + 1, verdicts, sure_from)
 
     def _advance(self, position: Position, base: int, last_index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
@@ -225,9 +271,26 @@ class Fold:
         if not self.knows_next_offset:
             self.knows_next_offset = self._knows_first_offset = True
             self.first_offset = base
+        if self.last_position is None:
+            self._begin_at(position, base)
         self.next_offset = last_index + 1
         self.last_position = position
         self._remember(position)
+
+    def _begin_at(self, position: Position, offset: int) -> None:
+        began = self.replayed_from
+        if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
+            self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
+        elif began is None and (self.was_emptied or self.producers.begins_expired):
+            self.replayed_from = position
+        elif not self._learns_where_it_begins:
+            return
+        elif offset == 0 and self.begins_at_first:
+            self.replayed_from = None
+        elif offset > 0 and self.replayed_from is None:
+            self.replayed_from = position
+            self.producers.begins_expired = True
+        self.was_emptied = False
 
     def _remember(self, position: Position) -> None:
         self._recent[position] = self.next_offset
@@ -251,24 +314,42 @@ class Fold:
                 return verdict
         return Verdict(ErrorCode.NONE, -1, duplicate=True)
 
-    def _check_and_record(
-        self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position, conclusive: bool
-    ) -> Verdict:
+    def _has_folded_since(self, position: Position) -> bool:
+        return self.has_all or (self.replayed_from is not None and position >= self.replayed_from)
+
+    def _check_and_record(self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position) -> Verdict:
+        header = content.batches[number][0]
+        producers, basis = self.producers, content.basis
+        one = None
+        if content.writer is not None and basis is not None:
+            one = _unjudged(batch, content, number, offset, position, basis.folded_to, basis.producers[number])
+            is_judged = producers.is_judged(one, self.replayed_from)
+        else:
+            is_judged = content.writer is not None and batch.producer_id in producers.states
         # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
-        if content.writer is not None and conclusive:
-            if content.basis is not None:
-                self.producers.adopt_basis(batch.producer_id, content.basis.folded_to, content.basis.producers[number])
-            verdict = self.producers.check(batch)
+        if is_judged:
+            verdict = producers.check(batch)
             if not verdict.accepted:
                 return verdict
-        header = content.batches[number][0]
         transactions = self.transactions if header.attributes & TRANSACTIONAL else None
         if transactions is not None and not transactions.append(batch.producer_id, _transaction_of(content, number), offset):
             return BEHIND_ITS_MARKER
-        self.producers.record(batch, offset, position, max_timestamp=header.max_timestamp, conclusive=conclusive)
-        return ACCEPTED
+        if one is not None and not is_judged:
+            producers.record_unsure(one)
+            return UNJUDGED
+        may_follow = one is None and not self.has_all
+        producers.record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
+        # It is its producer's next. Unless its first try stands before all that is folded here, and was refused: readers look further back.
+        is_uncertain = one is not None and one.sent_again and not self._has_folded_since(one.folded_to)
+        return UNJUDGED if is_uncertain else ACCEPTED
 
-    def _end_transaction(self, content: Content, number: int, offset: int, position: Position, conclusive: bool) -> Verdict:
+    def _judged_from(self, producer_id: int, content: Content) -> Position:
+        """A fold that begins there comes to a verdict."""
+        unsure = self.producers.unsure.get(producer_id)
+        assert content.basis is not None
+        return content.basis.folded_to if unsure is None else unsure.known_from
+
+    def _end_transaction(self, content: Content, number: int, offset: int, position: Position) -> Verdict:
         header, at = content.batches[number]
         marker = read_marker(memoryview(content.data)[at : at + header.size])
         if marker is None:
@@ -276,7 +357,10 @@ class Fold:
         numbered = _transaction_of(content, number)
         if self.transactions is not None and not self.transactions.end(header.producer_id, numbered, marker.committed, offset):
             return BEHIND_ITS_MARKER
-        self.producers.fence(header.producer_id, header.producer_epoch, position, conclusive=conclusive)
+        batch = BatchSequence(header.producer_id, header.producer_epoch, ANY_SEQUENCE, ANY_SEQUENCE)
+        folded_to = BEFORE_ALL if content.basis is None else content.basis.folded_to
+        one = _unjudged(batch, content, number, offset, position, folded_to, UNKNOWN_PRODUCER)
+        self.producers.fence(one, self.replayed_from)
         return ACCEPTED
 
     def _note_writer(self, writer: bytes, writer_sequence: int) -> None:
@@ -284,6 +368,15 @@ class Fold:
         self.writers.move_to_end(writer)
         if len(self.writers) > MAX_WRITERS:
             self.writers.popitem(last=False)
+
+
+def _unjudged(
+    batch: BatchSequence, content: Content, number: int, offset: int, position: Position, folded_to: Position, known: KnownProducer
+) -> Unjudged:
+    return Unjudged(
+        batch, offset, position, content.batches[number][0].max_timestamp, folded_to, known,
+        content.writer or b"", content.writer_sequence, content.sent_again,
+    )  # fmt: skip
 
 
 def _transaction_of(content: Content, number: int) -> int:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Iterable
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from handler.partition import kept_state_pb2 as kept
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.producers import REMEMBERED_BATCHES, ProducerState, WrittenBatch
+from handler.partition.fold.columns import differences
+from handler.partition.fold.fold import BEFORE_ALL, Fold
+from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.fold.producers import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, ProducerTable, Unjudged, WrittenBatch
 from handler.partition.fold.transactions import OpenTransaction, TransactionTable
+from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 
 
@@ -21,9 +24,11 @@ class Snapshot(NamedTuple):
     """What a fold knew at one moment. The long part of it is not encoded yet: that may be done in a thread."""
 
     fold: kept.Fold
+    producers: KnownProducers
     transactions: TransactionTable
 
     def encode(self) -> bytes:
+        self.fold.known.CopyFrom(self.producers.message())
         self.fold.transactions.CopyFrom(_transactions(self.transactions))
         return self.fold.SerializeToString()
 
@@ -32,6 +37,7 @@ class Kept(NamedTuple):
     """What was kept, decoded."""
 
     fold: kept.Fold
+    producers: KnownProducers | None
     transactions: TransactionTable
 
     @property
@@ -48,17 +54,21 @@ def snapshot(fold: Fold, transactions: TransactionTable) -> Snapshot:
         first_offset=fold.first_offset, next_offset=fold.next_offset,
         last_ledger=fold.last_position.ledger, last_entry=fold.last_position.entry,
         began_within=fold.replayed_from is not None, began_ledger=began.ledger, began_entry=began.entry,
-        producers=[_producer(producer_id, state) for producer_id, state in fold.producers.states.items()],
+        producers=[
+            *(_producer(producer_id, state) for producer_id, state in fold.producers.states.items()),
+            *(_unsure(producer_id, unsure.seen) for producer_id, unsure in fold.producers.unsure.items()),
+        ],
         writers=[kept.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
     )  # fmt: skip
-    return Snapshot(stored, transactions.copy())
+    return Snapshot(stored, KnownProducers.of(fold), transactions.copy())
 
 
 def decode(data: bytes) -> Kept:
     """ValueError where it makes no sense: anybody may have written it. May be done in a thread."""
     try:
         stored = kept.Fold.FromString(data)
-        found = Kept(stored, _transaction_table(stored.transactions))
+        known = KnownProducers.of_message(stored.known) if stored.HasField("known") else None
+        found = Kept(stored, known, _transaction_table(stored.transactions))
     except (DecodeError, OverflowError, IndexError) as error:
         raise ValueError(str(error)) from error
     position = found.position
@@ -72,33 +82,62 @@ def restore(found: Kept, fold: Fold, transactions: TransactionTable) -> None:
     stored, position = found.fold, found.position
     fold.restore(position, stored.first_offset, stored.next_offset)
     fold.replayed_from = Position(stored.began_ledger, stored.began_entry) if stored.began_within else None
-    fold.producers.states = OrderedDict((one.id, _state(one)) for one in stored.producers)
+    if found.producers is not None:
+        found.producers.put_into(fold.producers)
+    else:
+        _restore_producers(fold.producers, stored)
     fold.writers = OrderedDict((one.name, one.last_sequence) for one in stored.writers)
     transactions.take(found.transactions)
 
 
 def _producer(producer_id: int, state: ProducerState) -> kept.Producer:
     return kept.Producer(
-        id=producer_id, epoch=state.epoch, last_sequence=state.last, not_conclusive=not state.conclusive,
-        at_ledger=state.at.ledger, at_entry=state.at.entry, max_timestamp=state.max_timestamp,
-        batches=[
-            kept.Batch(
-                first_sequence=one.first, last_sequence=one.last, base_offset=one.base_offset,
-                ledger=one.position.ledger, entry=one.position.entry,
-            )
-            for one in state.batches
-        ],
+        id=producer_id, epoch=state.epoch, last_sequence=state.last, at_ledger=state.at.ledger, at_entry=state.at.entry,
+        max_timestamp=state.max_timestamp, batches=[_batch(one) for one in state.batches],
     )  # fmt: skip
 
 
-def _state(stored: kept.Producer) -> ProducerState:
+def _unsure(producer_id: int, seen: Sequence[Unjudged]) -> kept.Producer:
+    """As sidecars of 0.2 keep one of which they are not sure: they know it by its last batches."""
+    last = seen[-1]
+    written = [WrittenBatch(one.batch.first, one.batch.last, one.base_offset, one.position) for one in seen[-REMEMBERED_BATCHES:]]
+    return kept.Producer(
+        id=producer_id, epoch=last.batch.epoch, last_sequence=last.batch.last, not_conclusive=True, at_ledger=last.position.ledger,
+        at_entry=last.position.entry, max_timestamp=last.max_timestamp, batches=[_batch(one) for one in written],
+    )  # fmt: skip
+
+
+def _batch(one: WrittenBatch) -> kept.Batch:
+    return kept.Batch(
+        first_sequence=one.first, last_sequence=one.last, base_offset=one.base_offset, ledger=one.position.ledger,
+        entry=one.position.entry,
+    )  # fmt: skip
+
+
+def _state(stored: kept.Producer, *, is_whole: bool) -> ProducerState:
     batches = (
         WrittenBatch(one.first_sequence, one.last_sequence, one.base_offset, Position(one.ledger, one.entry)) for one in stored.batches
     )
     return ProducerState(
-        stored.epoch, stored.last_sequence, not stored.not_conclusive, Position(stored.at_ledger, stored.at_entry), stored.max_timestamp,
-        deque(batches, maxlen=REMEMBERED_BATCHES),
+        stored.epoch, stored.last_sequence, Position(stored.at_ledger, stored.at_entry), stored.max_timestamp,
+        deque(batches, maxlen=REMEMBERED_BATCHES), None if is_whole else Before(KnownProducer(stored.epoch, ANY_SEQUENCE)),
     )  # fmt: skip
+
+
+def _restore_producers(table: ProducerTable, stored: kept.Fold) -> None:
+    """Of what a sidecar of 0.2 has kept."""
+    for one in stored.producers:
+        if one.not_conclusive:
+            _restore_unsure(table, one)
+        else:
+            table.states[one.id] = _state(one, is_whole=not stored.began_within)
+
+
+def _restore_unsure(table: ProducerTable, stored: kept.Producer) -> None:
+    for one in stored.batches:
+        batch = BatchSequence(stored.id, stored.epoch, one.first_sequence, one.last_sequence)
+        place = Position(one.ledger, one.entry)
+        table.record_unsure(Unjudged(batch, one.base_offset, place, stored.max_timestamp, BEFORE_ALL, UNKNOWN_PRODUCER))
 
 
 def _transactions(table: TransactionTable) -> kept.Transactions:
@@ -110,8 +149,8 @@ def _transactions(table: TransactionTable) -> kept.Transactions:
         open_first_offsets=[one.first_offset for one in table.open.values()],
         ended_producers=list(table.ended), ended_numbers=list(table.ended.values()),
         producers=list(producers), aborted_producers=[producers[producer_id] for producer_id in table.aborted_producers],
-        aborted_first_offsets=_differences(table.aborted_first), aborted_last_offsets=_differences(table.aborted_last),
-        aborted_stable_offsets=_differences(table.aborted_stable),
+        aborted_first_offsets=differences(table.aborted_first), aborted_last_offsets=differences(table.aborted_last),
+        aborted_stable_offsets=differences(table.aborted_stable),
         hidden_offsets=sorted(table.hidden), known_from_ledger=known_from.ledger, known_from_entry=known_from.entry,
     )  # fmt: skip
 
@@ -132,7 +171,3 @@ def _transaction_table(stored: kept.Transactions) -> TransactionTable:
         raise ValueError("its aborted transactions are not whole")
     table.hidden = set(stored.hidden_offsets)
     return table
-
-
-def _differences(column: Iterable[int]) -> list[int]:
-    return [later - earlier for earlier, later in pairwise([0, *column])]

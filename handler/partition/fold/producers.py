@@ -4,11 +4,22 @@ The rules are those of ProducerAppendInfo and ProducerStateEntry: the last five 
 producer are remembered, a batch equal to one of them is a duplicate and is answered with the offset
 it got then; otherwise the sequence must follow the last one. A producer of which nothing is known
 may begin anywhere: its state may have expired.
+
+A fold that began in the middle of a log does not know what stood before. So there are two tables. `states` has what every fold comes
+to, wherever it began: verdicts are told from nothing else. `unsure` has producers whose batches are here, and can't be judged here:
+
+    batch whose writer had folded up to where this fold began, or further ──▶ states
+    batch whose writer had folded less far ──▶ unsure ──▶ states     when a later batch, or an earlier part of the log, tells enough
+    batch of a producer that is in states ──▶ states                 nothing unsure replaces what is sure
+
+Where a log has lost its beginning to retention, nobody can know what stood there: a producer whose batches were there has expired, and
+its first batch that is left counts, whatever its sequence is.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -22,10 +33,12 @@ REMEMBERED_BATCHES: Final = 5
 # Kafka forgets a producer id after a day (producer.id.expiration.ms); here the least recently used
 # one goes when there are too many, so the memory of a partition has a bound.
 MAX_PRODUCERS: Final = 10_000
-
+# Of one producer. A sidecar has no more on their way (10 entries of 100 batches), and those behind them know more.
+MAX_UNJUDGED: Final = 1_024
 
 # Of a producer of which only the epoch is known, from a marker: it may begin anywhere.
 ANY_SEQUENCE: Final = -2
+_SEQUENCES: Final = MAX_SEQUENCE + 1
 
 
 class Verdict(NamedTuple):
@@ -39,6 +52,17 @@ class Verdict(NamedTuple):
     def accepted(self) -> bool:
         return self.error is ErrorCode.NONE and not self.duplicate
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether nobody is given the batch, for certain."""
+        return not self.accepted and self is not UNJUDGED
+
+
+ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
+OUT_OF_ORDER: Final = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+# No verdict: what tells it stands further back in the log. Never told to a client as it is.
+UNJUDGED: Final = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
 
 class WrittenBatch(NamedTuple):
     first: int
@@ -47,105 +71,333 @@ class WrittenBatch(NamedTuple):
     position: Position
 
 
-ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
+class Unjudged(NamedTuple):
+    """A batch of which this fold does not know whether others have accepted it."""
+
+    batch: BatchSequence  # of a marker, ANY_SEQUENCE
+    base_offset: int
+    position: Position
+    max_timestamp: int
+    folded_to: Position  # by its writer
+    known: KnownProducer  # to its writer
+    writer: bytes = b""
+    writer_sequence: int = 0
+    sent_again: bool = False
+
+    @property
+    def is_marker(self) -> bool:
+        return self.batch.first == ANY_SEQUENCE
+
+
+class Before(NamedTuple):
+    """What a producer wrote before the batches that are remembered of it."""
+
+    known: KnownProducer  # the last of it
+    seen: tuple[Unjudged, ...] = ()  # what this fold has seen of it
 
 
 @dataclass(slots=True)
 class ProducerState:
     epoch: int
     last: int
-    conclusive: bool  # every fold comes to this, wherever it began
-    at: Position  # where the last batch stands, at the latest
+    at: Position  # nothing of this producer stands between its last batch and here
     max_timestamp: int = NO_TIMESTAMP  # of the last batch, where this fold has seen it
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    follows: Before | None = None  # None: no batch is missing before those that are remembered
+    has_expired: bool = False  # before its batches here: what a writer knew of it counts more
+
+    @property
+    def knows_its_batches(self) -> bool:
+        """Whether a batch that is not among the remembered ones is none of the last five."""
+        return self.follows is None or len(self.batches) == REMEMBERED_BATCHES
+
+
+@dataclass(slots=True)
+class UnsureProducer:
+    seen: list[Unjudged] = field(default_factory=list)
+    forgotten_to: Position | None = None  # more was seen up to here than there is room for
+
+    @property
+    def known_from(self) -> Position:
+        """A fold that began here could judge all that was seen."""
+        return min(one.folded_to for one in self.seen)
 
 
 class ProducerTable:
-    __slots__ = ("states",)
+    __slots__ = ("begins_expired", "knows_the_past", "states", "unsure")
 
     def __init__(self) -> None:
         self.states: OrderedDict[int, ProducerState] = OrderedDict()  # by producer id; the one that wrote last is last
+        self.unsure: OrderedDict[int, UnsureProducer] = OrderedDict()  # those of which not enough is known; none is in both
+        # What stood before is gone from the log: of who wrote there nothing is known, as of one that has expired.
+        self.begins_expired = False
+        # Who is in none of both has not written for long: it may begin anywhere. Else it may have, before all that was folded.
+        self.knows_the_past = False
 
     def __len__(self) -> int:
-        return len(self.states)
+        return len(self.states) + len(self.unsure)
+
+    # --- what is known
 
     def check(self, batch: BatchSequence) -> Verdict:
-        """The verdict that `batch` would get now. Changes nothing."""
-        state = self.states.get(batch.producer_id)
-        if state is None:
-            return ACCEPTED
-        if batch.epoch < state.epoch:
-            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
-        if batch.epoch > state.epoch:
-            # "A new epoch must begin at sequence 0" (ProducerAppendInfo.checkSequence).
-            return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        for written in state.batches:
-            if written.first == batch.first and written.last == batch.last:
-                return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
-        if state.last != ANY_SEQUENCE and not is_next_sequence(state.last, batch.first):
-            return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        return ACCEPTED
+        """The verdict that `batch` would get now, of a producer that is not unsure. Changes nothing."""
+        return _verdict(self.states.get(batch.producer_id), batch)
 
-    def fence(self, producer_id: int, epoch: int, position: Position, *, conclusive: bool) -> None:
-        """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
+    def precheck(self, batch: BatchSequence, *, has_all: bool) -> Verdict:
+        """The same for a batch that is not in the log yet; UNJUDGED where an earlier part of the log has to tell, unless it `has_all`.
+
+        One that is out of order may be a retry of a batch that was written before what is known here.
+        """
+        producer_id = batch.producer_id
         state = self.states.get(producer_id)
-        if state is None:
-            self._put(producer_id, ProducerState(epoch, ANY_SEQUENCE, conclusive, position))
-        elif epoch > state.epoch:
-            self._put(producer_id, ProducerState(epoch, -1, conclusive, position))  # the first of a new epoch is 0
-        self.states.move_to_end(producer_id)
+        if state is None and (not self.knows_the_past or (producer_id in self.unsure and not has_all)):
+            return UNJUDGED
+        verdict = _verdict(state, batch)
+        if verdict is OUT_OF_ORDER and state is not None and not has_all and batch.epoch == state.epoch and not state.knows_its_batches:
+            ahead = (batch.first - state.last) % _SEQUENCES < _SEQUENCES // 2
+            return verdict if ahead else UNJUDGED
+        return verdict
+
+    # --- what the log says
+
+    def is_judged(self, one: Unjudged, known_from: Position | None) -> bool:
+        """Whether this fold, which began at `known_from` (None: at the start), comes to the verdict of all others: that of `check`.
+
+        To be asked before `check`, with each batch of a sidecar, in order. It takes over what the batch's writer knew of its producer.
+        """
+        is_covered = not self.begins_expired if known_from is None else one.folded_to >= known_from
+        producer_id = one.batch.producer_id
+        if producer_id in self.unsure:
+            return is_covered and self._resolve(producer_id, one.folded_to, one.known)
+        if is_covered:
+            self.adopt_basis(producer_id, one.folded_to, one.known)
+            return True
+        # What is sure came from behind `known_from`: the writer of this batch had folded less, and its word does not count.
+        state = self.states.get(producer_id)
+        if state is not None and state.has_expired and _is_ahead(one.known, state):
+            # What counted as its first was a late copy of an older one.
+            self._put(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
+        return state is not None or self.begins_expired
 
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
-        """Before a batch is judged: take over what its writer knew of its producer when it had folded the log up to `folded_to`.
+        """Take over what a batch's writer knew of its producer when it had folded the log up to `folded_to`.
 
         A fold that began later has not seen the producer's earlier batches, and would refuse, or accept, another batch than the
-        writer did. The writer's word counts, unless this fold has itself seen a batch of the producer behind `folded_to`, or knows the
-        same. Batches behind `folded_to` that this fold has seen are then judged again on top of it. So: the writer knew sequence 9 at
-        entry 40, this fold began at 38 and saw sequences 10 to 14 at entry 41. It takes over 9, judges 10 to 14 again, and goes on.
+        writer did. The writer's word counts, unless a batch of the producer stands behind `folded_to`.
 
         Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """
         state = self.states.get(producer_id)
         if state is None:
             if known.epoch >= 0:
-                self._put(producer_id, ProducerState(known.epoch, known.last_sequence, conclusive=True, at=folded_to))
+                self._put(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
+        elif state.has_expired and known.epoch >= 0:
+            self._put(producer_id, _judged_again(producer_id, state, folded_to, known))
+        elif state.at > folded_to:
             return
-        if state.conclusive and (state.at > folded_to or (state.epoch == known.epoch and state.last == known.last_sequence)):
-            return
-        later = [written for written in state.batches if written.position > folded_to]
-        del self.states[producer_id]
-        self.adopt_basis(producer_id, folded_to, known)
-        for written in later:
-            batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
-            if self.check(batch).accepted:
-                self.record(batch, written.base_offset, written.position, max_timestamp=state.max_timestamp, conclusive=True)
+        elif (state.epoch, state.last) == known:
+            state.at = folded_to  # whoever began to fold behind that batch knows it as of here
+        elif known.epoch >= 0:
+            # Of what stood before nothing counts any more.
+            self._put(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to))
+        else:
+            del self.states[producer_id]
 
-    def record(self, batch: BatchSequence, base_offset: int, position: Position, *, max_timestamp: int, conclusive: bool) -> None:
-        state = self.states.get(batch.producer_id)
+    def record(self, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int, *, may_follow: bool = False) -> None:
+        """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
+        producer_id = batch.producer_id
+        unsure = self.unsure.pop(producer_id, None)
+        state = self.states.get(producer_id)
         if state is None or state.epoch != batch.epoch:
-            state = ProducerState(batch.epoch, batch.last, conclusive, position)
-            self._put(batch.producer_id, state)
-        state.last = batch.last
-        state.conclusive = conclusive
-        state.at = position
-        state.max_timestamp = max_timestamp
-        state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
-        self.states.move_to_end(batch.producer_id)
+            before = None
+            has_expired = state is None and self.begins_expired
+            if state is None and may_follow:
+                before = Before(KnownProducer(batch.epoch, ANY_SEQUENCE), () if unsure is None else tuple(unsure.seen))
+            state = ProducerState(batch.epoch, batch.last, position, follows=before, has_expired=has_expired)
+            self._put(producer_id, state)
+        _append(state, batch, base_offset, position, max_timestamp)
+        self.states.move_to_end(producer_id)
+
+    def record_unsure(self, one: Unjudged) -> None:
+        """A batch is in the log, and can't be judged here."""
+        producer_id = one.batch.producer_id
+        unsure = self.unsure.get(producer_id)
+        if unsure is None:
+            unsure = self.unsure[producer_id] = UnsureProducer()
+        unsure.seen.append(one)
+        if len(unsure.seen) > MAX_UNJUDGED:
+            unsure.forgotten_to = unsure.seen.pop(0).position
+        self.unsure.move_to_end(producer_id)
+        if len(self.unsure) > MAX_PRODUCERS:
+            self.unsure.popitem(last=False)
+
+    def fence(self, marker: Unjudged, known_from: Position | None) -> None:
+        """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
+        producer_id = marker.batch.producer_id
+        state = self.states.get(producer_id)
+        if state is None and (producer_id in self.unsure or (known_from is not None and not self.begins_expired)):
+            self.record_unsure(marker)
+            return
+        fenced = _fenced(state, marker)
+        if fenced is not state:
+            self._put(producer_id, fenced)
+        self.states.move_to_end(producer_id)
 
     def append(
         self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position, max_timestamp: int
     ) -> None:
-        """Record the next batch of a producer in its epoch: `state` is its, and all is known of it."""
+        """Record the next batch of a producer in its epoch, of which `state` is known."""
         state.last = last
         state.max_timestamp = max_timestamp
         state.at = position
         state.batches.append(WrittenBatch(first, last, base_offset, position))
         self.states.move_to_end(producer_id)
 
+    def learn(self, earlier: ProducerTable, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
+        """Know what a table knows whose fold began at `known_from`, before this one's, and has come to `reached`: to the place before
+        where this one's began, or further. `writers` are the last sequences of writers up to there. What is unsure here is judged
+        behind that; `earlier` is used up.
+        """
+        for producer_id, unsure in self.unsure.items():
+            if unsure.forgotten_to is not None and unsure.forgotten_to > reached:
+                earlier.states.pop(producer_id, None)
+                earlier.unsure[producer_id] = unsure
+            else:
+                earlier._go_on(unsure.seen, reached, known_from, writers)
+            if producer_id in earlier.states:
+                earlier.states.move_to_end(producer_id)
+        for producer_id, state in self.states.items():
+            earlier._take_later(producer_id, state, reached, known_from, writers)
+        self.states, self.unsure, self.begins_expired = earlier.states, earlier.unsure, earlier.begins_expired
+
+    def _take_later(
+        self, producer_id: int, state: ProducerState, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]
+    ) -> None:
+        """`state` is what is known of a producer later on."""
+        if state.follows is not None:
+            self._go_on(state.follows.seen, reached, known_from, writers)
+            self._tell_of_before(producer_id, state, state.follows, known_from)
+        self.unsure.pop(producer_id, None)
+        self._put(producer_id, state)
+        self.states.move_to_end(producer_id)
+
+    def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
+        for one in seen:
+            if one.position <= reached or one.writer_sequence <= writers.get(one.writer, -1):
+                continue  # it is in here, or an entry that was sent again
+            if one.is_marker:
+                self.fence(one, known_from)
+            elif not self.is_judged(one, known_from):
+                self.record_unsure(one)
+            elif self.check(one.batch).accepted:
+                self.record(one.batch, one.base_offset, one.position, one.max_timestamp)
+
+    def _tell_of_before(self, producer_id: int, state: ProducerState, follows: Before, known_from: Position | None) -> None:
+        """`state` is of later, and lacks the batches before those that it remembers: they are here, if it goes on from them."""
+        begin = state.batches[0].position if state.batches else state.at.after()
+        before = self.states.get(producer_id)
+        unsure = self.unsure.get(producer_id)
+        if unsure is not None:
+            state.follows = Before(follows.known, tuple(unsure.seen))
+            return
+        if before is None:
+            state.follows = None if known_from is None or self.begins_expired else Before(follows.known)
+            return
+        is_here = before.at >= begin and before.epoch == state.epoch
+        state.follows = None
+        if is_here or (before.epoch == follows.known.epoch and follows.known.last_sequence in (ANY_SEQUENCE, before.last)):
+            if not state.batches:
+                state.max_timestamp = before.max_timestamp
+            earlier = [written for written in before.batches if written.position < begin]
+            state.batches = deque([*earlier, *state.batches], maxlen=REMEMBERED_BATCHES)
+            state.follows = before.follows
+
+    def _resolve(self, producer_id: int, folded_to: Position, known: KnownProducer) -> bool:
+        """The writer of a later batch tells what the producer's last batch was at `folded_to`: then what was seen behind that can be
+        judged. So: the writer knew sequence 9 at entry 40, this fold began at 38 and saw sequences 10 to 14 at entry 41. It takes over 9,
+        judges 10 to 14, and goes on. False where that is not certain: one that is refused may have been accepted by its own writer's word.
+        """
+        unsure = self.unsure[producer_id]
+        if unsure.forgotten_to is not None and unsure.forgotten_to > folded_to:
+            return False
+        seen = unsure.seen
+        before = tuple([one for one in seen if one.position <= folded_to])
+        state = None if known.epoch < 0 else ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known, before))
+        certain = None  # a place at which the producer has written for certain
+        for one in seen:
+            if one.position <= folded_to:
+                if not one.is_marker and (one.batch.epoch, one.batch.last) == known:
+                    certain = one.position
+            elif one.is_marker:
+                state = _fenced(state, one)
+            elif state is None:
+                return False
+            elif _verdict(state, one.batch).accepted:
+                if one.sent_again:
+                    return False
+                if state.epoch != one.batch.epoch:
+                    state = ProducerState(one.batch.epoch, one.batch.last, one.position)
+                _append(state, one.batch, one.base_offset, one.position, one.max_timestamp)
+                certain = one.position
+            elif (certain is None or certain <= one.folded_to) and one.known != (state.epoch, state.last):
+                return False
+        del self.unsure[producer_id]
+        if state is not None:
+            self._put(producer_id, state)
+        return True
+
     def _put(self, producer_id: int, state: ProducerState) -> None:
         self.states[producer_id] = state
         if len(self.states) > MAX_PRODUCERS:
             self.states.popitem(last=False)
+
+
+def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:
+    if state is None:
+        return ACCEPTED
+    if batch.epoch < state.epoch:
+        return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+    if batch.epoch > state.epoch:
+        # "A new epoch must begin at sequence 0" (ProducerAppendInfo.checkSequence).
+        return ACCEPTED if batch.first == 0 else OUT_OF_ORDER
+    for written in state.batches:
+        if written.first == batch.first and written.last == batch.last:
+            return Verdict(ErrorCode.NONE, written.base_offset, duplicate=True)
+    if state.last != ANY_SEQUENCE and not is_next_sequence(state.last, batch.first):
+        return OUT_OF_ORDER
+    return ACCEPTED
+
+
+def _is_ahead(known: KnownProducer, state: ProducerState) -> bool:
+    if known.epoch != state.epoch:
+        return known.epoch > state.epoch
+    return known.last_sequence >= 0 and 0 < (known.last_sequence - state.last) % _SEQUENCES < _SEQUENCES // 2
+
+
+def _judged_again(producer_id: int, state: ProducerState, folded_to: Position, known: KnownProducer) -> ProducerState:
+    """Of a producer whose first batch here counted whatever it was: what came of its batches by what a writer knew at `folded_to`."""
+    again = ProducerState(known.epoch, known.last_sequence, folded_to)
+    for written in state.batches:
+        batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
+        if written.position > folded_to and _verdict(again, batch).accepted:
+            if again.epoch != batch.epoch:
+                again = ProducerState(batch.epoch, batch.last, written.position)
+            _append(again, batch, written.base_offset, written.position, state.max_timestamp)
+    return again
+
+
+def _append(state: ProducerState, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int) -> None:
+    state.last = batch.last
+    state.at = position
+    state.max_timestamp = max_timestamp
+    state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
+
+
+def _fenced(state: ProducerState | None, marker: Unjudged) -> ProducerState:
+    epoch = marker.batch.epoch
+    if state is None:
+        return ProducerState(epoch, ANY_SEQUENCE, marker.position)
+    return ProducerState(epoch, -1, marker.position) if epoch > state.epoch else state  # the first of a new epoch is 0
 
 
 def is_next_sequence(last: int, first: int) -> bool:

@@ -10,6 +10,8 @@ from handler.pulsar.entry import Position
 # By which of these it has, an entry says how it is judged: as one batch, or batch by batch. Sidecars of 0.1 do not know the second.
 BASIS_PROPERTY: Final = b"basis"
 BASES_PROPERTY: Final = b"bases"
+# Of an entry that was sent before: its first try may have landed.
+AGAIN_PROPERTY: Final = b"again"
 
 
 class BatchSequence(NamedTuple):

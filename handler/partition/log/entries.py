@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.ids import WRITER_PREFIX
-from handler.partition.log.basis import BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
+from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
 from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
@@ -55,6 +55,7 @@ class Content(NamedTuple):
     writer_sequence: int
     basis: Basis | None  # None where nothing depends on it
     transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
+    sent_again: bool = False  # by its writer: its first try may be in the log
     lacks_chunks: bool = False  # its record is in the entries before it as well: `data` is not to be served
 
     @property
@@ -111,7 +112,7 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
     offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
     return Content(
         data, batches, offset_count,
-        metadata.producer_name if ours else None, metadata.sequence_id, basis, transactions,
+        metadata.producer_name if ours else None, metadata.sequence_id, basis, transactions, ours and AGAIN_PROPERTY in properties,
         stored_format is CHUNK and is_last_chunk(metadata),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
-from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded, IndexAlarm
+from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import accepted_data, is_from_before_index
 from handler.partition.log.port import EntryLog, LogReader
@@ -77,6 +77,11 @@ class _Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class _BeginsLater:
+    """The first entry is of a later ledger than the one where folding was to begin."""
+
+
+@dataclass(frozen=True, slots=True)
 class _ReadFrom:
     """An entry can be judged only by a fold that began at this position."""
 
@@ -98,7 +103,7 @@ class _Lost:
     reason: SidecarError
 
 
-_Outcome = _ReachedFoldEnd | _Gap | _ReadFrom | _Chunked | _Lost  # why a reader has ended
+_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _ReadFrom | _Chunked | _Lost  # why a reader has ended
 
 
 class CatchUpReader(ConsumerEvents):
@@ -112,6 +117,7 @@ class CatchUpReader(ConsumerEvents):
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
+        self._begin_is_known = False  # that the fold's begin is what the log still has, whatever comes first
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._verdicts = KnownVerdicts(partition.transactions)
         self._fold = Fold(transactions=self._verdicts)
@@ -225,11 +231,23 @@ class CatchUpReader(ConsumerEvents):
                 case _Gap(start, base_offset):
                     if await self._partition.ask_log_start() > self.next_offset:
                         return  # retention made the gap: this offset is out of range
+                    last = self._fold.last_position
+                    if last is not None and not (await self._log.stats()).may_hold(last):
+                        start = None  # what is known of producers is of before that
+                        self._fold = Fold(start, self._verdicts)
+                        continue
                     if self._has_passed_over and not self._fold.knows_next_offset:  # what it looks for may be before them
                         raise IndexAlarm(f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there")
                     self._gap_known_to = base_offset
+                case _BeginsLater():
+                    if start is not None and not (await self._log.stats()).may_hold(start):
+                        start = None  # retention took what stood there, since it was asked where to begin
+                        self._fold = Fold(start, self._verdicts)
+                    self._begin_is_known = True
                 case _ReadFrom(folded_to):
-                    start = None if folded_to == BEFORE_ALL else folded_to
+                    self._begin_is_known = False
+                    first = (await self._log.stats()).first
+                    start = None if first is None or folded_to <= first else folded_to
                     self._fold = Fold(start, self._verdicts)
                 case _Chunked(last, folded):
                     await self._put_chunked(last, folded)
@@ -313,7 +331,7 @@ class CatchUpReader(ConsumerEvents):
             return
         self._grant()
 
-    def _take(self, entry: RawEntry) -> _Gap | _ReadFrom | _Chunked | None:
+    def _take(self, entry: RawEntry) -> _Gap | _BeginsLater | _ReadFrom | _Chunked | None:
         """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
         if not self._fold.knows_next_offset and is_from_before_index(entry):
@@ -321,23 +339,25 @@ class CatchUpReader(ConsumerEvents):
             return None
         if entry.last_index is None:
             raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
+        began = self._fold.replayed_from
+        if self._fold.last_position is None and began is not None and began.ledger != position.ledger and not self._begin_is_known:
+            return _BeginsLater()
         try:
             content = self._contents.read(entry)
         except EntryUnreadable as error:
-            if self._is_gap(entry.last_index):
+            if self._is_gap(position, entry.last_index):
                 return _Gap(position, entry.last_index)
             folded = self._fold.unreadable(position, entry.last_index)
             if folded.next_offset > self.next_offset:
                 self._put_unreadable(folded, error)
             return None
         base_offset = entry.last_index - content.offset_count + 1
-        if self._is_gap(base_offset):
+        if self._is_gap(position, base_offset):
             return _Gap(position, base_offset)
         folded = self._fold.by_reading(position, entry.last_index, content)
         if folded.next_offset > self.next_offset:
-            if not folded.conclusive:
-                assert content.basis is not None
-                return _ReadFrom(content.basis.folded_to)
+            if folded.sure_from is not None:
+                return _ReadFrom(folded.sure_from)
             if folded.base_offset > self.next_offset:
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             if content.lacks_chunks:
@@ -351,8 +371,9 @@ class CatchUpReader(ConsumerEvents):
         log.error("partition %s: %s", self._name, error)
         self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
 
-    def _is_gap(self, base_offset: int) -> bool:
-        return base_offset > self.next_offset and base_offset > self._gap_known_to
+    def _is_gap(self, position: Position, base_offset: int) -> bool:
+        """Whether offsets are missing before this one that it looks for, or that its fold should have seen."""
+        return base_offset > self._gap_known_to and (base_offset > self.next_offset or self._fold.is_gap(position, base_offset))
 
     def _put(self, entry: CachedEntry) -> None:
         self.next_offset = entry.next_offset

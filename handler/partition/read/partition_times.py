@@ -76,8 +76,8 @@ class PartitionTimes:
 
     def add(self, folded: Folded, content: Content) -> None:
         """An entry was folded, right after the one before."""
-        accepted = [header for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True) if verdict.accepted]
-        self._add(folded, max((header.max_timestamp for header in accepted), default=NO_TIMESTAMP), len(content.data))
+        given = [header for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True) if not verdict.is_hidden]
+        self._add(folded, max((header.max_timestamp for header in given), default=NO_TIMESTAMP), len(content.data))
 
     def add_unreadable(self, folded: Folded, size: int) -> None:
         self._add(folded, NO_TIMESTAMP, size)

@@ -1,30 +1,49 @@
-"""What producers wrote before the fold began: folded once, and not before somebody appends to whom it matters.
+"""What producers wrote before the fold began: known before the first append to which it matters, and further back when a verdict needs it.
 
 A partition that is only read begins to fold a little before its last entry. Whether an append is a retry is told by what its producer
-wrote before, so the first append with a producer waits until a second fold has come from further back to where the partition is,
-and the partition has taken over what that one knows.
+wrote before. So the first append with a producer waits for one of two:
+
+    what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
+    nothing was kept ──▶ folds of what lies before, piece by piece, until the window is read
+
+What such an earlier fold knows the partition's fold learns. A producer of which the window tells too little waits: its append has
+another piece read, until its verdict is certain, or the log has no more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from contextlib import aclosing
 from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
+from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
-from handler.partition.log.port import EntryLog, LogReader
+from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.raw_entries import ENTRY_SECONDS, NoEntryCame, permits_of
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import Unavailable
+from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.tasks import KeptAlive
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
 
-# As many as the tail reader's: with fewer it would not catch up with it while others write.
+log = RateLimitedLog(logging.getLogger(__name__))
+
+# The first piece; each further one is four times as long, as long as entries are small.
+FIRST_ENTRIES: Final = 16
+PIECE_BYTES: Final = 4 * 1024 * 1024
+# Entries on their way at a time: where their size is not known, in pieces, and behind what was kept.
+FIRST_PERMITS: Final = 4
+PIECE_PERMITS: Final = 100
 PERMITS: Final = 1_000
+MOST_ENTRIES: Final = 1_000
+# What was kept is of no use where so much lies behind it: half a minute of folding. Sidecars keep it far more often.
+TOO_FAR_ENTRIES: Final = 2_000_000
 
 
 class PartitionForReplay(Protocol):
@@ -34,6 +53,10 @@ class PartitionForReplay(Protocol):
 
     def on_replayed(self) -> None:
         """The partition's fold knows what its producers wrote before."""
+        ...
+
+    async def read_to_end(self) -> None:
+        """Until all is folded that the broker holds now. Raises SidecarError."""
         ...
 
     def end_for(self, error: SidecarError) -> None:
@@ -49,29 +72,56 @@ class PartitionForReplay(Protocol):
         ...
 
 
-class Replay(ConsumerEvents):
+class KeptForReplay(Protocol):
+    async def look_up(self) -> KnownProducers | None:
+        """What anybody has kept last of this log. Raises PulsarError where that can't be told."""
+        ...
+
+    def throw_away(self, why: str) -> None:
+        """It is not of this log."""
+        ...
+
+
+class _TrimmedMeanwhile(Unavailable):
+    """Retention took what was to be read."""
+
+
+class _PieceTooLarge(Exception):
+    """Read it in smaller ones."""
+
+
+class Replay:
     def __init__(
-        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, partition: PartitionForReplay, max_entries: int,
-        max_bytes: int,
+        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, kept: KeptForReplay, partition: PartitionForReplay,
+        max_entries: int, max_bytes: int,
     ) -> None:  # fmt: skip
+        self._name = name
         self._log = log_
         self._fold = fold
         self._contents = contents
+        self._kept = kept
         self._partition = partition
+        self._turn = asyncio.Lock()
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self.done = False
-        self._earlier = Fold(transactions=KnownVerdicts(partition.transactions))
-        self._reader: LogReader | None = None
-        self._permits = 0  # granted and not used
-        self._entries = 0  # that have come
-        self._reached: asyncio.Future[None] | None = None
+        self._begun = 0  # how often
+        self.begin_again()
         self._waiting: list[asyncio.Future[None]] = []
         self._task = KeptAlive("replay", name, self._run, on_final=partition.end_for)
 
-    def first_entry(self, stats: LogStats, last: Position) -> Position:
-        """Where a fold begins that is to know who wrote up to `last`."""
-        return stats.before(last, self._max_entries, self._max_bytes)
+    def begin_again(self) -> None:
+        """Of what the partition's fold knew nothing is left."""
+        self._begun += 1
+        self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
+        self._entries_left = self._max_entries  # of the window
+        self._bytes_left = self._max_bytes
+        self._has_begun_window = False
+        self._piece = FIRST_ENTRIES
+        self._permits = FIRST_PERMITS
+
+    @property
+    def done(self) -> bool:
+        return self._fold.producers.knows_the_past
 
     def start(self) -> None:
         """Begin, if it is not under way. `on_replayed` tells when it is done."""
@@ -92,68 +142,200 @@ class Replay(ConsumerEvents):
             self.start()
             await waiter
 
+    async def read_back(self) -> None:
+        """Know what stands in one more piece of the log, before all that is known. May raise SidecarError."""
+        if not self.done:
+            await self.over()
+            return
+        async with self._turn:
+            if not self._fold.has_all:
+                metrics.READ_FURTHER_BACK.inc()
+                await self._read_piece()
+
     async def _run(self) -> None:
-        stats = await self._log.stats()
-        last, known_from = self._fold.last_position, self._fold.replayed_from
-        if last is not None and known_from is not None:
-            start = self.first_entry(stats, last)
-            if start < known_from:  # else others have written so much that the partition knows more itself
-                await self._read_from(None if start == stats.first else start)
-        self.done = True
+        async with self._turn:
+            begun = -1
+            while begun != self._begun:
+                begun = self._begun
+                await self._learn()
+        self._fold.producers.knows_the_past = True
         self._partition.on_replayed()
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _read_from(self, start: Position | None) -> None:
-        """Until the earlier fold has come to where the partition's is."""
-        self._earlier = Fold(start, KnownVerdicts(self._partition.transactions))
-        reached = self._reached = asyncio.get_running_loop().create_future()
-        self._reader = reader = await self._log.reader(start, self)
-        try:
-            self._permits = PERMITS
-            reader.grant(PERMITS)
-            while not reached.done():
-                entries = self._entries
-                await asyncio.wait({reached}, timeout=ENTRY_SECONDS)
-                if entries == self._entries and not reached.done():
-                    raise NoEntryCame(f"no entry came within {ENTRY_SECONDS:.0f} s")
-            reached.result()
-        finally:
-            self._reached = self._reader = None
-            reader.close()
-
-    # --- from the reader
-
-    def on_entry(self, entry: RawEntry) -> None:
-        if self._reached is None or self._reached.done():
+    async def _learn(self) -> None:
+        begun = self._begun
+        if not self._fold.has_all and not self._has_begun_window and await self._go_on_from_what_was_kept():
             return
-        self._entries += 1
+        if begun != self._begun:
+            return
+        if not self._has_begun_window:
+            self._has_begun_window = True
+            await self._leave_out_what_is_folded()
+        while not self._fold.has_all and self._entries_left > 0 and self._bytes_left > 0:
+            await self._read_piece(self._entries_left)
+
+    async def _leave_out_what_is_folded(self) -> None:
+        """The window ends at the log's end, and the partition has folded a part of it."""
+        begin, last = self._fold.replayed_from, self._fold.last_position
+        if begin is not None and last is not None:
+            self._entries_left -= (await self._log.stats()).between(begin, last.after())[0]
+
+    # --- from what was kept
+
+    async def _go_on_from_what_was_kept(self) -> bool:
+        """False where nothing was that is of use."""
+        earlier = self._going_on
+        if earlier is None:
+            earlier = self._going_on = await self._kept_fold()
+        if earlier is None or earlier.last_position is None:
+            return False
+        if self._goes_on_at_once(earlier):
+            self._fold.learn(earlier)
+            return True
+        if self._fold.replayed_from is None:
+            return False
+        if self._fold.last_position is None or self._fold.last_position < earlier.last_position:
+            await self._partition.read_to_end()  # whoever kept it had read further
+            if self._fold.last_position is None or self._fold.last_position < earlier.last_position:
+                self._going_on = None
+                self._kept.throw_away(f"it ends at entry {earlier.last_position}, and the log at {self._fold.last_position}")
+                return False
+        begin = self._fold.replayed_from
         try:
-            self._take(entry, self._reached)
+            # The entry at which it was kept is read once more: its index has to be what is kept.
+            # Where retention has taken that one, the first that is left has to go on from there.
+            place = max(earlier.last_position, (await self._log.stats()).first or earlier.last_position)
+            await self._fold_up_to(earlier, place, begin, max(begin, earlier.last_position), PERMITS)
+        except _TrimmedMeanwhile:
+            self._going_on = None
+            return False
+        except NoEntryCame:
+            self._going_on = None  # the log may have been emptied meanwhile
+            raise
+        except IndexAlarm as alarm:
+            self._going_on = None
+            self._kept.throw_away(str(alarm))
+            return False
+        if self._fold.replayed_from != begin:
+            return False  # the partition's fold has begun again meanwhile
+        self._fold.learn(earlier)
+        return True
+
+    def _goes_on_at_once(self, earlier: Fold) -> bool:
+        """Whether retention has taken all up to where it was kept, and nothing behind that: the log begins with the next offset."""
+        fold = self._fold
+        return fold.begins_at_first and not fold.has_all and earlier.next_offset == fold.seen_from
+
+    async def _kept_fold(self) -> Fold | None:
+        kept = await self._kept.look_up()
+        if kept is None:
+            return None
+        stats = await self._log.stats()
+        earlier = kept.fold(KnownVerdicts(self._partition.transactions))
+        if self._goes_on_at_once(earlier):
+            return earlier
+        if not stats.may_hold(kept.last) and (stats.first is None or kept.last > stats.first):
+            return None  # its topic was deleted
+        if stats.last is not None and stats.between(kept.last, stats.last)[0] > TOO_FAR_ENTRIES:
+            log.warning("partition %s: what was kept of its producers is more than %d entries old", self._name, TOO_FAR_ENTRIES)
+            return None
+        return earlier
+
+    # --- piece by piece
+
+    async def _read_piece(self, most: int | None = None) -> None:
+        """Fold what lies before all that is known: one piece, of so many entries at the most."""
+        fold = self._fold
+        end = fold.replayed_from
+        if end is None or fold.last_position is None:
+            fold.end_of_the_past()  # nothing is left, or nothing that readers are given
+            return
+        stats = await self._log.stats()
+        before = stats.entry_before(end)
+        if before is None or stats.first is None or before < stats.first:
+            fold.end_of_the_past()
+            return
+        entries = self._piece if most is None else min(self._piece, most)
+        begin = stats.before(before, entries, 2**63)
+        earlier = Fold(None if begin == stats.first else begin, KnownVerdicts(self._partition.transactions))
+        try:
+            size = await self._fold_up_to(earlier, begin, end, end, self._permits, PIECE_BYTES if entries > 1 else None)
+            if fold.replayed_from != end:
+                return  # it has begun again meanwhile
+            if begin == stats.first and not earlier.knows_next_offset:
+                fold.end_of_the_past()  # there are markers of Pulsar's alone
+            else:
+                fold.learn(earlier)
+        except _PieceTooLarge:
+            self._piece, self._permits = max(1, entries // 4), FIRST_PERMITS
+            return
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
-        except PartitionEnded:
+            raise PartitionEnded(str(alarm)) from alarm
+        self._entries_left -= entries
+        self._bytes_left -= size
+        fitting = max(1, entries * PIECE_BYTES // max(1, size))
+        self._piece = min(4 * entries, MOST_ENTRIES, fitting)
+        self._permits = min(PIECE_PERMITS, fitting)
+
+    async def _fold_up_to(
+        self, earlier: Fold, begin: Position, end: Position, stop: Position, permits: int, most: int | None = None
+    ) -> int:
+        """Read from `begin` on until `stop` has come, fold what stands before `end`, and say how many bytes that was."""
+        size = 0
+        async with aclosing(raw_entries_from(self._log, begin, permits)) as entries:
+            async for entry in entries:
+                position = entry.position
+                if position < end or position == earlier.last_position:
+                    size += len(entry.payload)
+                    if most is not None and size > most:
+                        raise _PieceTooLarge
+                    await self._check_gap(entry, earlier)
+                    self._take(entry, earlier)
+                if position >= stop:
+                    break
+        if earlier.knows_next_offset and earlier.next_offset < self._fold.first_offset:
+            await self._check_trimmed(earlier)
+        return size
+
+    async def _check_gap(self, entry: RawEntry, earlier: Fold) -> None:
+        last, began = earlier.last_position, earlier.replayed_from
+        if last is None and began is not None and began.ledger != entry.position.ledger:
+            await self._check_holds(began)
+        if last is None or last.ledger == entry.position.ledger:
             return
-        except Exception:
+        try:
+            count = self._contents.read_headers(entry).offset_count
+        except EntryUnreadable:
+            count = 1
+        if earlier.is_gap(entry.position, index_of(entry) - count + 1):
+            await self._check_trimmed(earlier)
+
+    async def _check_trimmed(self, earlier: Fold) -> None:
+        """What a fold knows of producers is of no use where entries behind it were gone before it read them."""
+        if earlier.last_position is not None:
+            await self._check_holds(earlier.last_position)
+
+    async def _check_holds(self, position: Position) -> None:
+        if not (await self._log.stats()).may_hold(position):
+            raise _TrimmedMeanwhile(f"{self._name} was trimmed while it was read")
+
+    def _take(self, entry: RawEntry, earlier: Fold) -> None:
+        try:
+            self._fold_one(entry, earlier)
+        except SidecarError:
+            raise
+        except Exception as error:
             self._partition.fail_at(entry.position)
-        self._permits -= permits_of(entry)
-        if self._permits <= PERMITS // 2 and self._reader is not None:
-            self._reader.grant(PERMITS - self._permits)
-            self._permits = PERMITS
+            raise PartitionEnded(f"entry {entry.position} could not be folded") from error
 
-    def on_end(self, reason: PulsarError) -> None:
-        if self._reached is not None and not self._reached.done():
-            self._reached.set_exception(reason)
-
-    def _take(self, entry: RawEntry, reached: asyncio.Future[None]) -> None:
-        position, earlier, fold = entry.position, self._earlier, self._fold
+    def _fold_one(self, entry: RawEntry, earlier: Fold) -> None:
+        position = entry.position
         if earlier.last_position is not None and position <= earlier.last_position:
-            return  # a rewind of the dispatcher
-        assert fold.last_position is not None
-        if position > fold.last_position:  # retention took all that was before
-            reached.set_result(None)
+            earlier.check_again(position, index_of(entry))  # the last one that was kept, or a rewind of the dispatcher
             return
         if not earlier.knows_next_offset and is_from_before_index(entry):
             return
@@ -166,6 +348,3 @@ class Replay(ConsumerEvents):
             earlier.unreadable(position, last_index)
         else:
             earlier.by_reading(position, last_index, content)
-        if position == fold.last_position:
-            fold.take_over(earlier)
-            reached.set_result(None)

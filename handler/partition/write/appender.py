@@ -22,14 +22,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from handler.clock import Clock
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import Verdict
+from handler.partition.fold.producers import UNJUDGED, Verdict
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.basis import NO_TRANSACTION
 from handler.partition.log.entries import Content
@@ -90,6 +90,14 @@ class PartitionForAppender(Protocol):
         """Until everything is folded that the broker held when this was called. Raises PulsarError."""
         ...
 
+    async def read_back(self) -> None:
+        """Until an earlier part of the log is known. Raises SidecarError."""
+        ...
+
+    async def know(self, producer_ids: Iterable[int]) -> None:
+        """Until all is known of these producers that can be. Raises SidecarError."""
+        ...
+
 
 class Appender:
     def __init__(
@@ -118,6 +126,11 @@ class Appender:
         return self._sender.used_at
 
     @property
+    def has_appended(self) -> bool:
+        """Whether anything was appended through this one."""
+        return self._sender.used_at != self._sender.made_at
+
+    @property
     def heard_at(self) -> float:
         return self._sender.heard_at
 
@@ -131,6 +144,12 @@ class Appender:
 
     async def confirm_end(self) -> None:
         await self._partition.confirm_end()
+
+    async def read_back(self) -> None:
+        await self._partition.read_back()
+
+    async def know(self, producer_ids: Iterable[int]) -> None:
+        await self._partition.know(producer_ids)
 
     # --- an ordinary batch
 
@@ -197,7 +216,10 @@ class Appender:
             if self._has_ended(append):
                 append.refuse(TRANSACTION_IS_OVER)
                 return
-            known = precheck(self._fold.producers, self._in_flight, append.sequence)
+            known = precheck(self._fold.producers, self._in_flight, append.sequence, has_all=self._fold.has_all)
+            if known is UNJUDGED:
+                self._held.hold_for_the_past(append)
+                return
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return

@@ -1,17 +1,18 @@
-"""Appends that wait, in the order in which they came, until the log's end is known.
+"""Appends that wait, in the order in which they came, until the log's end is known, or an earlier part of it.
 
 A batch whose sequence does not follow what is folded here may follow what another sidecar has written. A
 producer that is told OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
-nobody is told so before the log has been read to its end. Later appends of the same producer wait behind.
+nobody is told so before the log has been read to its end. Nor is anybody told anything while what its producer wrote is not known: then
+the log is read further back. Later appends of the same producer wait behind.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.write.append import Append, expire
-from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.wire.error_code import ErrorCode
 
@@ -20,6 +21,7 @@ class AppenderForHeld(Protocol):
     """The appender, as far as those that wait need it."""
 
     async def confirm_end(self) -> None: ...
+    async def read_back(self) -> None: ...
     def append(self, append: Append, end_is_known: bool = False) -> None:
         """`end_is_known`: the log was read to its end after the append came."""
         ...
@@ -32,6 +34,7 @@ class HeldAppends:
         self._appender = appender
         self.appends: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
         self._round = 0
+        self._wants_the_past = False
         self._task = KeptAlive("held_appends", name, self._release)
 
     def __len__(self) -> int:
@@ -44,12 +47,20 @@ class HeldAppends:
         self.appends.setdefault(append.producer_id, []).append((self._round, append))
         self._task.start()
 
+    def hold_for_the_past(self, append: Append) -> None:
+        """What tells its verdict stands before all that is known."""
+        self._wants_the_past = True
+        self.hold(append)
+
     async def _release(self) -> None:
         while self.appends:
             self._round += 1
             try:
+                if self._wants_the_past:
+                    self._wants_the_past = False
+                    await self._appender.read_back()
                 await self._appender.confirm_end()
-            except PulsarError as error:
+            except SidecarError as error:
                 self.fail(error_code(error))
                 return
             held, self.appends = self.appends, {}

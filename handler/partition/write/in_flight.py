@@ -28,7 +28,8 @@ class EntryInFlight:
     """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
 
     __slots__ = (
-        "appends", "basis", "data", "encoded", "has_producer", "log_append_time", "offset_count", "sent_at", "transactions", "was_sent",
+        "appends", "basis", "data", "encoded", "has_producer", "log_append_time", "offset_count", "sent_again", "sent_at", "transactions",
+        "was_sent",
     )  # fmt: skip
 
     def __init__(self, appends: Sequence[Append]) -> None:
@@ -54,6 +55,7 @@ class EntryInFlight:
         self.basis: tuple[bytes, bytes] | None = None  # the property, as it was sent last
         self.sent_at = 0.0  # 0 while no answer of the broker is awaited
         self.was_sent = False
+        self.sent_again = False
 
     @property
     def is_awaited(self) -> bool:
@@ -63,7 +65,8 @@ class EntryInFlight:
     def content(self, writer: bytes, writer_sequence: int) -> Content:
         """Its content as the log has it, for a fold that has to judge it."""
         basis = None if self.basis is None else Basis.decode(self.basis[1])
-        return Content(self.data, all_batches(self.data), self.offset_count, writer, writer_sequence, basis, self.transactions)
+        batches = all_batches(self.data)
+        return Content(self.data, batches, self.offset_count, writer, writer_sequence, basis, self.transactions, self.sent_again)
 
 
 class BatchesInFlight:

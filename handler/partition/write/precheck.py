@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.fold.producers import ACCEPTED, ProducerState, ProducerTable, Verdict, is_next_sequence
+from handler.partition.fold.producers import ACCEPTED, OUT_OF_ORDER, UNJUDGED, ProducerState, ProducerTable, Verdict, is_next_sequence
 from handler.partition.log.basis import BatchSequence
 from handler.partition.write.append import Append
 from handler.partition.write.in_flight import BatchesInFlight
@@ -14,19 +14,20 @@ from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
 _SEQUENCES: Final = MAX_SEQUENCE + 1
 
 
-def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchSequence) -> Verdict:
+def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchSequence, *, has_all: bool) -> Verdict:
+    """UNJUDGED where an earlier part of the log has to tell, unless the fold `has_all`."""
     last = in_flight.last_of(batch.producer_id)
     if last is None or _is_ahead(producers.states.get(batch.producer_id), last):
-        return producers.check(batch)
+        return producers.precheck(batch, has_all=has_all)
     if batch.epoch < last.epoch:
         return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
     if batch.epoch > last.epoch:
-        return ACCEPTED if batch.first == 0 else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        return ACCEPTED if batch.first == 0 else OUT_OF_ORDER
     if is_next_sequence(last.last_sequence, batch.first):
         return ACCEPTED
     # Not the next one: a batch the fold knows, or a sequence with a hole before it.
-    known = producers.check(batch)
-    return known if known.duplicate else Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    known = producers.precheck(batch, has_all=has_all)
+    return known if known.duplicate or known is UNJUDGED else OUT_OF_ORDER
 
 
 def _is_ahead(state: ProducerState | None, last: Append) -> bool:
@@ -49,4 +50,4 @@ def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, pr
     state = producers.states.get(producer_id)
     if last is not None:
         return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence) and not _is_ahead(state, last)
-    return state is not None and state.conclusive and state.epoch == epoch and is_next_sequence(state.last, first_sequence)
+    return state is not None and state.epoch == epoch and is_next_sequence(state.last, first_sequence)

@@ -43,6 +43,6 @@ def test_a_producer_that_has_ended_takes_64_bytes() -> None:
     def write(fold: Fold) -> None:
         for number in range(producers):
             once = BatchSequence((number << 40) + 12_345, 0, 0, 0)
-            fold.producers.record(once, number, Position(10_000, number), max_timestamp=1_700_000_000_000 + number, conclusive=True)
+            fold.producers.record(once, number, Position(10_000, number), 1_700_000_000_000 + number)
 
     assert kept_by(write) < producers * 100

@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from handler.partition.partition import PartitionLimits
-from handler.pulsar.entry import LedgerInfo, LogStats
+from handler.partition.read.replay import PIECE_BYTES
 from handler.wire.error_code import ErrorCode
-from tests.partition.faults import not_mended_yet
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition, read_all
 
 PRODUCER = 7
@@ -35,7 +35,6 @@ async def hide_two_behind_one_that_is_too_large(log: MemoryLog, size: int, other
     partition.close()
 
 
-@not_mended_yet("a batch that no reader is given is acknowledged when it is retried at the edge of the window")
 @pytest.mark.parametrize(
     ("size", "others", "limits"),
     [(950_000, 15, PartitionLimits()), (10, 2, PartitionLimits(replay_entries=4))],
@@ -53,7 +52,6 @@ async def test_what_is_acknowledged_is_read(size: int, others: int, limits: Part
     assert acknowledged <= found
 
 
-@not_mended_yet("what lands later than the window is long replaces what is known of its producer")
 async def test_a_batch_that_lands_late_does_not_replace_what_is_known() -> None:
     log = MemoryLog()
     stopped, leader = (open_partition(log, f"kafka-sidecar-{number}", replay_entries=10) for number in (1, 2))
@@ -76,7 +74,7 @@ async def test_a_batch_that_lands_late_does_not_replace_what_is_known() -> None:
     assert told.error is ErrorCode.NONE
 
 
-@pytest.mark.parametrize("large", [pytest.param(60, marks=not_mended_yet("the window is counted in average entries")), 0])
+@pytest.mark.parametrize("large", [60, 0])
 async def test_a_retry_is_recognised_whatever_was_written_around_it(large: int) -> None:
     """The first answer was lost; a bulk load stood before it, small batches of others behind it."""
     log = MemoryLog()
@@ -94,23 +92,32 @@ async def test_a_retry_is_recognised_whatever_was_written_around_it(large: int) 
     assert (again.error, again.base_offset, found) == (ErrorCode.NONE, first.base_offset, [first.base_offset])
 
 
-@not_mended_yet("the window is counted in average entries")
-@pytest.mark.parametrize("tiny", [1_000_000, 40_000])
-def test_a_replay_reads_no_more_than_its_bytes(tiny: int) -> None:
-    """A ledger of tiny entries that ends with large ones."""
-    limits, large, size = PartitionLimits(), 2_000, 1_000_000
-    stats = LogStats((LedgerInfo(5, tiny + large, tiny * 100 + large * size),))
-    last = stats.last
-    assert last is not None
-    start = stats.before(last, limits.replay_entries, limits.replay_bytes)
-    assert (last.entry - start.entry) * size <= limits.replay_bytes + size
+@pytest.mark.parametrize(("tiny", "large"), [(2_000, 60), (1_000, 300)])
+async def test_a_replay_reads_no_more_than_its_bytes(tiny: int, large: int) -> None:
+    """A ledger of tiny entries that ends with large ones, which the average of its entries does not show."""
+    size, limit, log = 100_000, 2_000_000, MemoryLog()
+    for number in range(tiny):
+        log.write(batch(b"t", producer_id=OTHERS, epoch=0, sequence=number))
+    for number in range(large):
+        log.write(batch(b"L" * size, producer_id=OTHERS, epoch=0, sequence=tiny + number))
+    log.write(batch(b"the last one"))
+    partition = open_partition(log, cache=1, replay_bytes=limit)
+    await partition.opened()
+    read_before = log.bytes_read
+    assert (await append(partition, numbered(0), 20)).error is ErrorCode.NONE
+    partition.close()
+    # A piece that is too large is read in smaller ones, and the last entry and the piece before it may go beyond.
+    assert log.bytes_read - read_before <= limit + 2 * PIECE_BYTES
 
 
-@not_mended_yet("more may be in flight than the window holds")
 async def test_what_was_in_flight_when_a_sidecar_died_is_recognised() -> None:
-    producers, in_flight, log = 20, 2, MemoryLog()
-    partition = open_partition(log, "kafka-sidecar-a")
-    await append(partition, batch(b"x"))
+    """More than the window holds. The sidecar has kept what it knew when it began to append."""
+    producers, in_flight, log, states = 20, 2, MemoryLog(), MemoryStates()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    await append(partition, numbered(0))
+    partition.tick(asyncio.get_running_loop().time())
+    while not states.kept:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
     log.swallow_receipts = True
     sent = [
         batch(b"%03d-%d" % (number, sequence) + b"." * 950_000, producer_id=OTHERS + number, epoch=0, sequence=sequence)
@@ -122,10 +129,36 @@ async def test_what_was_in_flight_when_a_sidecar_died_is_recognised() -> None:
     while len(log.entries) < len(sent) + 1:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     log.swallow_receipts = False
+    states.is_away = True  # it dies, and keeps nothing more
     partition.close()
-    partition = open_partition(log, "kafka-sidecar-b", cache=200_000_000)
+    states.is_away = False
+    partition = open_partition(log, "kafka-sidecar-b", cache=200_000_000, states=states)
     told = await asyncio.gather(*(append(partition, data, 20) for data in sent))
     found = Counter(value[:5] for _, value in await read_all(partition, 1, 20) if value)
     partition.close()
     assert Counter(one.error for one in told) == {ErrorCode.NONE: len(sent)}
     assert set(found.values()) == {1}
+
+
+async def test_a_batch_whose_writer_knew_what_retention_took_is_read() -> None:
+    """b0 and b1 were on their way together, and b0's ledger is gone: b1 is the first that is left of its producer."""
+    log = MemoryLog()
+    partition = open_partition(log, "kafka-sidecar-a")
+    await append(partition, batch(b"x"))
+    log.hold_sends = True
+    sent = [begin_append(partition, numbered(sequence)) for sequence in range(3)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    first, *others = log.held
+    first()
+    log.ledger += 1
+    for land in others:
+        land()
+    log.held, log.hold_sends = [], False
+    assert [(await one).base_offset for one in sent] == [1, 2, 3]
+    partition.close()
+    log.trim(2)
+    partition = open_partition(log, "kafka-sidecar-b")
+    assert [value for _, value in await read_all(partition, 2)] == [b"b1", b"b2"]
+    assert (await append(partition, numbered(3))).base_offset == 4
+    partition.close()

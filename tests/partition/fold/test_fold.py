@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.fold.producers import UNJUDGED
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
 from handler.partition.log.entries import Content
 from handler.partition.log.formats import PULSAR
@@ -130,7 +132,8 @@ class Writer:
         again = []
         for content in self.under_way:
             if content.writer_sequence > self.fold.writer_sequence(self.name):
-                again.append(content._replace(basis=self.basis([header.producer_id for header, _ in content.batches])))
+                basis = self.basis([header.producer_id for header, _ in content.batches])
+                again.append(content._replace(basis=basis, sent_again=True))
         self.under_way.extend(again)
 
 
@@ -238,10 +241,24 @@ def test_a_fold_that_begins_in_the_middle_comes_to_the_same_wherever_it_is_sure(
     for begin in range(1, len(log.entries)):
         for known, learnt, entry in zip(whole[begin:], log.folded(begin), log.entries[begin:], strict=True):
             assert (learnt.base_offset, learnt.next_offset) == (known.base_offset, known.next_offset)
-            basis = entry.content.basis
-            assert learnt.conclusive == (basis is None or basis.folded_to >= log.entries[begin].position)
-            if learnt.conclusive:
-                assert [one.accepted for one in learnt.verdicts] == [one.accepted for one in known.verdicts], entry
+            for one, other in zip(learnt.verdicts, known.verdicts, strict=True):
+                assert one is UNJUDGED or one.accepted == other.accepted, entry
+            assert learnt.conclusive == (UNJUDGED not in learnt.verdicts)
+
+
+@settings(max_examples=300)
+@given(steps=_steps(*KINDS, "reopen"))
+def test_who_goes_back_as_far_as_a_fold_asks_comes_to_a_verdict(steps: Steps) -> None:
+    log = _play(steps)
+    for begin in range(1, len(log.entries)):
+        for number, folded in enumerate(log.folded(begin), begin):
+            learnt = folded
+            went_back = begin
+            while learnt.sure_from is not None:
+                further = max((place for place, entry in enumerate(log.entries) if entry.position <= learnt.sure_from), default=0)
+                assert further < went_back
+                went_back = further
+                learnt = log.folded(further)[number - further]
 
 
 def test_each_batch_of_an_entry_has_a_verdict_of_its_own() -> None:
@@ -261,31 +278,60 @@ def test_each_batch_of_an_entry_has_a_verdict_of_its_own() -> None:
     assert (fold.producers.states[1].last, fold.producers.states[2].last) == (2, 1)
 
 
-@given(steps=_steps(*KINDS, "reopen"), begins=st.tuples(st.integers(0, 40), st.integers(0, 40)))
-def test_a_fold_that_takes_over_what_an_earlier_one_knows_is_that_one(steps: Steps, begins: tuple[int, int]) -> None:
+@settings(max_examples=300)
+@given(steps=_steps(*KINDS, "reopen"), begins=st.tuples(st.integers(0, 40), st.integers(0, 40)), further=st.integers(0, 5))
+def test_a_fold_that_learns_from_an_earlier_one_knows_as_much(steps: Steps, begins: tuple[int, int], further: int) -> None:
+    """The earlier one has come to where the later one began, or further."""
     log = _play(steps)
     if not log.entries:
         return
     began, later = sorted(min(begin, len(log.entries) - 1) for begin in begins)
+    if began == later:
+        return
     half = (later + len(log.entries)) // 2
+    reached = min(later + further, half + 1)
     earlier, fold, expected = (_fold_from(log, begin) for begin in (began, later, began))
-    for one, entries in ((fold, log.entries[later : half + 1]), (earlier, log.entries[began : half + 1]), (expected, log.entries[began:])):
+    for one, entries in ((fold, log.entries[later : half + 1]), (earlier, log.entries[began:reached]), (expected, log.entries[began:])):
         for entry in entries:
             one.by_reading(*entry_of(entry))
-    fold.take_over(earlier)
+    fold.learn(earlier)
     for entry in log.entries[half + 1 :]:
         fold.by_reading(*entry_of(entry))
-    for name in ("first_offset", "replayed_from", "last_position", "next_offset", "writers"):
+    for name in ("first_offset", "replayed_from", "last_position", "next_offset"):
         assert getattr(fold, name) == getattr(expected, name), name
-    assert fold.producers.states == expected.producers.states
+    assert dict(fold.writers) == dict(expected.writers)
+    assert dict(fold.producers.states) == dict(expected.producers.states)
+    assert dict(fold.producers.unsure) == dict(expected.producers.unsure)
+
+
+@given(steps=_steps(*KINDS), places=st.lists(st.integers(0, 40), min_size=1, max_size=4))
+def test_a_fold_that_learns_piece_by_piece_knows_all_in_the_end(steps: Steps, places: list[int]) -> None:
+    log = _play(steps)
+    if not log.entries:
+        return
+    begins = sorted({0, *(min(place, len(log.entries) - 1) for place in places)}, reverse=True)
+    fold = _fold_from(log, begins[0])
+    for entry in log.entries[begins[0] :]:
+        fold.by_reading(*entry_of(entry))
+    for end, begin in pairwise(begins):
+        piece = _fold_from(log, begin)
+        for entry in log.entries[begin:end]:
+            piece.by_reading(*entry_of(entry))
+        fold.learn(piece)
+    whole = _fold_from(log, 0)
+    for entry in log.entries:
+        whole.by_reading(*entry_of(entry))
+    assert dict(fold.producers.states) == dict(whole.producers.states)
+    assert not fold.producers.unsure
+    assert dict(fold.writers) == dict(whole.writers)
 
 
 def test_a_past_that_ends_elsewhere_is_an_alarm() -> None:
-    fold, earlier = Fold(Position(1, 0)), Fold()
-    fold.by_reading(Position(1, 0), 2, _content(WRITERS[0], 0, (1, 0, 2)))
+    fold, earlier = Fold(Position(1, 1)), Fold()
+    fold.by_reading(Position(1, 1), 2, _content(WRITERS[0], 1, (1, 2, 2)))
     earlier.by_reading(Position(1, 0), 1, _content(WRITERS[0], 0, (1, 0, 2)))
-    with pytest.raises(IndexAlarm, match="read again"):
-        fold.take_over(earlier)
+    with pytest.raises(IndexAlarm, match="reaches offset 2"):
+        fold.learn(earlier)
 
 
 def test_an_index_that_comes_back_is_an_alarm() -> None:

@@ -14,7 +14,7 @@ from handler.wire.records import MAX_SEQUENCE, next_sequence
 
 def _write(table: ProducerTable, batch: BatchSequence, offset: int) -> bool:
     if table.check(batch).accepted:
-        table.record(batch, offset, Position(1, offset), max_timestamp=5, conclusive=True)
+        table.record(batch, offset, Position(1, offset), 5)
         return True
     return False
 
@@ -53,7 +53,7 @@ def test_every_batch_is_there_once_and_duplicates_know_their_offset(attempts: li
             assert verdict.base_offset == recent[0][1]
         elif not written or batch.first == expected:
             assert verdict.accepted
-            table.record(batch, offset, Position(1, offset), max_timestamp=5, conclusive=True)
+            table.record(batch, offset, Position(1, offset), 5)
             written.append((batch, offset))
             offset += extra + 1
             expected = next_sequence(batch.last, 1)

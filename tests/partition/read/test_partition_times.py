@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from handler.coordination.kept_states import Kept, KeptStates
 from handler.partition.partition import Partition
 from handler.partition.read import partition_times, timestamp_search
 from handler.partition.read.time_index import MAX_BYTES
@@ -17,24 +16,11 @@ from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
 
 ENTRIES = 300
 BEGIN = Position(1, 0)
-
-
-class States:
-    """What is kept, in memory."""
-
-    def __init__(self) -> None:
-        self.values: dict[bytes, bytes] = {}
-        self.written_at = 10**15
-
-    async def find(self, key: bytes) -> Kept | None:
-        return Kept(self.values[key], self.written_at) if key in self.values else None
-
-    async def keep(self, key: bytes, value: bytes) -> None:
-        self.values[key] = value
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +37,12 @@ def a_log(entries: int = ENTRIES) -> MemoryLog:
     return log
 
 
-def opened(log: MemoryLog, states: States) -> Partition:
-    return open_partition(log, states=cast(KeptStates, states))
+def opened(log: MemoryLog, states: MemoryStates) -> Partition:
+    return open_partition(log, states=states)
 
 
 async def test_it_is_stored_and_the_next_sidecar_reads_only_what_came_since() -> None:
-    log, states = a_log(), States()
+    log, states = a_log(), MemoryStates()
     first = opened(log, states)
     assert await greatest_timestamp(first) == TimestampAndOffset(ENTRIES - 1, 1_000 + ENTRIES - 1)
     assert not states.values
@@ -79,7 +65,7 @@ async def tick(partition: Partition) -> None:
 
 
 async def test_one_of_a_topic_that_had_this_name_is_not_believed() -> None:
-    states = States()
+    states = MemoryStates()
     before = opened(a_log(), states)
     await greatest_timestamp(before)
     await tick(before)
@@ -92,7 +78,7 @@ async def test_one_of_a_topic_that_had_this_name_is_not_believed() -> None:
 
 
 async def test_one_that_makes_no_sense_is_read_anew(caplog: pytest.LogCaptureFixture) -> None:
-    log, states = a_log(), States()
+    log, states = a_log(), MemoryStates()
     states.values[b"time-index:t-partition-0"] = b"\xff\xff"
     partition = opened(log, states)
     assert await greatest_timestamp(partition) == TimestampAndOffset(ENTRIES - 1, 1_000 + ENTRIES - 1)
@@ -101,7 +87,7 @@ async def test_one_that_makes_no_sense_is_read_anew(caplog: pytest.LogCaptureFix
 
 
 async def test_one_of_long_ago_that_is_used_is_stored_again() -> None:
-    log, states = a_log(), States()
+    log, states = a_log(), MemoryStates()
     first = opened(log, states)
     await greatest_timestamp(first)
     await tick(first)

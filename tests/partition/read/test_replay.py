@@ -159,13 +159,13 @@ async def test_an_error_that_is_final_is_told_at_once() -> None:
 
 
 async def test_a_dispatcher_that_goes_back_tells_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    once = Replay.on_entry
+    once = Replay._fold_one
 
-    def twice(self: Replay, entry: RawEntry) -> None:
-        once(self, entry)
-        once(self, entry)
+    def twice(self: Replay, entry: RawEntry, earlier: Fold) -> None:
+        once(self, entry, earlier)
+        once(self, entry, earlier)
 
-    monkeypatch.setattr(Replay, "on_entry", twice)
+    monkeypatch.setattr(Replay, "_fold_one", twice)
     partition = open_partition(a_log())
     await partition.opened()
     assert (await append(partition, numbered(ENTRIES - 1))).base_offset == ENTRIES - 1
@@ -173,7 +173,7 @@ async def test_a_dispatcher_that_goes_back_tells_nothing_new(monkeypatch: pytest
 
 
 async def test_a_past_of_more_entries_than_permits_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.read.replay.PERMITS", 10)
+    monkeypatch.setattr("handler.partition.read.replay.PIECE_PERMITS", 3)
     partition = open_partition(a_log())
     await partition.opened()
     assert (await append(partition, numbered(ENTRIES - 1))).base_offset == ENTRIES - 1
@@ -238,4 +238,37 @@ async def test_a_past_that_retention_took_while_others_wrote_on_is_none() -> Non
         log.write(batch(b"foreign %d" % number))
     log.trim(ENTRIES + 1)
     assert (await append(partition, numbered(ENTRIES))).base_offset == ENTRIES + 3
+    partition.close()
+
+
+@pytest.mark.parametrize("markers", [3, 200])
+async def test_a_log_of_which_markers_are_left_has_no_past(markers: int) -> None:
+    log = MemoryLog()
+    log.write(batch(b"gone"))
+    for _ in range(markers):
+        log.mark()
+    log.trim(1)
+    partition = open_partition(log)
+    async with asyncio.timeout(30):
+        if await partition.opened() is ErrorCode.NONE:  # else it is not of this test
+            assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_what_retention_took_before_it_was_read_is_learnt_anew() -> None:
+    """The sidecar stood still meanwhile. Its client had written on through another."""
+    log = a_log()
+    partition = open_partition(log)
+    assert (await append(partition, numbered(ENTRIES))).error is ErrorCode.NONE
+    partition._tail.stop()
+    for number in range(1, 4):
+        log.write(numbered(ENTRIES + number))
+    log.ledger += 1
+    for number in range(4, 6):
+        log.write(numbered(ENTRIES + number))
+    log.trim(len(log.entries) - 2)
+    assert await partition.confirmed_end() == ENTRIES + 6
+    assert [value for _, value in await read_all(partition, ENTRIES + 4)] == [b"%d" % (ENTRIES + number) for number in (4, 5)]
+    assert (await append(partition, numbered(ENTRIES + 5))).base_offset == ENTRIES + 5
+    assert (await append(partition, numbered(ENTRIES + 6))).base_offset == ENTRIES + 6
     partition.close()

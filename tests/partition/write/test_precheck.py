@@ -32,9 +32,10 @@ def in_flight(*sent: tuple[int, int]) -> BatchesInFlight:
 
 def folded(*written: tuple[int, int]) -> ProducerTable:
     table = ProducerTable()
+    table.knows_the_past = True
     for number, (epoch, sequence) in enumerate(written):
         one = BatchSequence(PRODUCER, epoch, sequence, sequence)
-        table.record(one, number, Position(1, number), max_timestamp=0, conclusive=True)
+        table.record(one, number, Position(1, number), 0)
     return table
 
 
@@ -58,7 +59,7 @@ def test_whichever_is_further_says_what_comes_next(
 ) -> None:
     epoch, sequence = asked
     producers, on_its_way = folded(*log), in_flight(*sent)
-    verdict = precheck(producers, on_its_way, BatchSequence(PRODUCER, epoch, sequence, sequence))
+    verdict = precheck(producers, on_its_way, BatchSequence(PRODUCER, epoch, sequence, sequence), has_all=True)
     assert (verdict.error, verdict.duplicate) == (told, False)
     if is_next_of_producer(producers, on_its_way, PRODUCER, epoch, sequence):
         assert verdict.accepted, "the short way takes nothing that the long way refuses"
@@ -67,4 +68,4 @@ def test_whichever_is_further_says_what_comes_next(
 def test_a_batch_that_the_log_has_already_does_not_take_the_short_way() -> None:
     producers, on_its_way = folded((0, 0), (0, 1), (0, 2)), in_flight((0, 1))
     assert not is_next_of_producer(producers, on_its_way, PRODUCER, 0, 2)
-    assert precheck(producers, on_its_way, BatchSequence(PRODUCER, 0, 2, 2)).duplicate
+    assert precheck(producers, on_its_way, BatchSequence(PRODUCER, 0, 2, 2), has_all=True).duplicate

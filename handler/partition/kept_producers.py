@@ -1,0 +1,172 @@
+"""What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written since.
+
+    fold ── copy ──▶ encoded in a thread ──▶ kept state "producers:PARTITION" ──▶ whoever opens the partition next goes on from there
+
+The sidecar that appends keeps it: when it begins to append, when a new ledger has begun or much was written, when a minute has passed, and
+when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Final, Protocol
+
+from handler.coordination.kept_states import KeptStates
+from handler.partition import packed
+from handler.partition.fold.fold import Fold
+from handler.partition.fold.kept_producers import KnownProducers
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from handler.tasks import in_a_thread
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+_KEY: Final = b"producers:"
+KEPT_SECONDS: Final = 60.0
+# So many entries are folded again in half a second.
+ENTRIES_BEHIND: Final = 30_000
+# However much is written.
+LEAST_SECONDS: Final = 5.0
+BYTES_OF_A_PRODUCER: Final = 100
+
+
+class PartitionForKept(Protocol):
+    """The partition, as far as it matters to what is kept of it."""
+
+    @property
+    def knows_the_past(self) -> bool: ...
+    def learn_again(self) -> None:
+        """Another sidecar has kept more than is known here."""
+        ...
+
+
+class KeptProducers:
+    def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept) -> None:
+        self._name = name
+        self._fold = fold
+        self._states = states
+        self._partition = partition
+        self._kept_to: Position | None = None
+        self._kept_at = -math.inf
+        self._is_whole = True
+        self._is_restored = False
+        self._is_waiting = False
+        self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
+
+    async def look_up(self) -> KnownProducers | None:
+        """What anybody has kept last. Raises PulsarError where that can't be told: then nothing may be concluded from what is not found."""
+        if self._states is None:
+            return None
+        known = await self._find(self._states)
+        if known is not None:
+            self._is_restored = True
+            self._kept_to = known.last
+        return known
+
+    async def _find(self, states: KeptStates) -> KnownProducers | None:
+        try:
+            found = await states.look_up(self._key)
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: what was kept of its producers can't be read, the log is read: %s", self._name, error)
+            return None
+        except PulsarError as error:
+            raise Unavailable(f"what was kept of its producers can't be read: {error}") from error
+        if found is None or not found.value:
+            return None
+        try:
+            return await in_a_thread(lambda: KnownProducers.decode(packed.unpack(found.value)))
+        except ValueError as error:
+            metrics.PRODUCERS_NOT_RESTORED.inc()
+            log.warning("partition %s: what was kept of its producers makes no sense, the log is read: %s", self._name, error)
+            return None
+
+    def throw_away(self, why: str) -> None:
+        """What was kept does not agree with the log."""
+        if self._states is None or not self._is_restored:
+            return
+        self._is_restored = False
+        self._kept_to = None
+        metrics.PRODUCERS_NOT_RESTORED.inc()
+        log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
+        if self.keeping is not None:
+            self.keeping.cancel()  # it would be kept behind this
+        self.keeping = asyncio.create_task(self._throw_away(self._states))
+
+    def distrust(self) -> None:
+        """The log contradicts itself, or what was kept of it."""
+        self.mar()
+        self.throw_away("the log contradicts itself")
+
+    def mar(self) -> None:
+        """The fold failed in the middle of an entry: what it knows is not to be kept."""
+        self._is_whole = False
+
+    def tick(self, now: float) -> None:
+        """Once in some seconds, while this sidecar appends."""
+        last, kept = self._fold.last_position, self._kept_to
+        if last is None or last == kept or not self._fold.producers.states or now - self._kept_at < LEAST_SECONDS:
+            return
+        is_far = kept is None or kept.ledger != last.ledger or last.entry - kept.entry >= ENTRIES_BEHIND
+        if is_far or now - self._kept_at >= KEPT_SECONDS:
+            self._keep(now)
+
+    def begin(self, now: float) -> None:
+        """This sidecar appends: from now on all that its producers write is found by who goes on from here."""
+        if self._kept_to is None and self.keeping is None:
+            self._keep(now)
+
+    def close(self) -> None:
+        """The partition has ended, and this sidecar has appended to it since it was kept."""
+        if self._states is not None and self._fold.last_position != self._kept_to and self._fold.producers.states:
+            if self._is_waiting and self.keeping is not None:
+                self.keeping.cancel()
+            self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping))
+
+    def _keep(self, now: float) -> None:
+        if self._states is not None and (self.keeping is None or self.keeping.done()):
+            self._kept_at = now
+            self.keeping = asyncio.create_task(self._store_in_turn(self._states))
+
+    async def _store_in_turn(self, states: KeptStates) -> None:
+        self._is_waiting = True
+        await states.rate.take(BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers)))
+        self._is_waiting = False
+        await self._store(states)
+
+    async def _store_last(self, states: KeptStates, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})  # else it might be stored behind this one
+        await self._store(states)
+
+    async def _store(self, states: KeptStates) -> None:
+        if not self._is_whole or not self._partition.knows_the_past:
+            return
+        if self._kept_to is None and await self._is_known_better(states):
+            return
+        known = KnownProducers.of(self._fold)
+        if await states.keep(self._key, await in_a_thread(lambda: packed.pack(known.encode()))):
+            self._kept_to = known.last
+
+    async def _is_known_better(self, states: KeptStates) -> bool:
+        """Another sidecar may have kept what it knows since this one has looked."""
+        if self._fold.has_all:
+            return False
+        try:
+            kept = await self._find(states)
+        except Unavailable:
+            return True  # nothing is kept now
+        if kept is None or not kept.is_surer_than(self._fold):
+            return False
+        self._partition.learn_again()
+        return True
+
+    async def _throw_away(self, states: KeptStates) -> None:
+        await states.keep(self._key, b"")
+
+    @property
+    def _key(self) -> bytes:
+        return _KEY + self._name.encode()

@@ -1,0 +1,194 @@
+"""Retention takes what a fold has not read, or what tells how a batch is judged: nothing that was acknowledged is hidden by that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from handler.partition.log.port import LogReader
+from handler.pulsar.entry import Position
+from handler.pulsar.events import ConsumerEvents
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, begin_append, open_partition, read_all
+
+PRODUCER = 7
+
+
+def numbered(sequence: int) -> bytes:
+    return batch(b"b%d" % sequence, producer_id=PRODUCER, epoch=0, sequence=sequence)
+
+
+def other() -> bytes:
+    return batch(b"other")
+
+
+def a_failed_add(log: MemoryLog) -> None:
+    """As on brokers before 2.10: its index is spent, and a new ledger begins."""
+    log.index += 2
+    log.roll()
+
+
+async def in_flight_over_two_ledgers(log: MemoryLog, before: int, behind: int, markers: int = 0) -> list[int]:
+    """b0 is the last entry of a ledger; b1 and b2 were on their way together with it, and begin the next. Their offsets."""
+    writer = open_partition(log, "kafka-sidecar-writer")
+    for _ in range(before):
+        await append(writer, other())
+    log.hold_sends = True
+    sent = [begin_append(writer, numbered(sequence)) for sequence in range(3)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    first, *others = log.held
+    first()
+    log.roll()
+    for _ in range(markers):
+        log.mark()
+        log.roll()
+    for land in others:
+        land()
+    log.held, log.hold_sends = [], False
+    offsets = [(await one).base_offset for one in sent]
+    for _ in range(behind):
+        await append(writer, other())
+    writer.close()
+    return offsets
+
+
+def when_it_is_read(log: MemoryLog, who: str, do: Callable[[], None]) -> None:
+    """Before a reader of this kind is opened."""
+    opened = log.reader_as
+
+    async def reader(name: str, start: Position | None, events: ConsumerEvents) -> LogReader:
+        if type(events).__name__ == who:
+            do()
+        return await opened(name, start, events)
+
+    log.reader_as = reader  # type: ignore[method-assign,assignment]
+
+
+@pytest.mark.parametrize(
+    ("who", "behind"), [("CatchUpReader", 200), ("TailReader", 10), ("_Queue", 72)], ids=["a consumer", "an opening", "a replay"]
+)
+async def test_what_goes_between_the_question_where_to_begin_and_the_reader_hides_nothing(who: str, behind: int) -> None:
+    log = MemoryLog()
+    offsets = await in_flight_over_two_ledgers(log, 100, behind)
+    when_it_is_read(log, who, lambda: log.trim(offsets[1]))
+    partition = open_partition(log, "kafka-sidecar-b", cache=1)
+    if who == "_Queue":
+        assert (await append(partition, numbered(3))).error is ErrorCode.NONE
+    found = dict(await read_all(partition, offsets[1]))
+    assert [found[offset] for offset in offsets[1:]] == [b"b1", b"b2"]
+    if who != "_Queue":
+        assert (await append(partition, numbered(3))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_markers_in_between_are_no_beginning() -> None:
+    log = MemoryLog()
+    offsets = await in_flight_over_two_ledgers(log, 1, 78, markers=1)
+    log.trim(2)
+    partition = open_partition(log, "kafka-sidecar-b")
+    assert (await append(partition, numbered(3))).error is ErrorCode.NONE
+    found = dict(await read_all(partition, offsets[1]))
+    assert [found[offset] for offset in offsets[1:]] == [b"b1", b"b2"]
+    partition.close()
+
+
+async def test_a_late_first_try_at_the_beginning_does_not_hide_what_came_behind_the_second() -> None:
+    log = MemoryLog()
+    writer = open_partition(log, "kafka-sidecar-a")
+    await append(writer, numbered(0))
+    log.hold_sends = True
+    second = begin_append(writer, numbered(1), 60)
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    first_try = log.held.pop()
+    log.disconnect()
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    log.let_go()
+    log.hold_sends = False
+    told = [await second, await append(writer, numbered(2))]
+    log.roll()
+    log.write(other())
+    await writer.confirmed_end()
+    log.hold_sends = True
+    third = begin_append(writer, numbered(3), 60)
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    first_try()
+    log.let_go()
+    log.hold_sends = False
+    told += [await third, await append(writer, numbered(4))]
+    assert [one.base_offset for one in told] == [1, 2, 5, 6]
+    writer.close()
+    log.trim(3)
+    partition = open_partition(log, "kafka-sidecar-b", cache=1)
+    found = dict(await read_all(partition, 3))
+    assert (found[5], found[6]) == (b"b3", b"b4")
+    partition.close()
+
+
+@pytest.mark.parametrize("gap", [False, True])
+async def test_an_append_that_is_held_is_not_judged_by_a_fold_that_begins_again(gap: bool) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    log.write(other())
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    offsets = [(await append(partition, numbered(sequence))).base_offset for sequence in range(3)]
+    partition._tail.stop()
+    partition._appender._sender.used_at -= 10  # so the log is read to its end first
+    if gap:
+        a_failed_add(log)
+    log.write(other())
+    assert (await append(partition, numbered(2))).base_offset == offsets[2]
+    partition.close()
+
+
+@pytest.mark.parametrize("gap", [False, True])
+async def test_what_is_sent_again_says_what_was_known_before_the_gap(gap: bool) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    log.write(other())
+    mine, theirs = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
+    for sequence in range(5):
+        await append(mine, numbered(sequence))
+    await append(theirs, other())
+    log.hold_sends = True
+    lost = begin_append(mine, numbered(5), 20)
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.held.clear()
+    log.hold_sends = False
+    acknowledged = [await append(theirs, numbered(sequence)) for sequence in (5, 6)]
+    if gap:
+        a_failed_add(log)
+    await append(theirs, other())
+    log.disconnect()
+    assert await lost == acknowledged[0]
+    assert (await append(theirs, numbered(7))).error is ErrorCode.NONE
+    for partition in (mine, theirs):
+        partition.close()
+    reader = open_partition(log, "kafka-sidecar-reader")
+    values = [value for _, value in await read_all(reader) if value and value.startswith(b"b")]
+    assert values == [b"b%d" % sequence for sequence in range(8)]
+    reader.close()
+
+
+async def test_a_retry_from_before_the_beginning_is_refused_after_one_look() -> None:
+    log = MemoryLog()
+    writer = open_partition(log, "kafka-sidecar-a")
+    await append(writer, other())
+    for sequence in range(10):
+        await append(writer, numbered(sequence))
+    log.roll()
+    await append(writer, other())
+    await append(writer, numbered(10))
+    writer.close()
+    log.trim(11)
+    partition = open_partition(log, "kafka-sidecar-b")
+    assert (await append(partition, numbered(11))).error is ErrorCode.NONE
+    assert (await append(partition, numbered(3))).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    partition.close()

@@ -1,0 +1,325 @@
+"""Producers' state outlives the sidecar: who keeps it and when, and what is done without it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.coordination.kept_states import Kept
+from handler.partition import kept_producers
+from handler.partition.fold.fold import IndexAlarm
+from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.packed import pack, unpack
+from handler.partition.partition import Partition
+from handler.partition.read import replay
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused
+from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, begin_append, open_partition
+
+KEY = b"producers:t-partition-0"
+PRODUCER = 7
+
+
+def numbered(sequence: int) -> bytes:
+    return batch(b"%d" % sequence, producer_id=PRODUCER, epoch=0, sequence=sequence)
+
+
+def written_long_ago(log: MemoryLog, since: int = 100) -> None:
+    """A batch of the producer, and many of others."""
+    log.write(batch(b"first"))
+    log.write(numbered(5))
+    for _ in range(since):
+        log.write(batch(b"other"))
+
+
+async def settled(partition: Partition) -> None:
+    while (keeping := partition._kept_producers.keeping) is not None and not keeping.done():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+async def kept_by_another(log: MemoryLog, states: MemoryStates) -> None:
+    """A sidecar has known the producer, and kept it."""
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(6))).error is ErrorCode.NONE
+    partition.close()
+    await settled(partition)
+    assert states.values[KEY]
+
+
+async def test_a_retry_is_recognised_however_much_was_written_since() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    place = log.index
+    for _ in range(100):
+        log.write(batch(b"other"))
+    partition = open_partition(log, states=states, replay_entries=10)
+    assert (await append(partition, numbered(6))).base_offset == place
+    assert (await append(partition, numbered(5))).base_offset == 1
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_only_what_lies_behind_it_is_read() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log, 1_000)
+    await kept_by_another(log, states)
+    kept_at = log.entries[-1].position
+    for _ in range(200):
+        log.write(batch(b"other"))
+    partition = open_partition(log, states=states)
+    await partition.opened()
+    log.opened_at.clear()
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    assert [start for start in log.opened_at if start is not None and start < kept_at] == []
+    partition.close()
+
+
+async def test_one_that_only_reads_keeps_nothing() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    partition = open_partition(log, states=states)
+    await partition.confirmed_end()
+    await append(partition, batch(b"without a producer"))
+    partition.tick(asyncio.get_running_loop().time() + 1_000)
+    partition.close()
+    await settled(partition)
+    assert not states.kept
+
+
+async def test_it_is_kept_when_a_sidecar_begins_and_again_when_much_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_producers, "ENTRIES_BEHIND", 10)
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    partition = open_partition(log, states=states)
+    now = asyncio.get_running_loop().time()
+    assert (await append(partition, numbered(6))).error is ErrorCode.NONE
+    await settled(partition)
+    assert states.kept == [KEY]
+    partition.tick(now + 30)
+    await settled(partition)
+    assert states.kept == [KEY], "little was written since"
+    partition.tick(now + 61)
+    await settled(partition)
+    assert states.kept == [KEY] * 2, "a minute has passed"
+    for sequence in range(7, 20):
+        await append(partition, numbered(sequence))
+    partition.tick(now + 70)
+    await settled(partition)
+    assert states.kept == [KEY] * 3
+    partition.tick(now + 200)
+    partition.close()
+    await settled(partition)
+    assert states.kept == [KEY] * 3, "nothing is new"
+
+
+async def test_while_nobody_can_say_whether_something_was_kept_no_verdict_is_told() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    place = log.index
+    for _ in range(100):
+        log.write(batch(b"other"))
+    states.is_away = True
+    partition = open_partition(log, states=states, replay_entries=10)
+    waiting = begin_append(partition, numbered(6), 20)
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    states.is_away = False
+    assert (await waiting).base_offset == place
+    partition.close()
+
+
+@pytest.mark.parametrize("value", [b"\xff\xff", b""])
+async def test_what_makes_no_sense_is_as_good_as_nothing(value: bytes) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log, 5)
+    states.values[KEY] = value
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(5))).base_offset == 1
+    partition.close()
+
+
+async def test_what_is_of_another_log_is_thrown_away() -> None:
+    """As after a topic was made anew: places and offsets are others."""
+    log, states = MemoryLog(), MemoryStates()
+    for _ in range(3):
+        log.write(batch(b"of", b"another", b"log"))
+    await kept_by_another(log, states)
+    value = states.values[KEY]
+    other = MemoryLog()
+    written_long_ago(other)
+    states.values[KEY] = value
+    before = metrics.PRODUCERS_NOT_RESTORED._value.get()
+    partition = open_partition(other, states=states)
+    assert (await append(partition, numbered(5))).base_offset == 1
+    assert metrics.PRODUCERS_NOT_RESTORED._value.get() == before + 1
+    partition.close()
+
+
+async def test_what_is_too_old_is_not_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "TOO_FAR_ENTRIES", 50)
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    for _ in range(100):
+        log.write(batch(b"other"))
+    partition = open_partition(log, states=states, replay_entries=10)
+    await partition.opened()
+    log.opened_at.clear()
+    assert (await append(partition, batch(b"new", producer_id=99, epoch=0, sequence=0))).error is ErrorCode.NONE
+    assert [start for start in log.opened_at if start is not None and start.entry < 100] == []
+    partition.close()
+
+
+async def test_what_retention_took_is_known_no_more() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    log.write(batch(b"gone, and nobody has kept what it said"))
+    log.ledger += 1
+    log.write(batch(b"later"))
+    log.trim(len(log.entries) - 1)
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(20))).error is ErrorCode.NONE
+    partition.close()
+
+
+@pytest.mark.parametrize("left", [0, 1, 100])
+async def test_what_was_kept_of_all_that_retention_took_counts(left: int) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    place = log.index
+    log.ledger += 1
+    for _ in range(left):
+        log.write(batch(b"later"))
+    log.trim(len(log.entries) - left)
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(6))).base_offset == place
+    assert (await append(partition, numbered(8))).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_a_log_that_contradicts_itself_leaves_nothing_behind() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    partition = open_partition(log, states=states)
+    await append(partition, numbered(7))
+    partition.alarm(IndexAlarm("the broker counts otherwise"))
+    await settled(partition)
+    assert states.values[KEY] == b""
+
+
+async def test_a_place_that_the_log_has_not_reached_is_none() -> None:
+    """Anybody may write such a value."""
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    known = KnownProducers.decode(unpack(states.values[KEY]))
+    states.values[KEY] = pack(known._replace(last=Position(known.last.ledger, 10_000)).encode())
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_it_is_kept_with_the_first_append_to_a_new_partition() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(0))).base_offset == 0
+    await settled(partition)
+    assert states.kept == [KEY]
+    states.is_away = True  # it is killed
+    partition.close()
+    states.is_away = False
+    for _ in range(100):
+        log.write(batch(b"other"))
+    again = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    assert (await append(again, numbered(0))).base_offset == 0
+    again.close()
+
+
+async def test_who_knows_less_does_not_replace_what_another_has_kept() -> None:
+    """It began when nothing was kept, and has read a window."""
+    log, states = MemoryLog(), MemoryStates()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    states.is_away = True
+    assert (await append(first, numbered(0))).base_offset == 0
+    await settled(first)
+    states.is_away = False
+    for _ in range(100):
+        log.write(batch(b"other"))
+    second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    other = [batch(b"of 8", producer_id=8, epoch=0, sequence=sequence) for sequence in range(3)]
+    states.values[KEY] = b""
+    await second.opened()
+    begun = begin_append(second, other[0])
+    await begun
+    states.values.clear()
+    first.tick(asyncio.get_running_loop().time() + 10)
+    await settled(first)
+    assert KnownProducers.decode(unpack(states.values[KEY])).began is None
+    second._kept_producers._kept_to = None
+    second.tick(asyncio.get_running_loop().time() + 100)
+    await settled(second)
+    assert KnownProducers.decode(unpack(states.values[KEY])).began is None
+    assert (await append(second, numbered(0))).base_offset == 0, "it has learnt of the other"
+    for partition in (first, second):
+        partition.close()
+
+
+async def test_those_who_wait_behind_one_that_has_given_up_go_on() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    states.is_away = True
+    partition = open_partition(log, states=states)
+    assert (await append(partition, batch(b"plain"))).error is ErrorCode.NONE
+    idempotent, plain = begin_append(partition, numbered(6), 1), begin_append(partition, batch(b"plain"), 60)
+    partition.tick(asyncio.get_running_loop().time() + 2)
+    assert (await idempotent).error is ErrorCode.REQUEST_TIMED_OUT
+    assert (await plain).error is ErrorCode.NONE
+    partition.close()
+
+
+@pytest.mark.parametrize("refusal", [NotPermitted, Refused])
+async def test_without_a_right_to_what_is_kept_the_window_is_read(refusal: type[PulsarError]) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log, 5)
+
+    async def look_up(key: bytes) -> Kept | None:
+        raise refusal("read the kept states")
+
+    states.look_up = look_up  # type: ignore[method-assign]
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(5))).base_offset == 1
+    assert partition.ended is None
+    partition.close()
+
+
+async def test_a_log_that_is_emptied_while_one_goes_on_from_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    for _ in range(100):
+        log.write(batch(b"other"))
+    partition = open_partition(log, states=states)
+    await partition.opened()
+    look_up = states.look_up
+
+    async def then_it_is_emptied(key: bytes) -> Kept | None:
+        found = await look_up(key)
+        log.trim(len(log.entries))
+        return found
+
+    states.look_up = then_it_is_emptied  # type: ignore[method-assign]
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition.close()

@@ -1,0 +1,49 @@
+"""What sidecars keep of the log, modelled: a value is there a moment after it was sent, even if its sender dies, or it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from handler.coordination.kept_states import Kept
+from handler.pulsar.errors import Unavailable
+from handler.tasks import BytesASecond
+from tests.simulation.model import NOBODYS, Topic
+
+LOST: Final = 0.05
+OLD: Final = 0.1  # how often the value before the last is found, as while another sidecar compacts
+
+
+class States:
+    """For one life of one sidecar."""
+
+    def __init__(self, topic: Topic, name: str) -> None:
+        self._topic = topic
+        self._draw = topic.chance.of(f"{name}/states")
+        self.rate = BytesASecond(1024 * 1024, 8 * 1024 * 1024)
+
+    async def find(self, key: bytes) -> Kept | None:
+        try:
+            return await self.look_up(key)
+        except Unavailable:
+            return None
+
+    async def look_up(self, key: bytes) -> Kept | None:
+        await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
+        if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_questions:
+            raise Unavailable("the states can't be read")
+        values = self._topic.kept.get(key, [])
+        if not values:
+            return None
+        is_old = len(values) > 1 and self._draw.random() < OLD
+        return Kept(values[-2 if is_old else -1], 0)
+
+    async def keep(self, key: bytes, value: bytes) -> bool:
+        # Until the first is there, the window is all that is promised: longer than what is written meanwhile, but for drawn windows.
+        is_first = key not in self._topic.kept
+        delay = 0.0001 if is_first else self._draw.choice((0.001, 0.02, 1.0))
+        is_lost = not self._topic.is_calm and not is_first and self._draw.random() < LOST
+        if not is_lost:
+            self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, value, context=NOBODYS)
+        await asyncio.sleep(delay * 2)
+        return not is_lost
