@@ -154,8 +154,7 @@ class ProducerTable:
             return UNJUDGED
         verdict = _verdict(state, batch)
         if verdict is OUT_OF_ORDER and state is not None and not has_all and batch.epoch == state.epoch and not state.knows_its_batches:
-            ahead = (batch.first - state.last) % _SEQUENCES < _SEQUENCES // 2
-            return verdict if ahead else UNJUDGED
+            return verdict if is_later(batch.first, state.last) else UNJUDGED
         return verdict
 
     # --- what the log says
@@ -177,6 +176,8 @@ class ProducerTable:
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
             self._put(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
+        if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
+            self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
         return state is not None or self.begins_expired
 
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
@@ -191,12 +192,13 @@ class ProducerTable:
         if state is None:
             if known.epoch >= 0:
                 self._put(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
+        elif state.at <= folded_to and (state.epoch, state.last) == known:
+            state.at = folded_to  # whoever began to fold behind that batch knows it as of here
+            state.has_expired = False
         elif state.has_expired and known.epoch >= 0:
             self._put(producer_id, _judged_again(producer_id, state, folded_to, known))
         elif state.at > folded_to:
             return
-        elif (state.epoch, state.last) == known:
-            state.at = folded_to  # whoever began to fold behind that batch knows it as of here
         elif known.epoch >= 0:
             # Of what stood before nothing counts any more.
             self._put(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to))
@@ -368,10 +370,15 @@ def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:
     return ACCEPTED
 
 
+def _is_behind(one: Unjudged) -> bool:
+    """Whether a batch comes behind what its writer knew of its producer."""
+    return one.known.last_sequence < 0 or is_later(one.batch.first, one.known.last_sequence)
+
+
 def _is_ahead(known: KnownProducer, state: ProducerState) -> bool:
     if known.epoch != state.epoch:
         return known.epoch > state.epoch
-    return known.last_sequence >= 0 and 0 < (known.last_sequence - state.last) % _SEQUENCES < _SEQUENCES // 2
+    return known.last_sequence >= 0 and is_later(known.last_sequence, state.last)
 
 
 def _judged_again(producer_id: int, state: ProducerState, folded_to: Position, known: KnownProducer) -> ProducerState:
@@ -398,6 +405,11 @@ def _fenced(state: ProducerState | None, marker: Unjudged) -> ProducerState:
     if state is None:
         return ProducerState(epoch, ANY_SEQUENCE, marker.position)
     return ProducerState(epoch, -1, marker.position) if epoch > state.epoch else state  # the first of a new epoch is 0
+
+
+def is_later(sequence: int, other: int) -> bool:
+    """Whether a sequence comes behind another; they begin again at 0 after 2^31−1."""
+    return 0 < (sequence - other) % _SEQUENCES < _SEQUENCES // 2
 
 
 def is_next_sequence(last: int, first: int) -> bool:

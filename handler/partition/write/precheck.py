@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from handler.partition.fold.producers import ACCEPTED, OUT_OF_ORDER, UNJUDGED, ProducerState, ProducerTable, Verdict, is_next_sequence
+from handler.partition.fold.producers import (
+    ACCEPTED,
+    OUT_OF_ORDER,
+    UNJUDGED,
+    ProducerState,
+    ProducerTable,
+    Verdict,
+    is_later,
+    is_next_sequence,
+)
 from handler.partition.log.basis import BatchSequence
 from handler.partition.write.append import Append
 from handler.partition.write.in_flight import BatchesInFlight
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
-
-_SEQUENCES: Final = MAX_SEQUENCE + 1
+from handler.wire.records import NO_PRODUCER_ID
 
 
 def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchSequence, *, has_all: bool) -> Verdict:
@@ -39,7 +44,7 @@ def _is_ahead(state: ProducerState | None, last: Append) -> bool:
         return False
     if state.epoch > last.epoch:
         return True
-    return state.last >= 0 and 0 < (state.last - last.last_sequence) % _SEQUENCES < _SEQUENCES // 2
+    return state.last >= 0 and is_later(state.last, last.last_sequence)
 
 
 def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, producer_id: int, epoch: int, first_sequence: int) -> bool:

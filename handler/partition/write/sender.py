@@ -44,7 +44,7 @@ MAX_ENTRY_BYTES: Final = 256 * 1024
 MAX_WAIT_SECONDS: Final = 0.005
 _AS_IT_IS: Final = KAFKA.fields
 _AGAIN: Final = MessageMetadata(properties=[KeyValue(key=AGAIN_PROPERTY, value=b"")]).SerializePartialToString()
-# MessageMetadata of an entry: producer name, times, three properties. Measured at 130 bytes and less.
+# MessageMetadata of an entry: producer name, times, three properties. 160 bytes with the longest of each.
 METADATA_ALLOWANCE: Final = 256
 # While there is no producer: what its broker takes at most (maxMessageSize) is told when it opens.
 UNKNOWN_SIZE: Final = sys.maxsize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.producers import REMEMBERED_BATCHES, ProducerTable
+from handler.partition.fold.producers import REMEMBERED_BATCHES, UNJUDGED, ProducerTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
@@ -74,3 +74,23 @@ def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:
 def test_a_basis_reads_as_it_was_written() -> None:
     for basis in (Basis(Position(-1, -1)), Basis(Position(2**62, 7), [KnownProducer(3, MAX_SEQUENCE), UNKNOWN_PRODUCER])):
         assert Basis.decode(basis.encode()) == basis._replace(producers=list(basis.producers))
+
+
+def test_a_retry_of_the_last_batch_is_not_refused_while_that_batch_is_not_known_here() -> None:
+    """Only that it was the last one is known, from what a later batch's writer knew."""
+    table = ProducerTable()
+    table.knows_the_past = True
+    table.adopt_basis(1, Position(1, 5), KnownProducer(0, 9))
+    assert table.precheck(BatchSequence(1, 0, 9, 9), has_all=False) is UNJUDGED
+    assert table.precheck(BatchSequence(1, 0, 11, 11), has_all=False).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert table.precheck(BatchSequence(1, 0, 10, 10), has_all=False).accepted
+
+
+def test_what_a_writer_knows_too_does_not_take_away_batches_that_are_known() -> None:
+    """The producer's first batch here counted because retention has taken what stood before."""
+    table = ProducerTable()
+    table.begins_expired = table.knows_the_past = True
+    batch = BatchSequence(1, 0, 9, 9)
+    table.record(batch, 100, Position(2, 0), 5)
+    table.adopt_basis(1, Position(2, 0), KnownProducer(0, 9))
+    assert table.precheck(batch, has_all=True).base_offset == 100
