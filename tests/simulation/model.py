@@ -28,7 +28,7 @@ from tests.simulation.chance import Chance
 from tests.simulation.plan import Bounds
 
 # MessageDeduplication answers a duplicate with MessageId(-1, -1), which is unsigned in the protocol.
-# Brokers look every two minutes at the least.
+# A ledger is kept for at least so long after it was closed. Brokers keep theirs for minutes.
 LEAST_RETENTION_SECONDS: Final = 15.0
 KNOWN_ALREADY: Final = 2**64 - 1
 # PersistenceError: the producer is to connect again.
