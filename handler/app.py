@@ -22,6 +22,7 @@ from handler.apis.api import ANONYMOUS, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
+from handler.apis.refused_batches import RefusedBatches
 from handler.apis.routing.transactions import PeerTransactions
 from handler.clock import SYSTEM_CLOCK
 from handler.config import Config, metrics_address
@@ -80,6 +81,7 @@ class Caller:
         self.peer = peer
         self.local_address = ("", 0)
         self.is_external = False
+        self.refused = RefusedBatches()
         self.waiting_since = None
         self.round_trip = 0.0
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
-from handler.apis.api import Api, Call, Response, Result, Services
+from handler.apis.api import Api, Call, Client, Response, Result, Services
 from handler.apis.nodes import Node, is_told, nodes
 from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
@@ -59,77 +59,98 @@ from handler.wire.records import (
 )
 
 
+class _Batch(NamedTuple):
+    topic: bytes  # as it stands in the request (see `topic_key`)
+    partition_index: int
+    header: BatchHeader
+
+    @property
+    def subject(self) -> tuple[bytes, int]:
+        """Of its partition: what both ways know it by."""
+        return self[:2]
+
+
 class _ResponseInWork:
     """The response to one request while its partitions are in work."""
 
-    __slots__ = ("_appends", "_is_elsewhere", "_left", "_nodes", "_on_error", "_result", "_topics")
+    __slots__ = ("_appends", "_client", "_clock", "_is_elsewhere", "_is_silent", "_left", "_nodes", "_responses", "_result", "_topics")
 
-    def __init__(self, result: Promise[Response], on_error: Callable[[], None] | None, nodes: Callable[[], Sequence[Node]]) -> None:
+    def __init__(self, result: Promise[Response], services: Services, client: Client, acks: int) -> None:
         self._result = result
-        self._nodes = nodes
-        self._on_error = on_error  # for acks=0: what to do about an error that no response can tell
+        self._client = client
+        self._clock = services.clock
+        self._nodes: Callable[[], Sequence[Node]] = partial(nodes, services, client)
+        self._is_silent = acks == 0  # no response can tell an error
         self._topics: list[TopicProduceResponse] = []
-        self._appends: list[tuple[Partition, PartitionProduceResponse]] = []
+        self._responses: list[PartitionProduceResponse] = []  # of the last of them
+        self._appends: list[tuple[_Batch, Partition, PartitionProduceResponse]] = []
         self._is_elsewhere = False  # of any partition
         self._left = 1  # held until every partition is begun
 
-    def topic(self, requested: TopicProduceData) -> list[PartitionProduceResponse]:
-        partitions: list[PartitionProduceResponse] = []
-        self._topics.append(TopicProduceResponse(name=requested.name, topic_id=requested.topic_id, partition_responses=partitions))
-        return partitions
+    def topic(self, requested: TopicProduceData) -> None:
+        """What follows is of this topic."""
+        self._responses = []
+        self._topics.append(TopicProduceResponse(name=requested.name, topic_id=requested.topic_id, partition_responses=self._responses))
 
-    def refuse(self, responses: list[PartitionProduceResponse], index: int, error: ErrorCode) -> None:
-        responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1))
-        if self._on_error is not None:
-            self._on_error()
+    def refuse(self, index: int, batch: _Batch | None, error: ErrorCode) -> None:
+        """`batch` is None where nobody can tell whose it is."""
+        self._responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1))
+        self._failed(batch, error)
 
-    def refuse_elsewhere(self, responses: list[PartitionProduceResponse], index: int, leader: Member) -> None:
+    def refuse_elsewhere(self, batch: _Batch, leader: Member) -> None:
         """Before anything is appended: another member leads the partition, and a client that knows KIP-951 goes there."""
         current = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=0)
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1, current_leader=current))
+        index, error = batch.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER
+        self._responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1, current_leader=current))
         self._is_elsewhere = True
+        self._failed(batch, error)
+
+    def _failed(self, batch: _Batch | None, error: ErrorCode) -> None:
+        noted = True
+        if batch is not None:
+            header, refused = batch.header, self._client.refused
+            noted = refused.note(batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, error, self._clock())
+        if not noted or self._is_silent:
+            self._client.abort()
 
     def append(
-        self, responses: list[PartitionProduceResponse], index: int, partition: Partition, header: BatchHeader, records: bytes,
-        deadline: float, verification: Verification | None,
+        self, batch: _Batch, partition: Partition, records: bytes, deadline: float, verification: Verification | None
     ) -> None:  # fmt: skip
-        response = PartitionProduceResponse(index=index)
-        responses.append(response)
-        self._appends.append((partition, response))
+        response = PartitionProduceResponse(index=batch.partition_index)
+        self._responses.append(response)
+        self._appends.append((batch, partition, response))
         self._left += 1
-        metrics.PRODUCED_BYTES.add(header.size)
-        append = Append.of(header, records, deadline, self, len(self._appends) - 1)
+        metrics.PRODUCED_BYTES.add(batch.header.size)
+        append = Append.of(batch.header, records, deadline, self, len(self._appends) - 1)
         if verification is None:
             partition.append(append)
         else:
             partition.append_to_transaction(append, verification)
 
     def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
-        partition, response = self._appends[batch_index]
+        batch, partition, response = self._appends[batch_index]
         response.error_code = error
         response.base_offset = base_offset
         if error is ErrorCode.NONE:
             response.log_start_offset = partition.log_start
-        elif self._on_error is not None:
-            self._on_error()
+        else:
+            self._failed(batch, error)
         self.partition_done()
 
     def on_refused(self, batch_index: int, refused: BatchRefused) -> None:
-        _, response = self._appends[batch_index]
+        _, _, response = self._appends[batch_index]
         response.error_message = str(refused)
         response.record_errors = [
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in refused.records
         ]
 
     def on_log_append_time(self, batch_index: int, timestamp: int) -> None:
-        self._appends[batch_index][1].log_append_time_ms = timestamp
+        self._appends[batch_index][2].log_append_time_ms = timestamp
 
     def partition_done(self) -> None:
         self._left -= 1
         if self._left == 0:
-            silent = self._on_error is not None
-            self._result.resolve(None if silent else ProduceResponse(responses=self._topics, node_endpoints=self._endpoints()))
+            self._result.resolve(None if self._is_silent else ProduceResponse(responses=self._topics, node_endpoints=self._endpoints()))
 
     def _endpoints(self) -> Sequence[NodeEndpoint]:
         """Of all nodes: there are clients that forget those which are not among them (franz-go)."""
@@ -181,56 +202,82 @@ def _last_written(services: Services, name: TopicName, index: int, producer_id: 
     return partition.known_producer(producer_id)
 
 
+def _error_behind(services: Services, client: Client, name: TopicName, batch: _Batch, now: float) -> ErrorCode | None:
+    """Why a batch is refused that comes behind one that was, and is to come back before it."""
+    header, last_written = batch.header, partial(_last_written, services, name, batch.partition_index)
+    return client.refused.error_behind(
+        batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, now, last_written
+    )  # fmt: skip
+
+
 def _is_sent_away(
-    services: Services, call: Call, name: TopicName, index: int, leader: Member, header: BatchHeader, now: float
+    services: Services, call: Call, name: TopicName, index: int, leader: Member, has_producer: bool, now: float
 ) -> bool:  # fmt: skip
-    """Whether a batch is refused because its client is sent to the leader, or stands behind one that was."""
+    """Whether a batch is refused because its client is sent to the leader, or was sent before it could know."""
     redirects, subject = services.produce_redirects, name.partition(index)
-    if redirects.is_behind(call.client, subject, header, now, partial(_last_written, services, name, index)):
+    if not has_producer and redirects.is_behind(call.client, subject, now):
         return True
     if leader == services.fleet.own or not services.sends_away(name, now) or not is_told(services, call.client, leader):
         return False
     redirects.last_asked_at = now
-    return redirects.refuses(call.client, subject, services.fleet.version, header, now)
+    return redirects.refuses(call.client, subject, services.fleet.version, now)
+
+
+def _begin(
+    services: Services, call: Call, request: ProduceRequest, response: _ResponseInWork, name: TopicName, batch: _Batch, records: bytes,
+    now: float,
+) -> None:  # fmt: skip
+    """Append a batch, or refuse it."""
+    index, leader = batch.partition_index, services.leader(name, batch.partition_index)
+    behind = _error_behind(services, call.client, name, batch, now)
+    if behind is None:
+        has_producer = batch.header.has_producer
+        is_elsewhere = leader is not None and request.acks and _is_sent_away(services, call, name, index, leader, has_producer, now)
+    else:
+        is_elsewhere = behind is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if leader is not None and is_elsewhere:
+        response.refuse_elsewhere(batch, leader)
+        return
+    if behind is not None:
+        response.refuse(index, batch, behind)
+        return
+    try:
+        partition = services.partition(name, index)
+    except TopicMissing:
+        response.refuse(index, batch, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return
+    if leader == services.fleet.own:
+        services.produce_partitions.put(batch.topic, index, partition)
+    verification = _verification(services, call.version, request.transactional_id, batch.header, name, index)
+    if isinstance(verification, ErrorCode):
+        response.refuse(index, batch, verification)
+    else:
+        response.append(batch, partition, records, now + max(request.timeout_ms / 1000, 0.001), verification)
 
 
 def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
     # Without an answer a client learns of an error by losing its connection (KafkaApis.handleProduceRequest).
     # Its request still holds its bytes of the budget until it is written.
     result: Promise[Response] = Promise()
-    response = _ResponseInWork(result, call.client.abort if request.acks == 0 else None, lambda: nodes(services, call.client))
+    response = _ResponseInWork(result, services, call.client, request.acks)
     now = services.clock()
-    deadline = now + max(request.timeout_ms / 1000, 0.001)
     for topic in request.topic_data:
-        responses = response.topic(topic)
+        response.topic(topic)
+        key = topic_key(call.version, topic.name, topic.topic_id)
         name = resolve(services, topic.name, topic.topic_id)
         if isinstance(name, TopicName) and name.internal:
             name = ErrorCode.INVALID_TOPIC_EXCEPTION  # "Cannot append to internal topic" (ReplicaManager.appendToLocalLog)
         for requested in topic.partition_data:
-            if isinstance(name, ErrorCode):
-                response.refuse(responses, requested.index, name)
-                continue
             records = requested.records or b""
             header = _checked(services, call.version, request.acks, records)
             if isinstance(header, ErrorCode):
-                response.refuse(responses, requested.index, header)
+                response.refuse(requested.index, None, name if isinstance(name, ErrorCode) else header)
                 continue
-            leader = services.leader(name, requested.index)
-            if leader is not None and request.acks and _is_sent_away(services, call, name, requested.index, leader, header, now):
-                response.refuse_elsewhere(responses, requested.index, leader)
-                continue
-            try:
-                partition = services.partition(name, requested.index)
-            except TopicMissing:
-                response.refuse(responses, requested.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            batch = _Batch(key, requested.index, header)
+            if isinstance(name, ErrorCode):
+                response.refuse(requested.index, batch, name)
             else:
-                if leader == services.fleet.own:
-                    services.produce_partitions.put(topic_key(call.version, topic.name, topic.topic_id), requested.index, partition)
-                verification = _verification(services, call.version, request.transactional_id, header, name, requested.index)
-                if isinstance(verification, ErrorCode):
-                    response.refuse(responses, requested.index, verification)
-                else:
-                    response.append(responses, requested.index, partition, header, records, deadline, verification)
+                _begin(services, call, request, response, name, batch, records, now)
     response.partition_done()  # every partition is begun: what was held until then goes
     return result
 

@@ -15,6 +15,7 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
 from handler.apis.redirects import FetchRedirects, ProduceRedirects
+from handler.apis.refused_batches import RefusedBatches
 from handler.apis.resolved_partitions import ResolvedPartitions
 from handler.config import Config, KafkaConfig
 from handler.fleet.fleet import Fleet
@@ -59,6 +60,7 @@ class Client(Protocol):
     peer: str
     local_address: tuple[str, int]
     is_external: bool  # came to the external listener
+    refused: RefusedBatches
 
     @property
     def waiting_since(self) -> float | None: ...

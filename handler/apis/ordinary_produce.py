@@ -10,6 +10,7 @@ the other begins with it. Both ways make the same appends, and what happens to a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from handler.apis.api import Client, Response, Result, Services
@@ -31,17 +32,19 @@ _SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")
 class OrdinaryProduce(Promise[Response]):
     """The request as its connection keeps it (`api.BegunRequest`) while its batches are on their way, and the promise of its response."""
 
-    __slots__ = ("_client", "_left", "_partitions", "_requested", "_results")
+    __slots__ = ("_appends", "_client", "_clock", "_left", "_partitions", "_requested", "_results")
 
     api: Final = "Produce"
     ends_with_client: Final = False
 
-    def __init__(self, requested: ProduceFrame, client: Client) -> None:
+    def __init__(self, requested: ProduceFrame, client: Client, clock: Callable[[], float]) -> None:
         super().__init__()
         self._requested = requested
         self._client = client
+        self._clock = clock
         self._left = len(requested.batches)
         self._partitions: list[Partition] = []
+        self._appends: list[Append] = []
         self._results = [(0, 0, 0)] * self._left  # error, base offset, log start
 
     @property
@@ -57,6 +60,7 @@ class OrdinaryProduce(Promise[Response]):
 
     def send(self, partitions: list[Partition], appends: list[Append], now: float) -> None:
         self._partitions = partitions
+        self._appends = appends
         for partition, append in zip(partitions, appends, strict=True):
             metrics.PRODUCED_BYTES.add(len(append.data))
             partition.append_next(append, now)
@@ -70,11 +74,18 @@ class OrdinaryProduce(Promise[Response]):
     def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
         failed = error is not ErrorCode.NONE
         self._results[batch_index] = (error, base_offset, -1 if failed else self._partitions[batch_index].log_start)
-        if failed and not self._requested.acks:
-            self._client.abort()  # the only way to tell a client that wants no answer
+        if failed:
+            self._failed(batch_index, error)
         self._left -= 1
         if not self._left:
             self.resolve(produce_answer(self._requested, self._results) if self._requested.acks else None)
+
+    def _failed(self, batch_index: int, error: ErrorCode) -> None:
+        append = self._appends[batch_index]
+        subject = self._requested.batches[batch_index][:2]
+        noted = self._client.refused.note(subject, append.producer_id, append.epoch, append.first_sequence, error, self._clock())
+        if not noted or not self._requested.acks:
+            self._client.abort()  # the only way to tell a client that wants no answer
 
 
 def begin_ordinary(services: Services, client: Client, frame: memoryview) -> OrdinaryProduce | None:
@@ -85,10 +96,12 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
     known = services.produce_partitions
     known.drop_stale(services.generation)
     now = services.clock()
+    if client.refused.holds_any(now):
+        return None
     deadline = now + max(requested.timeout_ms / 1000, 0.001)
     latest = services.wall_clock() + MAX_AHEAD_MS
     highest_codec = ZSTD if requested.version >= ZSTD_SINCE else LZ4
-    request = OrdinaryProduce(requested, client)
+    request = OrdinaryProduce(requested, client, services.clock)
     partitions: list[Partition] = []
     appends: list[Append] = []
     for key, index, begin, end in requested.batches:

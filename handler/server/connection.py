@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from handler.apis.answer_share import AnswerShare, CountedFetchResponse
 from handler.apis.api import ANONYMOUS, BegunRequest, Response
 from handler.apis.promise import Promise
+from handler.apis.refused_batches import RefusedBatches
 from handler.errors import ProtocolError
 from handler.server.awake import Awake
 from handler.server.budget import ByteBudget
@@ -104,6 +105,7 @@ class KafkaConnection(asyncio.Protocol):
         self._paused = False
         self._resuming = False
         self.principal = ANONYMOUS
+        self.refused = RefusedBatches()
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()

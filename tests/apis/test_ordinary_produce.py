@@ -19,6 +19,7 @@ from handler.apis.api import ANONYMOUS, BegunRequest, Principal, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.ordinary_produce import OrdinaryProduce
 from handler.apis.promise import settled
+from handler.apis.refused_batches import RefusedBatches
 from handler.config import KafkaConfig
 from handler.fleet.member import Member
 from handler.partition.log.log_config import MAX_AHEAD_MS
@@ -49,6 +50,7 @@ class Sidecar:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0
     waiting_since: float | None = None
+    refused: RefusedBatches = field(default_factory=RefusedBatches)
     ordinary: int = 0  # requests that took the ordinary way
     may_be_ordinary: bool = True
     principal: Principal = ANONYMOUS

@@ -16,6 +16,7 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.api import Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import Promise
+from handler.apis.refused_batches import RefusedBatches
 from handler.config import KafkaConfig
 from handler.fleet.member import Member
 from handler.partition.log.log_config import MAX_AHEAD_MS
@@ -39,6 +40,7 @@ class Setup:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0
     waiting_since: float | None = None
+    refused: RefusedBatches = field(default_factory=RefusedBatches)
 
     def __post_init__(self) -> None:
         catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)

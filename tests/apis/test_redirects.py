@@ -10,18 +10,16 @@ import pytest
 import pytest_asyncio
 
 from handler.apis import redirects
-from handler.apis.redirects import FORGET_SECONDS, ON_ITS_WAY_SECONDS, REPLICA_SECONDS, FetchRedirects, ProduceRedirects
+from handler.apis.redirects import ON_ITS_WAY_SECONDS, REPLICA_SECONDS, FetchRedirects, ProduceRedirects
 from handler.config import KafkaConfig
 from handler.fleet.fleet import SETTLED_SECONDS
 from handler.fleet.member import Member
-from handler.partition.log.basis import KnownProducer
 from handler.topics.catalog import GROWN_SECONDS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from handler.wire.records import BatchHeader, read_produced
 from tests.support.batches import batch
 from tests.support.services import NAMESPACE, Client, Sidecar
 
@@ -181,59 +179,33 @@ async def test_a_consumer_in_a_rack_reads_from_the_replica_there() -> None:
     await here.close()
 
 
-def nobody(producer_id: int) -> KnownProducer | None:
-    """No producer is known."""
-    return None
-
-
-def header(sequence: int, producer: int = 7, epoch: int = 0) -> BatchHeader:
-    return read_produced(batch(b"a", producer_id=producer, epoch=epoch, sequence=sequence))
-
-
-def test_of_an_idempotent_producer_the_refused_batch_comes_back_first() -> None:
+def test_a_client_is_sent_away_once_while_the_fleet_is_the_same() -> None:
     told, client = ProduceRedirects(), Client()
-    assert told.refuses(client, "p", 1, header(5), 1.0)
-    assert told.is_behind(client, "p", header(6), 1.0 + FORGET_SECONDS / 2, nobody), "it would be taken for the producer's first"
-    assert not told.is_behind(client, "p", header(5), 1.0 + FORGET_SECONDS / 2, nobody)
-    assert not told.is_behind(client, "p", header(6), 1.0 + FORGET_SECONDS / 2, nobody)
-    assert not told.refuses(client, "p", 1, header(6), 1.0 + FORGET_SECONDS / 2), "it was told"
-    assert told.refuses(client, "p", 2, header(7), 1.0), "the fleet is another"
-    assert not told.is_behind(client, "p", header(9), 2.0 + FORGET_SECONDS, nobody), "the batch went elsewhere long ago"
-
-
-def test_a_refused_batch_that_was_written_elsewhere_holds_back_nothing() -> None:
-    """Its producer has two leaders within ten seconds, and this sidecar is the second."""
-    told, client = ProduceRedirects(), Client()
-    assert told.refuses(client, "p", 1, header(5), 1.0)
-    assert told.is_behind(client, "p", header(6), 2.0, lambda _: KnownProducer(0, 4))
-    assert told.is_behind(client, "p", header(6), 2.0, lambda _: KnownProducer(1, 5)), "of another epoch"
-    assert not told.is_behind(client, "p", header(6), 2.0, lambda _: KnownProducer(0, 5))
+    assert [told.refuses(client, "p", version, 1.0) for version in (1, 1, 2)] == [True, False, True]
 
 
 def test_a_client_that_is_far_away_is_given_the_time_that_its_answer_takes() -> None:
     told, client = ProduceRedirects(), Client()
     client.round_trip = 0.3
-    plain = header(-1, producer=-1, epoch=-1)
-    assert told.refuses(client, "p", 1, plain, 1.0)
-    assert told.is_behind(client, "p", plain, 1.3 + ON_ITS_WAY_SECONDS - 0.01, nobody)
-    assert not told.is_behind(client, "p", plain, 1.3 + ON_ITS_WAY_SECONDS + 0.01, nobody)
+    assert told.refuses(client, "p", 1, 1.0)
+    assert told.is_behind(client, "p", 1.3 + ON_ITS_WAY_SECONDS - 0.01)
+    assert not told.is_behind(client, "p", 1.3 + ON_ITS_WAY_SECONDS + 0.01)
 
 
 def test_without_sequences_what_came_before_the_answer_had_left_is_refused() -> None:
     told, client = ProduceRedirects(), Client()
-    plain = header(-1, producer=-1, epoch=-1)
-    assert not told.is_behind(client, "p", plain, 1.0, nobody)
-    assert told.refuses(client, "p", 1, plain, 1.0)
+    assert not told.is_behind(client, "p", 1.0)
+    assert told.refuses(client, "p", 1, 1.0)
     client.waiting_since = 1.0
-    assert told.is_behind(client, "p", plain, 9.0, nobody), "the answer stands behind another"
+    assert told.is_behind(client, "p", 9.0), "the answer stands behind another"
     client.waiting_since = 8.0
-    assert not told.is_behind(client, "p", plain, 9.0, nobody)
+    assert not told.is_behind(client, "p", 9.0)
 
 
 def test_a_client_of_very_many_partitions_is_served_without_a_word_about_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redirects, "MOST_PARTITIONS", 2)
     produce, fetch, client = ProduceRedirects(), FetchRedirects(), Client()
-    assert [produce.refuses(client, index, 1, header(0), 0.0) for index in range(3)] == [True, True, False]
+    assert [produce.refuses(client, index, 1, 0.0) for index in range(3)] == [True, True, False]
     assert [fetch.refuses(client, index, 1) for index in range(3)] == [True, True, False]
     assert [fetch.refuses(client, 0, version) for version in (1, 2, 2)] == [False, True, False]
     assert [fetch.names_replica(client, 0, at) for at in (0.0, 1.0, REPLICA_SECONDS + 1)] == [True, False, True]

@@ -9,15 +9,18 @@ from typing import Any, Final
 
 from aiokafka.record.memory_records import MemoryRecords
 
+from handler.apis.refused_batches import RefusedBatches
+from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition
 from handler.partition.read.fetch_cache import FetchedRun
-from handler.partition.write.append import Append
+from handler.partition.write.append import Append, AppendRequest
+from handler.partition.write.log_validator import BatchRefused
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
+from handler.wire.records import BatchHeader, read_produced
 from tests.simulation.chance import Chance
 from tests.simulation.history import History, Violation
 from tests.simulation.model import delay
-from tests.simulation.node import Node
+from tests.simulation.node import NAME, Node
 from tests.simulation.plan import Bounds, Client
 from tests.support.batches import batch
 from tests.support.partitions import Outcome, Told
@@ -42,6 +45,52 @@ class Sent:
     sequence: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A sidecar's side of it, as far as it decides what is appended (see `a00_produce`)."""
+
+    node: Node
+    life: int  # of the sidecar
+    refused: RefusedBatches
+
+    def append(self, data: bytes, now: float) -> asyncio.Future[Verdict]:
+        outcome = Outcome()
+        header, partition = read_produced(data), self.node.current()
+        known = partition.known_producer if partition.is_open else _nobody
+        behind = self.refused.error_behind(NAME, header.producer_id, header.producer_epoch, header.base_sequence, now, known)
+        append = Append.of(header, data, now + REQUEST_SECONDS, _Noted(outcome, self.refused, header), 0)
+        if behind is not None:
+            partition.read_on()
+            append.refuse(behind)
+        else:
+            partition.append(append)
+        return outcome.result
+
+
+def _nobody(_: int) -> None:
+    """Of a partition that is not open no producer is known."""
+
+
+class _Noted(AppendRequest):
+    """A request whose refusal is remembered by its connection."""
+
+    def __init__(self, outcome: Outcome, refused: RefusedBatches, header: BatchHeader) -> None:
+        self._outcome = outcome
+        self._refused = refused
+        self._header = header
+
+    def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
+        header, now = self._header, asyncio.get_running_loop().time()
+        self._refused.note(NAME, header.producer_id, header.producer_epoch, header.base_sequence, error, now)
+        self._outcome.on_appended(batch_index, error, base_offset)
+
+    def on_refused(self, batch_index: int, refused: BatchRefused) -> None:
+        self._outcome.on_refused(batch_index, refused)
+
+    def on_log_append_time(self, batch_index: int, timestamp: int) -> None:
+        self._outcome.on_log_append_time(batch_index, timestamp)
+
+
 class Network:
     """How clients reach the sidecars."""
 
@@ -51,6 +100,18 @@ class Network:
         self._chance = chance
         self._bounds = bounds
         self.is_calm = False
+        self._connections: dict[tuple[str, str], Connection] = {}
+
+    def connection(self, client: Client, node: Node) -> Connection:
+        """The one that a client has to a sidecar; another where that was killed, or where an answer did not come."""
+        key = client.name, node.name
+        known = self._connections.get(key)
+        if known is None or known.life != node.life:
+            known = self._connections[key] = Connection(node, node.life, RefusedBatches())
+        return known
+
+    def end(self, client: Client, node: Node) -> None:
+        self._connections.pop((client.name, node.name), None)
 
     def node_for(self, client: Client) -> Node:
         """The one that it takes for the leader."""
@@ -68,26 +129,27 @@ async def produce(network: Network, client: Client, window: Sequence[Sent]) -> l
     """Send a producer's batches through one connection, in their order. None for those that have no answer."""
     node = network.node_for(client)
     await network.way(client)
-    life, partition = node.life, node.current()
-    outcomes: list[Outcome] = []
+    connection = network.connection(client, node)
+    results: list[asyncio.Future[Verdict]] = []
     for sent in window:
-        if node.life != life or node.current() is not partition:
+        if node.life != connection.life:
             break
-        outcome = Outcome()
-        append = Append.of(read_produced(sent.data), sent.data, network.loop.time() + REQUEST_SECONDS, outcome, 0)
-        node.run(lambda append=append: partition.append(append))  # type: ignore[misc]
-        outcomes.append(outcome)
-        if len(outcomes) % 2:
+        results.append(node.run(lambda data=sent.data: connection.append(data, network.loop.time())))  # type: ignore[misc]
+        if len(results) % 2:
             await network.way(client)
-    if outcomes:
-        await asyncio.wait([one.result for one in outcomes], timeout=REQUEST_SECONDS + 2)
+    if results:
+        await asyncio.wait(results, timeout=REQUEST_SECONDS + 2)
     await network.way(client)
     told: list[tuple[ErrorCode, int] | None] = [None] * len(window)
-    if node.life == life and not network.loses_answer(client):
-        for number, outcome in enumerate(outcomes):
-            if outcome.result.done():
-                verdict = outcome.result.result()
-                told[number] = (verdict.error, verdict.base_offset)
+    if node.life != connection.life or network.loses_answer(client):
+        network.end(client, node)
+        return told
+    for number, result in enumerate(results):
+        if result.done():
+            verdict = result.result()
+            told[number] = (verdict.error, verdict.base_offset)
+    if len(results) < len(window) or not all(result.done() for result in results):
+        network.end(client, node)  # request.timeout.ms
     return told
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.errors import CHECKSUM_ERROR, PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.raw_entries import permits_of
@@ -75,8 +75,9 @@ class Topic:
     def land(self, writer: Writer, sequence: int, metadata: MessageMetadata, count: int, payload: bytes) -> None:
         draw = writer.draw
         if not self.is_calm and draw.random() < self.bounds.refused_sends:
-            writer.down(lambda: writer.events.on_send_error(sequence, REFUSED, "scripted"))
-            writer.is_known = False
+            is_alone = draw.random() < 0.5  # Producer.checkAndStartPublish: a wrong checksum is of no other entry's concern
+            writer.down(lambda: writer.events.on_send_error(sequence, CHECKSUM_ERROR if is_alone else REFUSED, "scripted"))
+            writer.is_known = is_alone
             return
         if self.bounds.deduplicates:
             if sequence <= self._pushed.get(writer.name, -1):

@@ -48,6 +48,14 @@ MUTANTS: Final = {
     "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._is_resent", lambda _: lambda *_: False),
     "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),
     "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
+    "nothing-is-behind": Mutant(
+        "what was sent behind a refused batch is taken", "handler.apis.refused_batches.RefusedBatches.error_behind",
+        lambda _: lambda *_: None,
+    ),
+    "hidden-is-out-of-order": Mutant(
+        "a batch behind one that the broker refused alone is told OUT_OF_ORDER", f"{IN_FLIGHT}.is_missing_before",
+        lambda _: lambda *_: False,
+    ),
     "end-is-old": Mutant(
         "an end that was confirmed earlier refuses a fetch", "handler.partition.read.log_end.LogEnd.is_confirmed_since",
         lambda _: lambda *_: True,

@@ -130,6 +130,8 @@ def fold(entries: Sequence[RawEntry]) -> Reference:
 
 def _takes(producers: dict[int, _Producer], batch: Batch) -> bool:
     known = producers.get(batch.producer)
+    if known is None and batch.first != 0:
+        return False  # it was sent behind the first, which was refused: all producers here begin with 0, and none is forgotten
     if known is not None and not known.takes(batch):
         return False
     if known is None or known.epoch != batch.epoch:

@@ -13,6 +13,7 @@ from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Call, Services
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.promise import settled
+from handler.apis.refused_batches import RefusedBatches
 from handler.config import GroupsConfig, KafkaConfig, TransactionsConfig
 from handler.coordination.directory import Leader
 from handler.coordination.leaders import Node
@@ -286,6 +287,7 @@ class Client:
 
     def __init__(self) -> None:
         self.aborted = 0
+        self.refused = RefusedBatches()
 
     def abort(self) -> None:
         self.aborted += 1

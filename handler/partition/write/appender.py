@@ -393,6 +393,9 @@ class Appender:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else verdict.error
             if error is ErrorCode.INVALID_TXN_STATE and not append.is_marker:
                 error = TRANSACTION_IS_OVER
+            if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
+                # The broker has refused the one before it alone, which is sent again: behind that it is in order.
+                error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             append.resolve(error, verdict.base_offset)
 
     def _resolve_all(self, writer_sequence: int, error: ErrorCode) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from handler.partition.fold.producers import is_later
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.write.append import Append, expire
@@ -101,6 +102,11 @@ class BatchesInFlight:
         if first is append or first.epoch != append.epoch:
             return UNKNOWN_PRODUCER
         return KnownProducer(first.epoch, first.first_sequence - 1)
+
+    def is_missing_before(self, append: Append) -> bool:
+        """Whether an earlier batch of the same sequence has yet to come to the log."""
+        first = next(iter(self._by_producer.get(append.producer_id, ())), None)
+        return first is not None and first.epoch == append.epoch and is_later(append.first_sequence, first.first_sequence)
 
     def retry_target(self, append: Append) -> Append | None:
         """The batch of which `append` is a client's retry."""

@@ -9,10 +9,11 @@ import pytest
 from handler.partition import partition as module
 from handler.pulsar.entry import LogStats
 from handler.wire.error_code import ErrorCode
-from tests.partition.faults import not_mended_yet
+from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, begin, begin_append, open_partition, open_table, read_all
+from tests.support.partitions import append, begin_append, open_partition, read_all
+from tests.support.services import NAMESPACE, Sidecar
 
 
 def numbered(sequence: int, epoch: int = 0) -> bytes:
@@ -53,18 +54,25 @@ class StuckLog(MemoryLog):
     is_stuck = True
 
 
-@not_mended_yet("what follows a refused batch on its connection is taken by the next partition object")
 async def test_what_is_pipelined_behind_a_partition_that_ends_does_not_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPEN_SECONDS", 0.05)
     log = StuckLog()
-    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-a")
-    waiting = [begin(table.get("t-partition-0"), numbered(sequence)).result for sequence in (0, 1)]
-    assert [(await one).error for one in waiting] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    sidecar = Sidecar(logs={NAMESPACE + "t-partition-0": log})
+    sidecar.admin.make("t", 1)
+    waiting = [begin_produce(sidecar, sequence) for sequence in (0, 1)]
+    assert [told(await one) for one in waiting] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
     log.is_stuck = False
-    await begin(table.get("t-partition-0"), numbered(2)).result  # sent before its client had the two answers
-    for sequence in range(3):
-        told = await append(table.get("t-partition-0"), numbered(sequence))
-        assert told.error is ErrorCode.NONE, f"b{sequence}"
-    found = [value for _, value in await read_all(table.get("t-partition-0"))]
-    await table.close()
+    assert told(await begin_produce(sidecar, 2)) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "it was sent before its client had the two answers"
+    assert [told(await begin_produce(sidecar, sequence)) for sequence in range(3)] == [ErrorCode.NONE] * 3
+    found = [value for _, value in await read_all(sidecar.table.get(NAMESPACE + "t-partition-0"))]
+    await sidecar.close()
     assert found == [b"b0", b"b1", b"b2"]
+
+
+def begin_produce(sidecar: Sidecar, sequence: int) -> asyncio.Future[ProduceResponse]:
+    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=numbered(sequence))])]
+    return sidecar.begin(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data), 12)
+
+
+def told(answer: ProduceResponse) -> ErrorCode:
+    return answer.responses[0].partition_responses[0].error_code

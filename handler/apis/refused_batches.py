@@ -1,0 +1,104 @@
+"""Behind a batch that was refused for a moment nothing of its producer is taken, until that batch is back.
+
+A Kafka producer sends several batches of a partition before it has the first answer. Where one of them is refused and is to be sent
+again, those behind it have left already. The partition may take batches again when they come: it was opened anew, say, or another
+member has left. One that was taken then would stand before the refused batch in the log, and a log that knew nothing of the
+producer would refuse that one for ever (OUT_OF_ORDER_SEQUENCE_NUMBER, which librdkafka takes for fatal).
+
+A connection keeps the order of requests, so what was behind the refused batch comes before its second try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final, NamedTuple
+
+from handler.partition.fold.producers import is_later
+from handler.partition.log.basis import KnownProducer
+from handler.wire.error_code import ErrorCode
+from handler.wire.records import NO_PRODUCER_ID
+
+# Clients send a batch again that was refused with one of these (RetriableException of Kafka's clients).
+SENT_AGAIN: Final = frozenset((
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+))  # fmt: skip
+# After this a producer is served though the batch that was refused has not come back: its client has given it up.
+FORGET_SECONDS: Final = 10.0
+# Of one connection, within those seconds. One that has more ends, and with it all that was behind them.
+MOST_REFUSED: Final = 10_000
+
+# Of a producer id the last batch in the partition's log, where that is known.
+KnownProducers = Callable[[int], KnownProducer | None]
+
+
+class _Refused(NamedTuple):
+    epoch: int
+    first_sequence: int
+    error: ErrorCode
+    at: float
+
+
+class RefusedBatches:
+    """Of one connection: the first of each partition and producer."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[Hashable, int], _Refused] = {}  # in the order of their times
+
+    def holds_any(self, now: float) -> bool:
+        """Whether a batch may have to be refused. Some clients never come back: they were sent to another leader."""
+        if not self._first:
+            return False
+        self._forget_old(now)
+        return bool(self._first)
+
+    def note(self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, error: ErrorCode, now: float) -> bool:
+        """A batch was refused. False where there are too many to remember."""
+        if producer_id == NO_PRODUCER_ID or error not in SENT_AGAIN:
+            return True
+        key = partition, producer_id
+        known = self._first.get(key)
+        if known is not None and (known.epoch > epoch or (known.epoch == epoch and not is_later(known.first_sequence, first_sequence))):
+            return True  # it stood behind another one
+        self._first.pop(key, None)
+        self._forget_old(now)
+        if len(self._first) >= MOST_REFUSED:
+            return False
+        self._first[key] = _Refused(epoch, first_sequence, error, now)
+        return True
+
+    def error_behind(
+        self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, now: float, known: KnownProducers
+    ) -> ErrorCode | None:  # fmt: skip
+        """Why a batch is refused that comes behind one that was."""
+        key = partition, producer_id
+        refused = self._first.get(key)
+        if refused is None or epoch < refused.epoch:
+            return None
+        if epoch == refused.epoch and is_later(refused.first_sequence, first_sequence):
+            return None  # one from before it
+        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and now - refused.at < FORGET_SECONDS
+        if is_behind and not _is_written(refused, known(producer_id)):
+            return refused.error
+        del self._first[key]
+        return None
+
+    def _forget_old(self, now: float) -> None:
+        while self._first:
+            key, oldest = next(iter(self._first.items()))
+            if now - oldest.at < FORGET_SECONDS:
+                return
+            del self._first[key]
+
+
+def _is_written(refused: _Refused, known: KnownProducer | None) -> bool:
+    """Whether the refused batch is in the log by now: its client took it elsewhere."""
+    if known is None or known.epoch != refused.epoch:
+        return known is not None and known.epoch > refused.epoch
+    last = known.last_sequence  # -1 where nothing of the epoch is
+    return last >= 0 and (last == refused.first_sequence or is_later(last, refused.first_sequence))
