@@ -160,14 +160,22 @@ def test_a_marker_at_the_end_keeps_nobody_waiting(versioned: Versioned) -> None:
     topic = new_topic()
     create(versioned.sidecar.address, topic)
     produce(versioned.sidecar.address, topic, [b"0", b"1", b"2"])
+    nothing_else = new_topic()
+    create(versioned.sidecar.address, nothing_else)
     for _ in range(3):
         asyncio.run(_mark(versioned.standalone.url, topic))
+        asyncio.run(_mark(versioned.standalone.url, nothing_else))
     versioned.restart_sidecar()
     low, high = bounds(versioned.sidecar.address, topic)
     assert (low, high >= 3) == (0, True)
     (ack,) = produce(versioned.sidecar.address, topic, [b"3"])
     assert ack.offset >= high
     assert [record.value for record in read(versioned.sidecar.address, topic, 4)] == [b"0", b"1", b"2", b"3"]
+    low, high = bounds(versioned.sidecar.address, nothing_else)
+    assert low == high
+    (ack,) = produce(versioned.sidecar.address, nothing_else, [b"first"])
+    assert ack.offset >= high
+    assert [(record.offset, record.value) for record in read(versioned.sidecar.address, nothing_else, 1)] == [(ack.offset, b"first")]
 
 
 def test_the_start_moves_when_retention_removes_ledgers(versioned: Versioned) -> None:

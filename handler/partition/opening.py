@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from handler.partition.fold.fold import SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_to_end import ReadToEnd
+from handler.partition.read.read_to_end import ReadToEnd, end_without_records
 from handler.pulsar.entry import LogStats, Position
 
 # Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
@@ -48,8 +48,10 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
     elif not await kept.restore(stats, transactions_behind):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
     await to_end.run(if_unknown=stats.last)
-    if fold.passed_to is not None or not fold.knows_next_offset:
+    if fold.passed_to is not None:
         await _check_entries_without_index(log, fold)
+    elif not fold.knows_next_offset:
+        await _begin_where_nothing_is_read(log, fold, to_end)
     log_start = fold.seen_from if fold.begins_at_first else None
     fold.producers.knows_the_past = fold.has_all
     return Begun(stats, log_start)
@@ -63,10 +65,19 @@ def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Po
     fold.begins_at_first = start == stats.first
 
 
+async def _begin_where_nothing_is_read(log: EntryLog, fold: Fold, to_end: ReadToEnd) -> None:
+    """All entries that are left are markers of Pulsar's own, which take an index and no reader is given."""
+    end = await end_without_records(log)
+    await to_end.run(if_unknown=(await log.stats()).last)  # what others wrote before that question
+    if not fold.knows_next_offset:
+        fold.replayed_from, fold.begins_at_first = None, True
+        fold.begin_empty(end)
+
+
 async def _check_entries_without_index(log: EntryLog, fold: Fold) -> None:
     """Entries without an index stand before all others, or the interceptor was switched off since, or indexes are no longer shown."""
     first = await log.first_indexed()
-    if first is not None and (fold.passed_to is None or first <= fold.passed_to):
+    if first is not None and fold.passed_to is not None and first <= fold.passed_to:
         raise IndexAlarm(f"the log has indexes from entry {first} on, but entry {fold.passed_to} came without one: {SWITCH_ON}")
     last_index = await log.index_property()
     if fold.knows_next_offset:  # others may have written meanwhile

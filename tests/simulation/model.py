@@ -33,6 +33,7 @@ LEAST_RETENTION_SECONDS: Final = 15.0
 KNOWN_ALREADY: Final = 2**64 - 1
 # PersistenceError: the producer is to connect again.
 REFUSED: Final = 2
+MARKER: Final = b"pulsar.marker"
 MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 NOBODYS: Final = Context()
 
@@ -93,6 +94,16 @@ class Topic:
         self._stored_at = max(self._stored_at + 1e-6, self.loop.time() + self._disk.choice((0.0, 0.0005, 0.002, 0.02)))
         self.loop.call_at(self._stored_at, self._store, entry, context=NOBODYS)
 
+    def mark(self) -> None:
+        """ReplicatedSubscriptionsController.writeMarker: a message of the broker's own."""
+        if self._adding:
+            return
+        position = Position(self._ledger, self._in_ledger)
+        self._in_ledger += 1
+        self.index += 1
+        metadata = MessageMetadata(producer_name=MARKER, sequence_id=0, publish_time=1, marker_type=10)
+        self.entries.append(RawEntry(position, self.index, int(self.loop.time() * 1000), metadata.SerializeToString(), memoryview(b"")))
+
     def _store(self, entry: RawEntry) -> None:
         if not self._adding or self._adding[0].entry is not entry:
             return  # it was lost, or recovered
@@ -149,6 +160,8 @@ class Topic:
         found: dict[str, int] = {}
         for entry in self.entries:
             metadata = entry.message_metadata
+            if is_marker(entry):
+                continue
             name = metadata.producer_name.decode()
             found[name] = max(found.get(name, -1), metadata.highest_sequence_id or metadata.sequence_id)
         return found
@@ -306,6 +319,8 @@ class Reader(Connection):
         for entry in self.topic.present:
             if not self.is_open or self._permits <= 0 or self not in self.topic.connections:
                 return
+            if is_marker(entry):  # AbstractBaseDispatcher.filterEntriesForConsumer
+                continue
             if self._next is None or entry.position >= self._next:
                 self._permits -= permits_of(entry)
                 self._next = entry.position.after()
@@ -318,8 +333,8 @@ class Reader(Connection):
 
     def _tell_last(self, answer: asyncio.Future[Position | None]) -> None:
         if self in self.topic.connections:
-            present = self.topic.present
-            last = present[-1].position if present else None
+            named = [one for one in self.topic.present if self.topic.bounds.names_markers or not is_marker(one)]
+            last = named[-1].position if named else None
             self.topic.loop.call_later(self.delay(), _complete, answer, last, context=self._context)
         else:
             self.topic.loop.call_later(self.delay(), _fail, answer, context=self._context)
@@ -330,6 +345,10 @@ class Reader(Connection):
 
     def tell_end(self, reason: PulsarError) -> None:
         self._events.on_end(reason)
+
+
+def is_marker(entry: RawEntry) -> bool:
+    return entry.message_metadata.producer_name == MARKER
 
 
 def delay(draw: Random, bounds: Bounds) -> float:
@@ -404,9 +423,14 @@ class View:
         await self._ask()
         return self._topic.index_property
 
+    async def index_of(self, position: Position) -> int | None:
+        await self._ask()
+        return next((one.last_index for one in self._topic.present if one.position == position), None)
+
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         await self._ask()
-        return last
+        readable = [one.position for one in self._topic.present if one.position <= last and not is_marker(one)]
+        return readable[-1] if readable else None
 
     async def first_indexed(self) -> Position | None:
         await self._ask()

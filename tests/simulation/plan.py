@@ -22,6 +22,7 @@ class FaultKind(StrEnum):
     PAUSE = "pause"  # a sidecar stands still
     ROLL = "roll"  # a new ledger, without anybody noticing
     CLOSE = "close"  # a sidecar closes the partition: idle, or a topic forgotten
+    MARK = "mark"  # a replicated subscription writes markers: they take an index, and no reader is given them
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
 
 
@@ -61,6 +62,7 @@ class Bounds:
     refused_sends: float = 0.0
     failed_questions: float = 0.0  # of the admin API, and requests to open
     deduplicates: bool = False
+    names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
 
 
@@ -85,7 +87,8 @@ class Plan:
 class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
-    kinds: tuple[FaultKind, ...] = tuple(FaultKind)
+    # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers.
+    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind is not FaultKind.MARK)
     replay_entries: tuple[int, ...] = (4, 12, 2_000)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
     clients: tuple[ClientKind, ...] = tuple(ClientKind)
@@ -107,6 +110,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         refused_sends=draw.choice((0.0, 0.01)) if rough else 0.0,
         failed_questions=draw.choice((0.0, 0.02)) if rough else 0.0,
         deduplicates=draw.random() < 0.2,
+        names_markers=draw.random() < 0.5,
     )
     kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)
     faults, at = [], 0.0

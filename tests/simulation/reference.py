@@ -114,6 +114,8 @@ def fold(entries: Sequence[RawEntry]) -> Reference:
     written: dict[bytes, int] = {}  # by writer
     for entry in entries:
         metadata = entry.message_metadata
+        if metadata.HasField("marker_type"):
+            continue
         batches = list(batches_of(entry))
         is_resent = metadata.sequence_id <= written.get(metadata.producer_name, -1)
         if not is_resent:

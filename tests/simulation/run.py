@@ -24,9 +24,9 @@ from tests.simulation.checker import check
 from tests.simulation.clients import Consumer, Network, idempotent_producer, plain_producer
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
-from tests.simulation.model import Topic
+from tests.simulation.model import Topic, is_marker
 from tests.simulation.node import Node
-from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, drawn
+from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
 from tests.simulation.reference import batches_of, fold, values_in
 
 # Longer than any request, opening and pause together: who is not done by then is stuck.
@@ -124,6 +124,9 @@ class Run:
                 self.topic.crash()
             case FaultKind.ROLL:
                 self.topic.roll()
+            case FaultKind.MARK:
+                for _ in range(self._chance.of("markers").choice((1, 3, 20))):
+                    self.topic.mark()
             case FaultKind.TRIM:
                 if all(value in self.history.acknowledged for value in self._values_of_the_first_ledger()):
                     self.topic.trim()
@@ -157,7 +160,12 @@ class Run:
             return self.topic.index + 1
         first = present[0]
         assert first.last_index is not None
-        return first.last_index + 1 - read_entry(first).offset_count
+        return first.last_index + 1 - (1 if is_marker(first) else read_entry(first).offset_count)
+
+    @property
+    def _end(self) -> int:
+        """Behind the last record: markers may follow."""
+        return max((one.last_index or 0) + 1 for one in self.topic.entries if not is_marker(one))
 
     async def _read_all(self) -> None:
         """Through a sidecar that has seen nothing, and through all others: they must find the same."""
@@ -167,10 +175,10 @@ class Run:
             reader = Consumer(self.network, Client(f"last-{node.name}", ClientKind.CONSUMER), self.history, self._chance)
             reader.offset = self._log_start
             until = self._loop.time() + PATIENCE_SECONDS
-            while reader.offset <= self.topic.index:
+            while reader.offset < self._end:
                 await reader.read_through(node, 5.0)
                 if self._loop.time() > until:
-                    raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self.topic.index + 1}")
+                    raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self._end}")
                 await asyncio.sleep(0.1)
 
     async def _close(self) -> None:
@@ -237,13 +245,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so much time of this processor")
     parser.add_argument("--plan", type=Path, help="a plan that was kept, instead of a seed")
+    parser.add_argument("--markers", action="store_true", help="with markers of replicated subscriptions in the log")
     parser.add_argument("--log", action="store_true", help="what the sidecars log")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
     begun, operations, faults, runs, bad = time.process_time(), 0, 0, 0, 0
+    swarm = Swarm(kinds=tuple(FaultKind)) if options.markers else Swarm()
     for seed in range(options.first, options.first + options.count):
-        plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed)
+        plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
         result = run_plan(plan)
         runs, operations, faults = runs + 1, operations + result.operations, faults + result.faults
         if result.violation is not None:

@@ -73,8 +73,8 @@ class MemoryLog:
         return self.append(metadata, read_produced(data).offset_count, data)
 
     def mark(self) -> None:
-        """A marker of Pulsar's own, without a message."""
-        self.markers.add(self.append(MessageMetadata(producer_name=b"pulsar.marker", sequence_id=0, publish_time=1), 0, b""))
+        """A marker of Pulsar's own, which takes an index and no reader is given."""
+        self.markers.add(self.append(MessageMetadata(producer_name=b"pulsar.marker", sequence_id=0, publish_time=1), 1, b""))
 
     def let_go(self) -> None:
         held, self.held = self.held, []
@@ -149,6 +149,9 @@ class MemoryLog:
     async def index_property(self) -> int | None:
         return self.index
 
+    async def index_of(self, position: Position) -> int | None:
+        return next((entry.last_index for entry in self.present if entry.position == position), None)
+
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
         return readable[-1] if readable else None
@@ -210,6 +213,9 @@ class _View:
 
     async def index_property(self) -> int | None:
         return await self.log.index_property()
+
+    async def index_of(self, position: Position) -> int | None:
+        return await self.log.index_of(position)
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         return await self.log.last_readable(last, behind)

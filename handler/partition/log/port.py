@@ -62,6 +62,10 @@ class EntryLog(Protocol):
         """The last index of a log whose entries are all gone; None where there was none."""
         ...
 
+    async def index_of(self, position: Position) -> int | None:
+        """The index of an entry as the broker stores it, also of one that no reader is given; None where it has none, or is gone."""
+        ...
+
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         """The last entry up to `last` that is handed to readers; None where none is. An entry up to `behind` is not
         looked at, and may be answered.

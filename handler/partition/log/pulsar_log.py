@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import Final, Protocol
 
@@ -14,9 +15,11 @@ from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
-# Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic
-# before it can't be opened on a broker before 3.3: each is an admin call, and an opening has 30 s.
-PULSAR_MARKERS_AT_MOST: Final = 1_000
+# Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic before it
+# can't be opened on a broker before 3.3, or be all that is left of one on any broker. An opening has 30 s.
+PULSAR_MARKERS_AT_MOST: Final = 30_000
+# One question an entry, of some 3 ms.
+QUESTIONS_AT_ONCE: Final = 16
 
 
 class StoredTopics(Protocol):
@@ -90,6 +93,12 @@ class PulsarLog(EntryLog):
     async def index_property(self) -> int | None:
         return await self._admin.topics.index_property(await self.topic())
 
+    async def index_of(self, position: Position) -> int | None:
+        try:
+            return await self._admin.topics.index_of(await self.topic(), position)
+        except TopicMissing:
+            return None
+
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         """`last` itself, unless that is a marker of Pulsar's own: brokers keep those to themselves."""
         topic = await self.topic()
@@ -97,10 +106,16 @@ class PulsarLog(EntryLog):
             return last
         stats = await self.stats()
         position = stats.entry_before(last)
-        for _ in range(PULSAR_MARKERS_AT_MOST):
-            if position is None or position <= behind or not await self._admin.topics.is_marker(topic, position):
+        for _ in range(0, PULSAR_MARKERS_AT_MOST, QUESTIONS_AT_ONCE):
+            asked: list[Position] = []
+            while position is not None and position > behind and len(asked) < QUESTIONS_AT_ONCE:
+                asked.append(position)
+                position = stats.entry_before(position)
+            are_markers = await asyncio.gather(*[self._admin.topics.is_marker(topic, one) for one in asked])
+            if not all(are_markers):
+                return asked[are_markers.index(False)]
+            if len(asked) < QUESTIONS_AT_ONCE:
                 return position
-            position = stats.entry_before(position)
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
     async def first_indexed(self) -> Position | None:

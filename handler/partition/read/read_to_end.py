@@ -21,6 +21,16 @@ class EmptiedBehind(Unavailable):
     """What others wrote behind all that is known here was trimmed before it was read. The partition has to be opened again."""
 
 
+async def end_without_records(log: EntryLog) -> int:
+    """The end of a log that holds nothing for readers: all that they were given stood before the first entry that is left."""
+    first = (await log.stats()).first
+    index = None if first is None else await log.index_of(first)
+    if index is not None:
+        return index
+    last_index = await log.index_property()  # the ledgers' metadata has the end
+    return 0 if last_index is None else last_index + 1
+
+
 class ReadToEnd:
     def __init__(self, name: str, log_: EntryLog, tail: TailReader, fold: Fold) -> None:
         self._name = name
@@ -68,7 +78,10 @@ class ReadToEnd:
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
         self._go_back_to(last)
-        if last == self._last_pulsar_marker or await self._arrived(last, ARRIVAL_SECONDS):
+        if last == self._last_pulsar_marker:
+            await self._check_emptied()
+            return
+        if await self._arrived(last, ARRIVAL_SECONDS):
             return
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
@@ -82,12 +95,13 @@ class ReadToEnd:
             self._last_pulsar_marker = last
 
     async def _check_emptied(self) -> None:
-        """Of a log without entries the ledgers' metadata has the end. They may be told of what is written meanwhile: that can be read."""
-        if self._fold.last_position is None or not self._fold.knows_next_offset:
-            return  # it began with what they say
-        last_index = await self._log.index_property()
-        if last_index is not None and last_index >= self._fold.next_offset and (await self._log.stats()).last is None:
-            raise EmptiedBehind(f"{self._name} was emptied up to offset {last_index}, of which {self._fold.next_offset} was not read")
+        """Nothing is left that readers are given. Whoever opens the partition now begins at another end than is known here, maybe."""
+        fold = self._fold
+        if not fold.knows_next_offset or (fold.last_position is not None and (await self._log.stats()).may_hold(fold.last_position)):
+            return
+        end = await end_without_records(self._log)
+        if end > fold.next_offset:
+            raise EmptiedBehind(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
 
     def _go_back_to(self, last: Position) -> None:
         """Read from the last entry that readers are given, where all that was to be read behind it is markers."""

@@ -193,6 +193,7 @@ class Replay:
         if earlier is None or earlier.last_position is None:
             return False
         if self._goes_on_at_once(earlier):
+            self._going_on = None  # it is used up
             self._fold.learn(earlier)
             return True
         if self._fold.replayed_from is None:
@@ -211,6 +212,7 @@ class Replay:
             await self._fold_up_to(earlier, place, begin, max(begin, earlier.last_position), PERMITS)
         except _TrimmedMeanwhile:
             self._going_on = None
+            await self._read_all_that_is_left()
             return False
         except NoEntryCame:
             self._going_on = None  # the log may have been emptied meanwhile
@@ -221,8 +223,17 @@ class Replay:
             return False
         if self._fold.replayed_from != begin:
             return False  # the partition's fold has begun again meanwhile
+        self._going_on = None  # it is used up
         self._fold.learn(earlier)
         return True
+
+    async def _read_all_that_is_left(self) -> None:
+        """Instead of what was kept, behind which retention has taken entries: it costs as much as to go on from there."""
+        stats = await self._log.stats()
+        if stats.first is not None and stats.last is not None:
+            entries, size = stats.between(stats.first, stats.last.after())
+            if entries <= TOO_FAR_ENTRIES:
+                self._entries_left, self._bytes_left = max(self._entries_left, entries), max(self._bytes_left, 2 * size)
 
     def _goes_on_at_once(self, earlier: Fold) -> bool:
         """Whether retention has taken all up to where it was kept, and nothing behind that: the log begins with the next offset."""

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import pytest
 
+from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import TopicMissing
+from handler.pulsar.errors import TopicMissing, Unavailable
 
 ENTRIES = 10
 
@@ -23,6 +24,7 @@ class Broker:
         self.ledgers = list(range(1, ledgers + 1))
         self.off = off
         self.asked = 0
+        self.readable: set[Position] = set()  # all others are markers of Pulsar's own
         self.topic_id: uuid.UUID | None = uuid.UUID(int=1)
 
     @property
@@ -38,6 +40,10 @@ class Broker:
             return None
         before = sum(ENTRIES for ledger in self.ledgers if ledger < position.ledger and ledger not in self.off)
         return before + position.entry
+
+    async def is_marker(self, topic: str, position: Position) -> bool:
+        self.asked += 1
+        return position not in self.readable
 
     async def log_of(self, partition: str) -> str:
         return partition
@@ -110,3 +116,29 @@ async def test_a_topic_that_was_made_anew_since_is_another() -> None:
     assert await log.is_another()
     broker.topic_id = None
     assert await log.is_another(), "it is gone"
+
+
+@pytest.mark.parametrize(
+    ("readable", "behind", "found"),
+    [
+        ({Position(9, 9)}, BEFORE_ALL, Position(9, 9)),
+        ({Position(9, 8), Position(2, 0)}, BEFORE_ALL, Position(9, 8)),
+        ({Position(3, 7)}, BEFORE_ALL, Position(3, 7)),
+        ({Position(3, 7)}, Position(5, 0), Position(5, 0)),
+        (set(), BEFORE_ALL, None),
+    ],
+)
+async def test_the_last_entry_that_readers_are_given_is_found_behind_any_number_of_markers(
+    readable: set[Position], behind: Position, found: Position | None
+) -> None:
+    broker = Broker(9, set())
+    broker.readable = readable
+    assert await log_over(broker).last_readable(Position(9, 9), behind) == found
+
+
+async def test_a_log_of_very_many_markers_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.partition.log.pulsar_log.PULSAR_MARKERS_AT_MOST", 48)
+    broker = Broker(9, set())
+    with pytest.raises(Unavailable, match="48 entries of t-partition-0 are markers"):
+        await log_over(broker).last_readable(Position(9, 9), BEFORE_ALL)
+    assert broker.asked == 49

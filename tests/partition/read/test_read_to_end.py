@@ -136,7 +136,7 @@ async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, mon
     partition = open_partition(log)
     assert await partition.opened() is ErrorCode.NONE
     assert await partition.confirmed_end() == 1
-    assert (await append(partition, batch(b"1"))).base_offset == 1
+    assert (await append(partition, batch(b"1"))).base_offset == 4
     log.mark()
-    assert await read_all(partition) == [(0, b"0"), (1, b"1")]
+    assert await read_all(partition) == [(0, b"0"), (4, b"1")]
     partition.close()
