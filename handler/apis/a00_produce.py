@@ -24,6 +24,7 @@ from handler.apis.api import Api, Call, Client, Response, Result, Services
 from handler.apis.nodes import Node, is_told, nodes
 from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
 from handler.apis.promise import Promise
+from handler.apis.refused_batches import Refused
 from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from handler.apis.topics import resolve
 from handler.fleet.member import Member
@@ -103,13 +104,15 @@ class _ResponseInWork:
         index, error = batch.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER
         self._responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1, current_leader=current))
         self._is_elsewhere = True
-        self._failed(batch, error)
+        self._failed(batch, error, is_elsewhere=True)
 
-    def _failed(self, batch: _Batch | None, error: ErrorCode) -> None:
+    def _failed(self, batch: _Batch | None, error: ErrorCode, is_elsewhere: bool = False) -> None:
         noted = True
         if batch is not None:
-            header, refused = batch.header, self._client.refused
-            noted = refused.note(batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, error, self._clock())
+            header, now = batch.header, self._clock()
+            noted = self._client.refused.note(
+                batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, error, now, is_elsewhere
+            )  # fmt: skip
         if not noted or self._is_silent:
             self._client.abort()
 
@@ -202,12 +205,10 @@ def _last_written(services: Services, name: TopicName, index: int, producer_id: 
     return partition.known_producer(producer_id)
 
 
-def _error_behind(services: Services, client: Client, name: TopicName, batch: _Batch, now: float) -> ErrorCode | None:
-    """Why a batch is refused that comes behind one that was, and is to come back before it."""
+def _refused_before(services: Services, client: Client, name: TopicName, batch: _Batch, now: float) -> Refused | None:
+    """The refused batch that has to come back before this one."""
     header, last_written = batch.header, partial(_last_written, services, name, batch.partition_index)
-    return client.refused.error_behind(
-        batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, now, last_written
-    )  # fmt: skip
+    return client.refused.before(batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, now, last_written)
 
 
 def _is_sent_away(
@@ -229,17 +230,17 @@ def _begin(
 ) -> None:  # fmt: skip
     """Append a batch, or refuse it."""
     index, leader = batch.partition_index, services.leader(name, batch.partition_index)
-    behind = _error_behind(services, call.client, name, batch, now)
-    if behind is None:
-        has_producer = batch.header.has_producer
-        is_elsewhere = leader is not None and request.acks and _is_sent_away(services, call, name, index, leader, has_producer, now)
+    refused = _refused_before(services, call.client, name, batch, now)
+    if refused is not None:
+        is_elsewhere = refused.is_elsewhere
     else:
-        is_elsewhere = behind is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        has_producer = batch.header.has_producer
+        is_elsewhere = leader is not None and bool(request.acks) and _is_sent_away(services, call, name, index, leader, has_producer, now)
     if leader is not None and is_elsewhere:
         response.refuse_elsewhere(batch, leader)
         return
-    if behind is not None:
-        response.refuse(index, batch, behind)
+    if refused is not None:
+        response.refuse(index, batch, refused.error)
         return
     try:
         partition = services.partition(name, index)

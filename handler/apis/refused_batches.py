@@ -11,7 +11,7 @@ A connection keeps the order of requests, so what was behind the refused batch c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from handler.partition.fold.producers import is_later
 from handler.partition.log.basis import KnownProducer
@@ -26,7 +26,7 @@ SENT_AGAIN: Final = frozenset((
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 ))  # fmt: skip
-# After this a producer is served though the batch that was refused has not come back: its client has given it up.
+# So long after its client could know, a producer is served though the batch that was refused has not come back: it was given up.
 FORGET_SECONDS: Final = 10.0
 # Of one connection, within those seconds. One that has more ends, and with it all that was behind them.
 MOST_REFUSED: Final = 10_000
@@ -35,20 +35,29 @@ MOST_REFUSED: Final = 10_000
 KnownProducers = Callable[[int], KnownProducer | None]
 
 
-class _Refused(NamedTuple):
+class ConnectionOfRefused(Protocol):
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest of its requests that have no answer came."""
+        ...
+
+
+class Refused(NamedTuple):
     epoch: int
     first_sequence: int
     error: ErrorCode
     at: float
+    is_elsewhere: bool  # its client was sent to another leader
 
 
 class RefusedBatches:
     """Of one connection: the first of each partition and producer."""
 
-    __slots__ = ("_first",)
+    __slots__ = ("_connection", "_first")
 
-    def __init__(self) -> None:
-        self._first: dict[tuple[Hashable, int], _Refused] = {}  # in the order of their times
+    def __init__(self, connection: ConnectionOfRefused) -> None:
+        self._connection = connection
+        self._first: dict[tuple[Hashable, int], Refused] = {}  # in the order of their times
 
     def holds_any(self, now: float) -> bool:
         """Whether a batch may have to be refused. Some clients never come back: they were sent to another leader."""
@@ -57,7 +66,10 @@ class RefusedBatches:
         self._forget_old(now)
         return bool(self._first)
 
-    def note(self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, error: ErrorCode, now: float) -> bool:
+    def note(
+        self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, error: ErrorCode, now: float,
+        is_elsewhere: bool = False,
+    ) -> bool:  # fmt: skip
         """A batch was refused. False where there are too many to remember."""
         if producer_id == NO_PRODUCER_ID or error not in SENT_AGAIN:
             return True
@@ -69,34 +81,39 @@ class RefusedBatches:
         self._forget_old(now)
         if len(self._first) >= MOST_REFUSED:
             return False
-        self._first[key] = _Refused(epoch, first_sequence, error, now)
+        self._first[key] = Refused(epoch, first_sequence, error, now, is_elsewhere)
         return True
 
-    def error_behind(
+    def before(
         self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, now: float, known: KnownProducers
-    ) -> ErrorCode | None:  # fmt: skip
-        """Why a batch is refused that comes behind one that was."""
+    ) -> Refused | None:  # fmt: skip
+        """The refused batch behind which this one comes, and for which it has to wait."""
         key = partition, producer_id
         refused = self._first.get(key)
         if refused is None or epoch < refused.epoch:
             return None
         if epoch == refused.epoch and is_later(refused.first_sequence, first_sequence):
             return None  # one from before it
-        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and now - refused.at < FORGET_SECONDS
+        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and not self._is_given_up(refused, now)
         if is_behind and not _is_written(refused, known(producer_id)):
-            return refused.error
+            return refused
         del self._first[key]
         return None
 
     def _forget_old(self, now: float) -> None:
         while self._first:
             key, oldest = next(iter(self._first.items()))
-            if now - oldest.at < FORGET_SECONDS:
+            if not self._is_given_up(oldest, now):
                 return
             del self._first[key]
 
+    def _is_given_up(self, refused: Refused, now: float) -> bool:
+        """Not while its answer stands behind others."""
+        since = self._connection.waiting_since
+        return now - refused.at >= FORGET_SECONDS and (since is None or since > refused.at)
 
-def _is_written(refused: _Refused, known: KnownProducer | None) -> bool:
+
+def _is_written(refused: Refused, known: KnownProducer | None) -> bool:
     """Whether the refused batch is in the log by now: its client took it elsewhere."""
     if known is None or known.epoch != refused.epoch:
         return known is not None and known.epoch > refused.epoch

@@ -105,7 +105,7 @@ class KafkaConnection(asyncio.Protocol):
         self._paused = False
         self._resuming = False
         self.principal = ANONYMOUS
-        self.refused = RefusedBatches()
+        self.refused = RefusedBatches(self)
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()

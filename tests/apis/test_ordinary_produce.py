@@ -50,12 +50,12 @@ class Sidecar:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0
     waiting_since: float | None = None
-    refused: RefusedBatches = field(default_factory=RefusedBatches)
     ordinary: int = 0  # requests that took the ordinary way
     may_be_ordinary: bool = True
     principal: Principal = ANONYMOUS
 
     def __post_init__(self) -> None:
+        self.refused = RefusedBatches(self)
         self.catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         self.catalog._remember(Topic(NAME, PARTITIONS, TOPIC_ID, 0.0))
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))
@@ -315,3 +315,16 @@ def test_both_ways_come_to_the_same_answers_and_the_same_log(actions: list[tuple
         assert seen == log
 
     asyncio.run(both())
+
+
+async def test_a_producer_that_was_refused_elsewhere_takes_the_ordinary_way_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.apis.refused_batches.FORGET_SECONDS", 0.05)
+    sidecar = Sidecar()
+    await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=0))
+    sidecar.refused.note((b"another topic", 0), 1, 0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, asyncio.get_running_loop().time())
+    await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=1))
+    assert sidecar.ordinary == 0
+    await asyncio.sleep(0.1)
+    await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=2))
+    assert sidecar.ordinary == 1
+    await sidecar.table.close()

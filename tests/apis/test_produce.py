@@ -40,9 +40,9 @@ class Setup:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     aborted: int = 0
     waiting_since: float | None = None
-    refused: RefusedBatches = field(default_factory=RefusedBatches)
 
     def __post_init__(self) -> None:
+        self.refused = RefusedBatches(self)
         catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         catalog._remember(Topic(NAME, 2, TOPIC_ID, 0.0))
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from handler.apis import refused_batches
-from handler.apis.refused_batches import FORGET_SECONDS, RefusedBatches
+from handler.apis.refused_batches import FORGET_SECONDS, Refused, RefusedBatches
 from handler.partition.log.basis import KnownProducer
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
+from tests.support.services import Client
 
 ELSEWHERE = ErrorCode.NOT_LEADER_OR_FOLLOWER
 PRODUCER = 7
@@ -19,17 +20,23 @@ def nobody(producer_id: int) -> KnownProducer | None:
     return None
 
 
-def refused(first: int = 5, epoch: int = 0, error: ErrorCode = ELSEWHERE, at: float = 1.0) -> RefusedBatches:
-    batches = RefusedBatches()
-    assert batches.note("p", PRODUCER, epoch, first, error, at)
+def error(before: Refused | None) -> ErrorCode | None:
+    return None if before is None else before.error
+
+
+def refused(
+    first: int = 5, epoch: int = 0, code: ErrorCode = ELSEWHERE, at: float = 1.0, client: Client | None = None
+) -> RefusedBatches:  # fmt: skip
+    batches = RefusedBatches(client or Client())
+    assert batches.note("p", PRODUCER, epoch, first, code, at)
     return batches
 
 
 def test_the_refused_batch_comes_back_first() -> None:
     batches = refused()
-    assert batches.error_behind("p", PRODUCER, 0, 6, 2.0, nobody) is ELSEWHERE, "it would be taken for the producer's first"
-    assert batches.error_behind("p", PRODUCER, 0, 5, 2.0, nobody) is None
-    assert batches.error_behind("p", PRODUCER, 0, 6, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 6, 2.0, nobody)) is ELSEWHERE, "it would be taken for the producer's first"
+    assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
+    assert batches.before("p", PRODUCER, 0, 6, 2.0, nobody) is None
     assert not batches.holds_any(2.0)
 
 
@@ -37,33 +44,33 @@ def test_the_first_of_several_is_remembered_whatever_is_refused_first() -> None:
     batches = refused(first=6)
     batches.note("p", PRODUCER, 0, 5, ErrorCode.REQUEST_TIMED_OUT, 1.5)
     batches.note("p", PRODUCER, 0, 7, ELSEWHERE, 1.5)
-    assert batches.error_behind("p", PRODUCER, 0, 6, 2.0, nobody) is ErrorCode.REQUEST_TIMED_OUT
-    assert batches.error_behind("p", PRODUCER, 0, 5, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 6, 2.0, nobody)) is ErrorCode.REQUEST_TIMED_OUT
+    assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
 
 
 def test_one_from_before_the_refused_batch_goes_on() -> None:
     batches = refused()
-    assert batches.error_behind("p", PRODUCER, 0, 4, 2.0, nobody) is None
-    assert batches.error_behind("p", PRODUCER, 0, 6, 2.0, nobody) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, 4, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 6, 2.0, nobody)) is ELSEWHERE
 
 
 def test_sequences_begin_again_after_the_greatest() -> None:
     batches = refused(first=MAX_SEQUENCE)
-    assert batches.error_behind("p", PRODUCER, 0, 0, 2.0, nobody) is ELSEWHERE
-    assert batches.error_behind("p", PRODUCER, 0, MAX_SEQUENCE - 1, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 0, 2.0, nobody)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, MAX_SEQUENCE - 1, 2.0, nobody) is None
 
 
 @pytest.mark.parametrize(("partition", "producer", "epoch"), [("q", PRODUCER, 0), ("p", 8, 0), ("p", PRODUCER, 1)])
 def test_other_partitions_producers_and_epochs_go_on(partition: str, producer: int, epoch: int) -> None:
-    assert refused().error_behind(partition, producer, epoch, 6, 2.0, nobody) is None
+    assert refused().before(partition, producer, epoch, 6, 2.0, nobody) is None
 
 
 def test_an_epoch_that_came_late_is_none_of_its_business() -> None:
     """The log fences it."""
     batches = refused(epoch=3)
-    assert batches.error_behind("p", PRODUCER, 2, 6, 2.0, nobody) is None
+    assert batches.before("p", PRODUCER, 2, 6, 2.0, nobody) is None
     assert batches.note("p", PRODUCER, 2, 1, ELSEWHERE, 2.0)
-    assert batches.error_behind("p", PRODUCER, 3, 6, 2.0, nobody) is ELSEWHERE
+    assert error(batches.before("p", PRODUCER, 3, 6, 2.0, nobody)) is ELSEWHERE
 
 
 @pytest.mark.parametrize(
@@ -75,33 +82,42 @@ def test_an_epoch_that_came_late_is_none_of_its_business() -> None:
 )  # fmt: skip
 def test_a_refused_batch_that_was_written_elsewhere_holds_back_nothing(known: KnownProducer, goes_on: bool) -> None:
     """Its producer has had two leaders within ten seconds, and this sidecar is the second."""
-    assert (refused().error_behind("p", PRODUCER, 0, 6, 2.0, lambda _: known) is None) is goes_on
+    assert (refused().before("p", PRODUCER, 0, 6, 2.0, lambda _: known) is None) is goes_on
 
 
 def test_a_client_that_has_given_the_batch_up_is_served() -> None:
-    assert refused(at=1.0).error_behind("p", PRODUCER, 0, 9, 1.0 + FORGET_SECONDS, nobody) is None
+    assert refused(at=1.0).before("p", PRODUCER, 0, 9, 1.0 + FORGET_SECONDS, nobody) is None
 
 
-@pytest.mark.parametrize("error", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])
-def test_what_is_refused_for_good_is_not_waited_for(error: ErrorCode) -> None:
-    assert not refused(error=error).holds_any(1.0)
+@pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])
+def test_what_is_refused_for_good_is_not_waited_for(code: ErrorCode) -> None:
+    assert not refused(code=code).holds_any(1.0)
 
 
 def test_without_a_producer_id_there_is_no_order_to_keep() -> None:
-    batches = RefusedBatches()
+    batches = RefusedBatches(Client())
     assert batches.note("p", NO_PRODUCER_ID, -1, -1, ELSEWHERE, 1.0)
     assert not batches.holds_any(1.0)
 
 
 def test_no_connection_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_batches, "MOST_REFUSED", 2)
-    batches = RefusedBatches()
+    batches = RefusedBatches(Client())
     assert [batches.note(partition, PRODUCER, 0, 0, ELSEWHERE, 1.0) for partition in "abca"] == [True, True, False, True]
     assert batches.note("d", PRODUCER, 0, 0, ELSEWHERE, 1.0 + FORGET_SECONDS), "the oldest are forgotten first"
-    assert batches.error_behind("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS, nobody) is None
+    assert batches.before("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS, nobody) is None
 
 
 def test_a_client_that_went_elsewhere_costs_nothing_after_a_while() -> None:
     batches = refused(at=1.0)
     assert batches.holds_any(1.0)
     assert not batches.holds_any(1.0 + FORGET_SECONDS)
+
+
+def test_a_batch_whose_answer_stands_behind_others_is_not_given_up() -> None:
+    client = Client()
+    client.waiting_since = 0.5
+    batches = refused(at=1.0, client=client)
+    assert error(batches.before("p", PRODUCER, 0, 9, 1.0 + 2 * FORGET_SECONDS, nobody)) is ELSEWHERE
+    client.waiting_since = 1.5
+    assert batches.before("p", PRODUCER, 0, 9, 1.0 + 2 * FORGET_SECONDS, nobody) is None

@@ -111,6 +111,26 @@ async def test_a_batch_that_overtook_the_one_before_it_is_refused_and_nobody_see
         one.close()
 
 
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_what_waits_behind_a_batch_that_the_broker_refused_alone_is_to_be_sent_again_too(turns: int) -> None:
+    def numbered(sequence: int) -> bytes:
+        return batch(b"%d" % sequence, producer_id=7, epoch=0, sequence=sequence)
+
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"opens the writer"))
+    log.refuse_sends = 1
+    sent = [begin_append(partition, numbered(sequence)) for sequence in (0, 1)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    sent.append(begin_append(partition, numbered(2)))
+    assert [(await one).error for one in sent] == [ErrorCode.NONE, *[ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2]
+    for sequence in (1, 2):
+        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+    assert [value for _, value in await read_all(partition)][1:] == [b"0", b"1", b"2"]
+    partition.close()
+
+
 async def test_what_landed_without_a_receipt_is_found_and_not_sent_again() -> None:
     log = MemoryLog()
     partition = open_partition(log)

@@ -57,14 +57,20 @@ class Connection:
         outcome = Outcome()
         header, partition = read_produced(data), self.node.current()
         known = partition.known_producer if partition.is_open else _nobody
-        behind = self.refused.error_behind(NAME, header.producer_id, header.producer_epoch, header.base_sequence, now, known)
+        behind = self.refused.before(NAME, header.producer_id, header.producer_epoch, header.base_sequence, now, known)
         append = Append.of(header, data, now + REQUEST_SECONDS, _Noted(outcome, self.refused, header), 0)
         if behind is not None:
             partition.read_on()
-            append.refuse(behind)
+            append.refuse(behind.error)
         else:
             partition.append(append)
         return outcome.result
+
+
+class _Answered:
+    """A connection whose client has all answers that were given."""
+
+    waiting_since = None
 
 
 def _nobody(_: int) -> None:
@@ -107,7 +113,7 @@ class Network:
         key = client.name, node.name
         known = self._connections.get(key)
         if known is None or known.life != node.life:
-            known = self._connections[key] = Connection(node, node.life, RefusedBatches())
+            known = self._connections[key] = Connection(node, node.life, RefusedBatches(_Answered()))
         return known
 
     def end(self, client: Client, node: Node) -> None:

@@ -49,7 +49,7 @@ MUTANTS: Final = {
     "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),
     "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
     "nothing-is-behind": Mutant(
-        "what was sent behind a refused batch is taken", "handler.apis.refused_batches.RefusedBatches.error_behind",
+        "what was sent behind a refused batch is taken", "handler.apis.refused_batches.RefusedBatches.before",
         lambda _: lambda *_: None,
     ),
     "hidden-is-out-of-order": Mutant(

@@ -76,7 +76,6 @@ def _fail_write(log: MemoryLog) -> None:
 def _mark(log: MemoryLog) -> None:
     for _ in range(3):
         log.mark()
-        log.index += 1
 
 
 def _no_index(log: MemoryLog) -> None:

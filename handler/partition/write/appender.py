@@ -394,8 +394,10 @@ class Appender:
             if error is ErrorCode.INVALID_TXN_STATE and not append.is_marker:
                 error = TRANSACTION_IS_OVER
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
-                # The broker has refused the one before it alone, which is sent again: behind that it is in order.
+                # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and so is what waits.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                for behind in self._in_flight.remove_waiting_of(append.producer_id):
+                    behind.refuse(error)
             append.resolve(error, verdict.base_offset)
 
     def _resolve_all(self, writer_sequence: int, error: ErrorCode) -> None:

@@ -201,6 +201,15 @@ class BatchesInFlight:
                     self._forget(append)
             self.waiting = deque(kept)
 
+    def remove_waiting_of(self, producer_id: int) -> list[Append]:
+        """What waits of one producer."""
+        out = [append for append in self.waiting if append.producer_id == producer_id]
+        if out:
+            self.waiting = deque(append for append in self.waiting if append.producer_id != producer_id)
+        for append in out:
+            self._forget(append)
+        return out
+
     def remove_all_waiting(self) -> list[Append]:
         out = list(self.waiting)
         self.waiting.clear()
