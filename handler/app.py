@@ -81,7 +81,7 @@ class Caller:
         self.peer = peer
         self.local_address = ("", 0)
         self.is_external = False
-        self.refused = RefusedBatches(self)
+        self.refused = RefusedBatches()
         self.waiting_since = None
         self.round_trip = 0.0
 

@@ -232,15 +232,14 @@ def _begin(
     index, leader = batch.partition_index, services.leader(name, batch.partition_index)
     refused = _refused_before(services, call.client, name, batch, now)
     if refused is not None:
-        is_elsewhere = refused.is_elsewhere
-    else:
-        has_producer = batch.header.has_producer
-        is_elsewhere = leader is not None and bool(request.acks) and _is_sent_away(services, call, name, index, leader, has_producer, now)
-    if leader is not None and is_elsewhere:
-        response.refuse_elsewhere(batch, leader)
+        may_be_told = leader is not None and leader != services.fleet.own and is_told(services, call.client, leader)
+        if leader is not None and refused.is_elsewhere and may_be_told:
+            response.refuse_elsewhere(batch, leader)
+        else:
+            response.refuse(index, batch, refused.error)
         return
-    if refused is not None:
-        response.refuse(index, batch, refused.error)
+    if leader is not None and request.acks and _is_sent_away(services, call, name, index, leader, batch.header.has_producer, now):
+        response.refuse_elsewhere(batch, leader)
         return
     try:
         partition = services.partition(name, index)

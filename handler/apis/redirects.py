@@ -44,7 +44,7 @@ class _Refused:
 
 
 class ProduceRedirects:
-    """Of a producer with an id `RefusedBatches` knows what stands behind a refused batch. Of another only the time tells it."""
+    """Where a batch has a producer id, `RefusedBatches` knows what stands behind it. Where it has none, only the time tells."""
 
     __slots__ = ("_refused", "last_asked_at")
 

@@ -10,8 +10,11 @@ A connection keeps the order of requests, so what was behind the refused batch c
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Final
 
 from handler.partition.fold.producers import is_later
 from handler.partition.log.basis import KnownProducer
@@ -26,41 +29,42 @@ SENT_AGAIN: Final = frozenset((
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 ))  # fmt: skip
-# So long after its client could know, a producer is served though the batch that was refused has not come back: it was given up.
+# So long after the refusal has left, a producer is served though its batch has not come back: its client has given it up.
 FORGET_SECONDS: Final = 10.0
-# Of one connection, within those seconds. One that has more ends, and with it all that was behind them.
+# Of one connection. One that has more ends, and with it all that was behind them.
 MOST_REFUSED: Final = 10_000
 
 # Of a producer id the last batch in the partition's log, where that is known.
 KnownProducers = Callable[[int], KnownProducer | None]
 
 
-class ConnectionOfRefused(Protocol):
-    @property
-    def waiting_since(self) -> float | None:
-        """When the oldest of its requests that have no answer came."""
-        ...
-
-
-class Refused(NamedTuple):
+@dataclass(slots=True)
+class Refused:
     epoch: int
     first_sequence: int
     error: ErrorCode
     at: float
     is_elsewhere: bool  # its client was sent to another leader
+    left_at: float = math.inf  # the answer with the refusal may stand behind others
 
 
 class RefusedBatches:
     """Of one connection: the first of each partition and producer."""
 
-    __slots__ = ("_connection", "_first")
+    __slots__ = ("_first", "unanswered")
 
-    def __init__(self, connection: ConnectionOfRefused) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._first: dict[tuple[Hashable, int], Refused] = {}  # in the order of their times
+        self.unanswered: deque[Refused] = deque()  # likewise: those whose answer has not left
+
+    def answered(self, waiting_since: float | None, now: float) -> None:
+        """Answers have left. `waiting_since`: when the oldest of the requests came that have none yet."""
+        unanswered = self.unanswered
+        while unanswered and (waiting_since is None or unanswered[0].at < waiting_since):
+            unanswered.popleft().left_at = now
 
     def holds_any(self, now: float) -> bool:
-        """Whether a batch may have to be refused. Some clients never come back: they were sent to another leader."""
+        """Whether a batch may have to be refused. What clients have given up is forgotten: many go to another leader for good."""
         if not self._first:
             return False
         self._forget_old(now)
@@ -79,9 +83,10 @@ class RefusedBatches:
             return True  # it stood behind another one
         self._first.pop(key, None)
         self._forget_old(now)
-        if len(self._first) >= MOST_REFUSED:
+        if max(len(self._first), len(self.unanswered)) >= MOST_REFUSED:
             return False
-        self._first[key] = Refused(epoch, first_sequence, error, now, is_elsewhere)
+        refused = self._first[key] = Refused(epoch, first_sequence, error, now, is_elsewhere)
+        self.unanswered.append(refused)
         return True
 
     def before(
@@ -94,7 +99,7 @@ class RefusedBatches:
             return None
         if epoch == refused.epoch and is_later(refused.first_sequence, first_sequence):
             return None  # one from before it
-        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and not self._is_given_up(refused, now)
+        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and not _is_given_up(refused, now)
         if is_behind and not _is_written(refused, known(producer_id)):
             return refused
         del self._first[key]
@@ -103,14 +108,13 @@ class RefusedBatches:
     def _forget_old(self, now: float) -> None:
         while self._first:
             key, oldest = next(iter(self._first.items()))
-            if not self._is_given_up(oldest, now):
+            if not _is_given_up(oldest, now):
                 return
             del self._first[key]
 
-    def _is_given_up(self, refused: Refused, now: float) -> bool:
-        """Not while its answer stands behind others."""
-        since = self._connection.waiting_since
-        return now - refused.at >= FORGET_SECONDS and (since is None or since > refused.at)
+
+def _is_given_up(refused: Refused, now: float) -> bool:
+    return now - refused.left_at >= FORGET_SECONDS
 
 
 def _is_written(refused: Refused, known: KnownProducer | None) -> bool:

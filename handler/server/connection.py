@@ -105,7 +105,7 @@ class KafkaConnection(asyncio.Protocol):
         self._paused = False
         self._resuming = False
         self.principal = ANONYMOUS
-        self.refused = RefusedBatches(self)
+        self.refused = RefusedBatches()
         self.peer = ""
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()
@@ -313,6 +313,8 @@ class KafkaConnection(asyncio.Protocol):
                 return
             if slot.answer_size and not self._client_is_slow:
                 self._give_back(slot.answer_size)
+        if self.refused.unanswered:
+            self.refused.answered(self.waiting_since, now)
         if self._draining and not slots:
             self._take_leave()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:

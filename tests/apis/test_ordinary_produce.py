@@ -55,7 +55,7 @@ class Sidecar:
     principal: Principal = ANONYMOUS
 
     def __post_init__(self) -> None:
-        self.refused = RefusedBatches(self)
+        self.refused = RefusedBatches()
         self.catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         self.catalog._remember(Topic(NAME, PARTITIONS, TOPIC_ID, 0.0))
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))
@@ -324,6 +324,7 @@ async def test_a_producer_that_was_refused_elsewhere_takes_the_ordinary_way_agai
     sidecar.refused.note((b"another topic", 0), 1, 0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, asyncio.get_running_loop().time())
     await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=1))
     assert sidecar.ordinary == 0
+    sidecar.refused.answered(None, asyncio.get_running_loop().time())
     await asyncio.sleep(0.1)
     await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=2))
     assert sidecar.ordinary == 1

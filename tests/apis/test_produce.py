@@ -42,7 +42,7 @@ class Setup:
     waiting_since: float | None = None
 
     def __post_init__(self) -> None:
-        self.refused = RefusedBatches(self)
+        self.refused = RefusedBatches()
         catalog = Catalog(cast(Any, None), TopicNames("public/default", "public/__kafka"), lambda: 0.0)
         catalog._remember(Topic(NAME, 2, TOPIC_ID, 0.0))
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))

@@ -9,7 +9,6 @@ from handler.apis.refused_batches import FORGET_SECONDS, Refused, RefusedBatches
 from handler.partition.log.basis import KnownProducer
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
-from tests.support.services import Client
 
 ELSEWHERE = ErrorCode.NOT_LEADER_OR_FOLLOWER
 PRODUCER = 7
@@ -24,11 +23,11 @@ def error(before: Refused | None) -> ErrorCode | None:
     return None if before is None else before.error
 
 
-def refused(
-    first: int = 5, epoch: int = 0, code: ErrorCode = ELSEWHERE, at: float = 1.0, client: Client | None = None
-) -> RefusedBatches:  # fmt: skip
-    batches = RefusedBatches(client or Client())
+def refused(first: int = 5, epoch: int = 0, code: ErrorCode = ELSEWHERE, at: float = 1.0) -> RefusedBatches:
+    """Its client has the answer at once."""
+    batches = RefusedBatches()
     assert batches.note("p", PRODUCER, epoch, first, code, at)
+    batches.answered(None, at)
     return batches
 
 
@@ -95,15 +94,16 @@ def test_what_is_refused_for_good_is_not_waited_for(code: ErrorCode) -> None:
 
 
 def test_without_a_producer_id_there_is_no_order_to_keep() -> None:
-    batches = RefusedBatches(Client())
+    batches = RefusedBatches()
     assert batches.note("p", NO_PRODUCER_ID, -1, -1, ELSEWHERE, 1.0)
     assert not batches.holds_any(1.0)
 
 
 def test_no_connection_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_batches, "MOST_REFUSED", 2)
-    batches = RefusedBatches(Client())
+    batches = RefusedBatches()
     assert [batches.note(partition, PRODUCER, 0, 0, ELSEWHERE, 1.0) for partition in "abca"] == [True, True, False, True]
+    batches.answered(None, 1.0)
     assert batches.note("d", PRODUCER, 0, 0, ELSEWHERE, 1.0 + FORGET_SECONDS), "the oldest are forgotten first"
     assert batches.before("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS, nobody) is None
 
@@ -114,10 +114,13 @@ def test_a_client_that_went_elsewhere_costs_nothing_after_a_while() -> None:
     assert not batches.holds_any(1.0 + FORGET_SECONDS)
 
 
-def test_a_batch_whose_answer_stands_behind_others_is_not_given_up() -> None:
-    client = Client()
-    client.waiting_since = 0.5
-    batches = refused(at=1.0, client=client)
-    assert error(batches.before("p", PRODUCER, 0, 9, 1.0 + 2 * FORGET_SECONDS, nobody)) is ELSEWHERE
-    client.waiting_since = 1.5
-    assert batches.before("p", PRODUCER, 0, 9, 1.0 + 2 * FORGET_SECONDS, nobody) is None
+def test_a_batch_is_given_up_only_some_time_after_its_answer_has_left() -> None:
+    """The answer stood behind others, and the client sends on before it has looked at it."""
+    batches = RefusedBatches()
+    batches.note("p", PRODUCER, 0, 5, ELSEWHERE, 1.0)
+    late = 1.0 + 2 * FORGET_SECONDS
+    batches.answered(0.5, late)  # the answer to an older request has not left
+    assert error(batches.before("p", PRODUCER, 0, 9, late, nobody)) is ELSEWHERE
+    batches.answered(1.5, late)
+    assert error(batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS - 0.1, nobody)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS, nobody) is None

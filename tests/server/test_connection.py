@@ -18,6 +18,7 @@ from handler.server.awake import STOOD_STILL_SECONDS, Awake
 from handler.server.budget import ByteBudget
 from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS, KafkaConnection
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 
 
 class FakeTransport:
@@ -136,6 +137,17 @@ async def test_answers_leave_in_the_order_of_the_requests() -> None:
     assert client.transport.sent == []
     client.resolve(0, b"A")
     assert client.transport.sent == [b"A", b"B", b"C"]
+
+
+async def test_a_refusal_has_left_when_its_answer_has() -> None:
+    client = Client()
+    client.send(b"a", b"b")
+    refused = client.connection.refused
+    refused.note("p", 7, 0, 5, ErrorCode.NOT_LEADER_OR_FOLLOWER, asyncio.get_running_loop().time())
+    client.resolve(1, b"B")
+    assert refused.unanswered, "its answer stands behind another"
+    client.resolve(0, b"A")
+    assert not refused.unanswered
 
 
 async def test_a_request_without_an_answer_holds_nobody_up() -> None:

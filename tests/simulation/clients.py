@@ -67,12 +67,6 @@ class Connection:
         return outcome.result
 
 
-class _Answered:
-    """A connection whose client has all answers that were given."""
-
-    waiting_since = None
-
-
 def _nobody(_: int) -> None:
     """Of a partition that is not open no producer is known."""
 
@@ -113,7 +107,7 @@ class Network:
         key = client.name, node.name
         known = self._connections.get(key)
         if known is None or known.life != node.life:
-            known = self._connections[key] = Connection(node, node.life, RefusedBatches(_Answered()))
+            known = self._connections[key] = Connection(node, node.life, RefusedBatches())
         return known
 
     def end(self, client: Client, node: Node) -> None:
@@ -150,6 +144,7 @@ async def produce(network: Network, client: Client, window: Sequence[Sent]) -> l
     if node.life != connection.life or network.loses_answer(client):
         network.end(client, node)
         return told
+    connection.refused.answered(None, network.loop.time())
     for number, result in enumerate(results):
         if result.done():
             verdict = result.result()

@@ -287,7 +287,7 @@ class Client:
 
     def __init__(self) -> None:
         self.aborted = 0
-        self.refused = RefusedBatches(self)
+        self.refused = RefusedBatches()
 
     def abort(self) -> None:
         self.aborted += 1

@@ -396,7 +396,7 @@ class Appender:
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
                 # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and so is what waits.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                for behind in self._in_flight.remove_waiting_of(append.producer_id):
+                for behind in self._in_flight.remove_waiting_of(append.producer_id, append.epoch):
                     behind.refuse(error)
             append.resolve(error, verdict.base_offset)
 

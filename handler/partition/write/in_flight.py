@@ -201,12 +201,11 @@ class BatchesInFlight:
                     self._forget(append)
             self.waiting = deque(kept)
 
-    def remove_waiting_of(self, producer_id: int) -> list[Append]:
-        """What waits of one producer."""
-        out = [append for append in self.waiting if append.producer_id == producer_id]
-        if out:
-            self.waiting = deque(append for append in self.waiting if append.producer_id != producer_id)
+    def remove_waiting_of(self, producer_id: int, epoch: int) -> list[Append]:
+        """What waits of one producer in one epoch."""
+        out = [append for append in self.waiting if append.producer_id == producer_id and append.epoch == epoch]
         for append in out:
+            self.waiting.remove(append)
             self._forget(append)
         return out
 

@@ -19,8 +19,8 @@ async def in_flight() -> BatchesInFlight:
     return BatchesInFlight()
 
 
-def add(in_flight: BatchesInFlight, *values: bytes, producer_id: int = -1, sequence: int = -1) -> Append:
-    data = batch(*values, producer_id=producer_id, epoch=0 if producer_id >= 0 else -1, sequence=sequence)
+def add(in_flight: BatchesInFlight, *values: bytes, producer_id: int = -1, sequence: int = -1, epoch: int = 0) -> Append:
+    data = batch(*values, producer_id=producer_id, epoch=epoch if producer_id >= 0 else -1, sequence=sequence)
     append = Append.of(read_produced(data), data, asyncio.get_running_loop().time() + 5, Outcome(), 0)
     in_flight.add(append)
     return append
@@ -112,3 +112,11 @@ async def test_what_was_overtaken_and_all_behind_it_is_numbered_anew(in_flight: 
     assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
     in_flight.renumber_overtaken(reached=5)
     assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
+
+
+async def test_what_waits_of_one_sequence_is_taken_out_and_nothing_else(in_flight: BatchesInFlight) -> None:
+    first, second = (add(in_flight, b"0", producer_id=7, sequence=sequence) for sequence in (1, 2))
+    another, of_a_new_epoch = add(in_flight, b"0", producer_id=8, sequence=0), add(in_flight, b"0", producer_id=7, sequence=0, epoch=1)
+    assert in_flight.remove_waiting_of(7, 0) == [first, second]
+    assert list(in_flight.waiting) == [another, of_a_new_epoch]
+    assert in_flight.last_of(7) is of_a_new_epoch
