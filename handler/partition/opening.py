@@ -48,10 +48,10 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
     elif not await kept.restore(stats, transactions_behind):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
     await to_end.run(if_unknown=stats.last)
-    if fold.passed_to is not None:
-        await _check_entries_without_index(log, fold)
-    elif not fold.knows_next_offset:
+    if fold.reached is None and not fold.knows_next_offset:
         await _begin_where_nothing_is_read(log, fold, to_end)
+    if fold.passed_to is not None:
+        await _check_entries_without_index(log, fold, fold.passed_to)
     log_start = fold.seen_from if fold.begins_at_first else None
     fold.producers.knows_the_past = fold.has_all
     return Begun(stats, log_start)
@@ -69,16 +69,16 @@ async def _begin_where_nothing_is_read(log: EntryLog, fold: Fold, to_end: ReadTo
     """All entries that are left are markers of Pulsar's own, which take an index and no reader is given."""
     end = await end_without_records(log)
     await to_end.run(if_unknown=(await log.stats()).last)  # what others wrote before that question
-    if not fold.knows_next_offset:
+    if fold.reached is None and not fold.knows_next_offset:
         fold.replayed_from, fold.begins_at_first = None, True
         fold.begin_empty(end)
 
 
-async def _check_entries_without_index(log: EntryLog, fold: Fold) -> None:
+async def _check_entries_without_index(log: EntryLog, fold: Fold, passed_to: Position) -> None:
     """Entries without an index stand before all others, or the interceptor was switched off since, or indexes are no longer shown."""
     first = await log.first_indexed()
-    if first is not None and fold.passed_to is not None and first <= fold.passed_to:
-        raise IndexAlarm(f"the log has indexes from entry {first} on, but entry {fold.passed_to} came without one: {SWITCH_ON}")
+    if first is not None and first <= passed_to:
+        raise IndexAlarm(f"the log has indexes from entry {first} on, but entry {passed_to} came without one: {SWITCH_ON}")
     last_index = await log.index_property()
     if fold.knows_next_offset:  # others may have written meanwhile
         return

@@ -429,8 +429,8 @@ class View:
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
         await self._ask()
-        readable = [one.position for one in self._topic.present if one.position <= last and not is_marker(one)]
-        return readable[-1] if readable else None
+        found = [one.position for one in self._topic.present if one.position <= last and (one.position <= behind or not is_marker(one))]
+        return found[-1] if found else None
 
     async def first_indexed(self) -> Position | None:
         await self._ask()

@@ -153,8 +153,9 @@ class MemoryLog:
         return next((entry.last_index for entry in self.present if entry.position == position), None)
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
-        readable = [entry.position for entry in self.present if entry.position <= last and entry.position not in self.markers]
-        return readable[-1] if readable else None
+        looked_at = [one.position for one in self.present if one.position <= last]
+        found = [position for position in looked_at if position <= behind or position not in self.markers]
+        return found[-1] if found else None
 
     async def first_indexed_of_all(self) -> Position | None:
         return next((entry.position for entry in self.present if entry.last_index is not None), None)

@@ -44,7 +44,7 @@ class PatientSelector(selectors.BaseSelector):
         return found
 
     def _wait_for_others(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """The time is over; but it is not, for one whose machine had other things to do."""
+        """The time is over. But the machine may have had other things to do, and a thread, or the kernel, not the processor."""
         until = time.monotonic() + PATIENCE_SECONDS
         found = self._selector.select(0)
         while not found and self.threads and time.monotonic() < until:

@@ -15,10 +15,10 @@ from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 
-# Replicated subscriptions write a few markers each second: so many may stand behind the last message of a quiet topic before it
-# can't be opened on a broker before 3.3, or be all that is left of one on any broker. An opening has 30 s.
+# Each marker of Pulsar's own is a question, of some 3 ms, and the end has to be found within 15 s (`ReadToEnd`). A partition can't be
+# opened where more of them stand behind its last message on a broker before 3.3, or are all that is left of it on any broker.
 PULSAR_MARKERS_AT_MOST: Final = 30_000
-# One question an entry, of some 3 ms.
+# Each has a whole entry for an answer, so it begins with one.
 QUESTIONS_AT_ONCE: Final = 16
 
 
@@ -106,16 +106,22 @@ class PulsarLog(EntryLog):
             return last
         stats = await self.stats()
         position = stats.entry_before(last)
-        for _ in range(0, PULSAR_MARKERS_AT_MOST, QUESTIONS_AT_ONCE):
+        at_once, left = 1, PULSAR_MARKERS_AT_MOST
+        while left > 0:
             asked: list[Position] = []
-            while position is not None and position > behind and len(asked) < QUESTIONS_AT_ONCE:
+            while position is not None and position > behind and len(asked) < at_once:
                 asked.append(position)
                 position = stats.entry_before(position)
-            are_markers = await asyncio.gather(*[self._admin.topics.is_marker(topic, one) for one in asked])
-            if not all(are_markers):
-                return asked[are_markers.index(False)]
-            if len(asked) < QUESTIONS_AT_ONCE:
+            answers = await asyncio.gather(*[self._admin.topics.is_marker(topic, one) for one in asked], return_exceptions=True)
+            for one, answer in zip(asked, answers, strict=True):
+                if isinstance(answer, BaseException):
+                    raise answer
+                if not answer:
+                    return one
+            if len(asked) < at_once:
                 return position
+            left -= at_once
+            at_once = min(2 * at_once, QUESTIONS_AT_ONCE, left)
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
     async def first_indexed(self) -> Position | None:

@@ -11,6 +11,7 @@ from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import first_entry, first_indexed_entry
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.raw_entries import NoEntryCame
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,12 @@ class LogStart:
             if (await self._log.stats()).first is None:
                 self.move(end)
         elif stats.first != self._first:
-            first = await first_entry(self._log)
+            try:
+                first = await first_entry(self._log)
+            except NoEntryCame:  # all that is left is nothing that readers are given
+                self.move(await self._partition.confirmed_end())  # the partition ends where that has moved, and is opened again
+                self._first, self._learnt_at = stats.first, asked_at
+                return
             if first is None:
                 self._log.note_entries_without_index()
                 first = await first_indexed_entry(self._log)

@@ -23,12 +23,16 @@ class EmptiedBehind(Unavailable):
 
 async def end_without_records(log: EntryLog) -> int:
     """The end of a log that holds nothing for readers: all that they were given stood before the first entry that is left."""
-    first = (await log.stats()).first
-    index = None if first is None else await log.index_of(first)
-    if index is not None:
-        return index
-    last_index = await log.index_property()  # the ledgers' metadata has the end
-    return 0 if last_index is None else last_index + 1
+    if (await log.stats()).first is None:
+        last_index = await log.index_property()  # the ledgers' metadata has the end
+        return 0 if last_index is None else last_index + 1
+    first = await log.first_indexed()
+    if first is None:  # none was written with an index
+        return 0
+    index = await log.index_of(first)
+    if index is None:
+        raise Unavailable("retention took the first entry while it was asked for")
+    return index
 
 
 class ReadToEnd:
@@ -86,7 +90,7 @@ class ReadToEnd:
         # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
-        if readable is None:
+        if readable is None or readable <= behind:
             await self._check_emptied()
         if readable is not None and readable > behind:
             self._go_back_to(readable)
@@ -100,8 +104,13 @@ class ReadToEnd:
         if not fold.knows_next_offset or (fold.last_position is not None and (await self._log.stats()).may_hold(fold.last_position)):
             return
         end = await end_without_records(self._log)
-        if end > fold.next_offset:
+        if end > fold.next_offset and not await self._holds_records():
             raise EmptiedBehind(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
+
+    async def _holds_records(self) -> bool:
+        """Others may write while the end is looked for."""
+        last = (await self._log.stats()).last
+        return last is not None and await self._log.last_readable(last, BEFORE_ALL) is not None
 
     def _go_back_to(self, last: Position) -> None:
         """Read from the last entry that readers are given, where all that was to be read behind it is markers."""

@@ -44,6 +44,8 @@ PERMITS: Final = 1_000
 MOST_ENTRIES: Final = 1_000
 # What was kept is of no use where so much lies behind it: half a minute of folding. Sidecars keep it far more often.
 TOO_FAR_ENTRIES: Final = 2_000_000
+# Read backwards where that is of no use: a hundred readers, some seconds.
+MOST_LEFT_ENTRIES: Final = 100_000
 
 
 class PartitionForReplay(Protocol):
@@ -228,11 +230,11 @@ class Replay:
         return True
 
     async def _read_all_that_is_left(self) -> None:
-        """Instead of what was kept, behind which retention has taken entries: it costs as much as to go on from there."""
+        """Instead of what was kept, behind which retention has taken entries. It is read backwards, in pieces, so not much of it."""
         stats = await self._log.stats()
         if stats.first is not None and stats.last is not None:
             entries, size = stats.between(stats.first, stats.last.after())
-            if entries <= TOO_FAR_ENTRIES:
+            if entries <= MOST_LEFT_ENTRIES:
                 self._entries_left, self._bytes_left = max(self._entries_left, entries), max(self._bytes_left, 2 * size)
 
     def _goes_on_at_once(self, earlier: Fold) -> bool:

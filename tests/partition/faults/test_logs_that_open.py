@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from handler.partition.log.formats import KAFKA
+from handler.partition.read.read_to_end import end_without_records
+from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.partition.faults import not_mended_yet
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, open_partition, read_all
+from tests.support.partitions import append, open_partition, open_table, read_all
 
 FOREIGN_COUNT = not_mended_yet("an entry with more records than the broker counted ends its partition")
 
@@ -47,6 +51,84 @@ async def test_a_log_of_which_markers_are_what_is_left_opens_at_its_end(names_ma
     told = await append(partition, batch(b"y"))
     partition.close()
     assert (opened, told.error, told.base_offset) == (ErrorCode.NONE, ErrorCode.NONE, 2)
+
+
+@pytest.mark.parametrize("names_markers", [True, False])
+async def test_whoever_has_it_open_comes_to_the_end_that_one_tells_who_opens_it_now(
+    names_markers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it has seen markers behind the last record before that was gone."""
+    monkeypatch.setattr("handler.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05)
+    log = MemoryLog(names_markers=names_markers)
+    table = open_table(lambda _, name: log.named(name), "kafka-sidecar-1")
+    await append(table.get("t-partition-0"), batch(b"x"))
+    log.mark()
+    log.roll()
+    log.mark()
+    assert await table.get("t-partition-0").confirmed_end() == 1
+    log.mark()
+    log.trim(2)
+    later = open_partition(log, "kafka-sidecar-2")
+    assert await later.opened() is ErrorCode.NONE
+    expected = await later.confirmed_end()
+    with suppress(Unavailable):
+        await table.get("t-partition-0").confirmed_end()
+    assert (await table.get("t-partition-0").opened(), await table.get("t-partition-0").confirmed_end()) == (ErrorCode.NONE, expected)
+    later.close()
+    await table.close()
+
+
+async def test_a_log_of_markers_has_a_start_also_when_retention_takes_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    monkeypatch.setattr("handler.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr("handler.partition.read.log_start.FRESH_SECONDS", 0.0)
+    log = MemoryLog()
+    log.mark()
+    log.roll()
+    log.mark()
+    table = open_table(lambda _, name: log.named(name))
+    assert await table.get("t-partition-0").opened() is ErrorCode.NONE
+    log.trim(1)
+    with suppress(Unavailable):
+        await table.get("t-partition-0").confirmed_start()
+    assert await table.get("t-partition-0").opened() is ErrorCode.NONE
+    assert await table.get("t-partition-0").confirmed_start() == 1
+    await table.close()
+
+
+async def test_a_record_that_comes_while_an_empty_log_is_looked_at_does_not_end_the_partition() -> None:
+    log = MemoryLog()
+    first = open_partition(log, "kafka-sidecar-1")
+    await append(first, batch(b"x"))
+    log.roll()
+    log.trim(1)
+    partition = open_partition(log, "kafka-sidecar-2")
+    assert await partition.opened() is ErrorCode.NONE
+    told = log.index_property
+
+    async def index_property() -> int | None:
+        log.write(batch(b"y"))
+        return await told()
+
+    log.index_property = index_property  # type: ignore[method-assign]
+    with suppress(Unavailable):
+        await partition.confirmed_end()
+    assert partition.ended is None
+    assert await partition.confirmed_end() == 2
+    first.close()
+    partition.close()
+
+
+async def test_a_marker_from_before_indexes_does_not_make_the_end_a_guess() -> None:
+    """The ledgers' metadata counts what is being added, too."""
+    log = MemoryLog()
+    log.mark()
+    log.entries[-1].last_index = None
+    log.index = 7  # as the metadata says
+    log.roll()
+    log.index = -1
+    log.mark()
+    assert await end_without_records(log.named("kafka-sidecar-1")) == 0
 
 
 @FOREIGN_COUNT

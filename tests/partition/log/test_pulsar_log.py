@@ -25,6 +25,7 @@ class Broker:
         self.off = off
         self.asked = 0
         self.readable: set[Position] = set()  # all others are markers of Pulsar's own
+        self.gone: set[Position] = set()
         self.topic_id: uuid.UUID | None = uuid.UUID(int=1)
 
     @property
@@ -43,6 +44,8 @@ class Broker:
 
     async def is_marker(self, topic: str, position: Position) -> bool:
         self.asked += 1
+        if position in self.gone:
+            raise TopicMissing(topic)
         return position not in self.readable
 
     async def log_of(self, partition: str) -> str:
@@ -142,3 +145,18 @@ async def test_a_log_of_very_many_markers_is_not_asked_for_ever(monkeypatch: pyt
     with pytest.raises(Unavailable, match="48 entries of t-partition-0 are markers"):
         await log_over(broker).last_readable(Position(9, 9), BEFORE_ALL)
     assert broker.asked == 49
+
+
+async def test_a_log_with_one_marker_at_its_end_is_asked_for_few_entries() -> None:
+    """Each question has a whole entry for an answer."""
+    broker = Broker(9, set())
+    broker.readable = {Position(9, 8)}
+    await log_over(broker).last_readable(Position(9, 9), BEFORE_ALL)
+    assert broker.asked == 2
+
+
+async def test_an_older_entry_that_retention_takes_meanwhile_does_not_matter() -> None:
+    broker = Broker(9, set())
+    broker.readable = {Position(9, 7)}
+    broker.gone = {Position(9, 6)}
+    assert await log_over(broker).last_readable(Position(9, 9), BEFORE_ALL) == Position(9, 7)
