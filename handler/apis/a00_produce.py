@@ -200,8 +200,7 @@ def _last_written(services: Services, name: TopicName, index: int, producer_id: 
         partition = services.partition(name, index)
     except TopicMissing:
         return None
-    if partition.is_open:
-        partition.read_on()
+    partition.read_on()
     return partition.known_producer(producer_id)
 
 

@@ -292,9 +292,10 @@ class Partition:
             self._tail.read_on()
 
     def read_on(self) -> None:
-        """The appender needs to know what stands before its entries."""
-        self._tail.want()
-        self._tail.read_on()
+        """Somebody needs to know what others have written. What is not open yet is read to its end before it is."""
+        if self.is_open:
+            self._tail.want()
+            self._tail.read_on()
 
     async def confirm_end(self) -> None:
         await self._log_end.confirmed()

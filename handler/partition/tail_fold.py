@@ -61,10 +61,10 @@ class TailFold:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self._name, error)
             self.foreign_at = now
-            self._forget_before_a_gap(position, last_index)
+            self._begin_again_behind_a_gap(position, last_index)
             self._folded.add_unreadable(fold.unreadable(position, last_index), len(entry.payload))
             return
-        self._forget_before_a_gap(position, last_index - content.offset_count + 1)
+        self._begin_again_behind_a_gap(position, last_index - content.offset_count + 1)
         folded = fold.by_reading(position, last_index, content)
         self._folded.add(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
@@ -73,11 +73,10 @@ class TailFold:
             self._appender.on_read(content, folded.verdicts)
         self._appender.on_fold_moved()
 
-    def _forget_before_a_gap(self, position: Position, base_offset: int) -> None:
-        """What is known of producers is of before entries that retention may have taken unread: it is learnt anew."""
+    def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
+        """Retention may have taken entries unread, or markers of Pulsar's own stand there. The replay asks which before it goes on."""
         if self._fold.is_gap(position, base_offset):
-            self._fold.forget_before(position, base_offset)
-            self._replay.begin_again()
+            self._replay.begin_again_behind_a_gap(self._fold.begin_again_at(position, base_offset))
 
     def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:
         """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""

@@ -139,12 +139,19 @@ class Fold:
         last = self.last_position
         return last is not None and last.ledger != position.ledger and base_offset > self.next_offset
 
-    def forget_before(self, position: Position, base_offset: int) -> None:
-        """Entries before this one may be gone unread: of producers only what stands here and behind is known."""
+    def begin_again_at(self, position: Position, base_offset: int) -> Fold:
+        """Entries before this one may be gone unread: of producers only what stands here and behind is known. Returns what was known of
+        them, as a fold that goes on from the last entry, for who finds out that none is gone.
+        """
+        before = Fold(self.replayed_from)
+        if self.last_position is not None:
+            before.restore(self.last_position, self.first_offset, self.next_offset)
+        before.producers, before.writers = self.producers, self.writers.copy()
         self.replayed_from = position
         self.begins_at_first = False
         self.first_offset = base_offset
         self.producers = ProducerTable()
+        return before
 
     def known_producer(self, producer_id: int) -> KnownProducer | None:
         """The last batch of a producer."""

@@ -1,8 +1,9 @@
 """What producers wrote before the fold began: known before the first append to which it matters, and further back when a verdict needs it.
 
 A partition that is only read begins to fold a little before its last entry. Whether an append is a retry is told by what its producer
-wrote before. So the first append with a producer waits for one of two:
+wrote before. So the first append with a producer waits for the first of these that is there:
 
+    what was known before a gap in the offsets, if no entry is gone ──▶ a fold that goes on over the gap
     what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
     nothing was kept ──▶ folds of what lies before, piece by piece, until the window is read
 
@@ -114,12 +115,19 @@ class Replay:
     def begin_again(self) -> None:
         """Of what the partition's fold knew nothing is left."""
         self._begun += 1
+        self._before_gap: Fold | None = None  # what was known then; goes on after a lost connection
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._entries_left = self._max_entries  # of the window
         self._bytes_left = self._max_bytes
         self._has_begun_window = False
         self._piece = FIRST_ENTRIES
         self._permits = FIRST_PERMITS
+
+    def begin_again_behind_a_gap(self, before: Fold) -> None:
+        """The partition's fold knew as much as `before` knows, and has begun again where offsets were missing."""
+        known = self._before_gap or (before if before.producers.knows_the_past else None)
+        self.begin_again()
+        self._before_gap = known
 
     @property
     def done(self) -> bool:
@@ -169,10 +177,10 @@ class Replay:
 
     async def _learn(self) -> None:
         begun = self._begun
-        if not self._fold.has_all and not self._has_begun_window and await self._go_on_from_what_was_kept():
-            return
-        if begun != self._begun:
-            return
+        if not self._fold.has_all and not self._has_begun_window:
+            for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept):
+                if await go_on() or begun != self._begun:
+                    return
         if not self._has_begun_window:
             self._has_begun_window = True
             await self._leave_out_what_is_folded()
@@ -185,7 +193,25 @@ class Replay:
         if begin is not None and last is not None:
             self._entries_left -= (await self._log.stats()).between(begin, last.after())[0]
 
-    # --- from what was kept
+    # --- from what was known before, or kept
+
+    async def _go_on_over_the_gap(self) -> bool:
+        """False where retention has taken entries that were not read."""
+        before = self._before_gap
+        if before is None:
+            return False
+        before.transactions = KnownVerdicts(self._partition.transactions)
+        try:
+            has_learnt = await self._go_on(before)
+        except (_TrimmedMeanwhile, NoEntryCame):
+            self._before_gap = None
+            return False
+        except IndexAlarm as alarm:
+            self._partition.alarm(alarm)
+            raise PartitionEnded(str(alarm)) from alarm
+        if has_learnt:
+            self._before_gap = None
+        return has_learnt
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
@@ -206,12 +232,8 @@ class Replay:
                 self._going_on = None
                 self._kept.throw_away(f"it ends at entry {earlier.last_position}, and the log at {self._fold.last_position}")
                 return False
-        begin = self._fold.replayed_from
         try:
-            # The entry at which it was kept is read once more: its index has to be what is kept.
-            # Where retention has taken that one, the first that is left has to go on from there.
-            place = max(earlier.last_position, (await self._log.stats()).first or earlier.last_position)
-            await self._fold_up_to(earlier, place, begin, max(begin, earlier.last_position), PERMITS)
+            has_learnt = await self._go_on(earlier)
         except _TrimmedMeanwhile:
             self._going_on = None
             await self._read_all_that_is_left()
@@ -223,9 +245,21 @@ class Replay:
             self._going_on = None
             self._kept.throw_away(str(alarm))
             return False
+        if has_learnt:
+            self._going_on = None
+        return has_learnt
+
+    async def _go_on(self, earlier: Fold) -> bool:
+        """Fold what stands between where `earlier` has come and where the partition's fold began. It is used up then, and True is said."""
+        begin, reached = self._fold.replayed_from, earlier.last_position
+        assert begin is not None
+        assert reached is not None
+        # The entry that it has reached is read once more: its index has to be what is known.
+        # Where retention has taken that one, the first that is left has to go on from there.
+        place = max(reached, (await self._log.stats()).first or reached)
+        await self._fold_up_to(earlier, place, begin, max(begin, reached), PERMITS)
         if self._fold.replayed_from != begin:
             return False  # the partition's fold has begun again meanwhile
-        self._going_on = None  # it is used up
         self._fold.learn(earlier)
         return True
 

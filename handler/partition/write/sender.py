@@ -206,7 +206,7 @@ class Sender:
         self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
     async def _know_producers(self) -> None:
-        """What is sent again says what is known of its producers: nobody may take for unknown who was forgotten here (`forget_before`)."""
+        """What is sent again says what is known of its producers: nobody may take for unknown who was forgotten here (`begin_again_at`)."""
         sent = {append.producer_id for entry in self._in_flight.entries.values() for append in entry.appends if append.has_producer}
         if sent:
             await self._appender.know(sent)

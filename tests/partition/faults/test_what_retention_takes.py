@@ -197,3 +197,44 @@ async def test_a_retry_from_before_the_beginning_is_refused_after_one_look() -> 
     assert (await append(partition, numbered(11))).error is ErrorCode.NONE
     assert (await append(partition, numbered(3))).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     partition.close()
+
+
+async def test_a_retry_is_recognised_when_markers_filled_the_ledgers_since() -> None:
+    """Offsets are missing before the next record, as where retention took some unread. But all of the log is there."""
+    log = MemoryLog()
+    for _ in range(300):
+        log.write(other())
+    partition = open_partition(log, "kafka-sidecar-a", replay_entries=10)
+    written = await append(partition, numbered(0))
+    for _ in range(20):
+        await append(partition, other())
+    log.roll()
+    log.mark()
+    log.roll()
+    log.write(other())
+    assert await partition.confirmed_end() == written.base_offset + 23
+    assert (await append(partition, numbered(0))).base_offset == written.base_offset
+    partition.close()
+
+
+async def test_markers_in_two_gaps_and_a_ledger_that_goes_leave_what_is_known_as_far_as_it_can_be() -> None:
+    log = MemoryLog()
+    partition = open_partition(log, "kafka-sidecar-a", replay_entries=10)
+    written = await append(partition, numbered(0))
+    for _ in range(2):
+        for _ in range(20):
+            await append(partition, other())
+        log.roll()
+        log.mark()
+        log.roll()
+        log.write(other())
+        await partition.confirmed_end()
+    assert (await append(partition, numbered(0))).base_offset == written.base_offset
+    log.roll()
+    log.mark()
+    log.trim(log.index)
+    log.roll()
+    log.write(other())
+    await partition.confirmed_end()
+    assert (await append(partition, numbered(1))).error is ErrorCode.NONE
+    partition.close()
