@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from handler.partition.fold.fold import Fold, Folded
-from handler.partition.log.entries import Content, accepted_data
+from handler.partition.log.entries import Content, served_data
 from handler.partition.read.fetch_cache import CachedEntry, PartitionCache
 from handler.partition.read.partition_times import PartitionTimes
 from handler.partition.read.read_to_end import ReadToEnd
@@ -37,7 +37,7 @@ class FoldedEntries:
         # them. So is an entry of which this fold is not conclusive, and one whose record begins in others: that reader goes back as
         # far as it takes.
         if folded.conclusive and not content.lacks_chunks:
-            data = accepted_data(content, folded.verdicts)
+            data = served_data(content, folded.verdicts)
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         if self._times.index is not None:
             self._times.add(folded, content)

@@ -1,6 +1,8 @@
 """Control records: what ends a transaction in a partition's log (KIP-98).
 
 A marker is the one record of a batch with the control bit. Its key says of which kind it is, its value who has written it.
+
+Control records are also what consumers of any kind step over. So offsets without records are served as a batch with one.
 """
 
 from __future__ import annotations
@@ -9,7 +11,19 @@ import struct
 from typing import Final, NamedTuple
 
 from handler.wire.crc import crc32c
-from handler.wire.records import CONTROL, HEADER, HEADER_SIZE, NO_SEQUENCE, TRANSACTIONAL, BatchMalformed, read_header
+from handler.wire.records import (
+    CONTROL,
+    HEADER,
+    HEADER_SIZE,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchHeader,
+    BatchMalformed,
+    read_header,
+)
+from handler.wire.varint import unsigned_varint
 
 _KEY: Final = struct.Struct(">hh")  # version, kind
 _VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch
@@ -17,7 +31,8 @@ _VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch
 ABORT: Final = 0
 COMMIT: Final = 1
 # Of the record: attributes, the deltas of its timestamp and its offset, and then the key with its size. All are varints of one byte.
-_BEFORE_KEY: Final = b"\x00\x00\x00" + bytes((2 * _KEY.size,))
+_KEY_SIZE: Final = bytes((2 * _KEY.size,))
+_BEFORE_KEY: Final = b"\x00\x00\x00" + _KEY_SIZE
 _BEFORE_VALUE: Final = bytes((2 * _VALUE.size,))
 _NO_HEADERS: Final = b"\x00"
 _OVERHEAD: Final = 12
@@ -33,9 +48,32 @@ def write_marker(producer_id: int, epoch: int, marker: EndTransactionMarker, tim
     """The control batch, as Kafka's brokers write it (MemoryRecords.withEndTransactionMarker)."""
     record = _BEFORE_KEY + _KEY.pack(0, COMMIT if marker.committed else ABORT)
     record += _BEFORE_VALUE + _VALUE.pack(0, marker.coordinator_epoch) + _NO_HEADERS
-    record = bytes((2 * len(record),)) + record
-    checked = _CHECKED.pack(TRANSACTIONAL | CONTROL, 0, timestamp, timestamp, producer_id, epoch, NO_SEQUENCE, 1) + record
-    return struct.pack(">qiibI", 0, HEADER_SIZE + len(record) - _OVERHEAD, 0, 2, crc32c(checked)) + checked
+    return _batch_of_one(0, _CHECKED.pack(TRANSACTIONAL | CONTROL, 0, timestamp, timestamp, producer_id, epoch, NO_SEQUENCE, 1), record)
+
+
+def placeholder(base_offset: int, offset_count: int, timestamp: int = NO_TIMESTAMP) -> bytes:
+    """A batch for offsets without records, which every consumer steps over: one control record, at the last of them.
+
+    With no record at all librdkafka takes the answer for one that did not fit, and asks for twice as many bytes each time; kafkajs
+    asks for the same offset again, sarama and aiokafka fail. The record is a commit of nobody: librdkafka reads its key, old
+    versions of sarama its value first, Java looks for aborts.
+    """
+    last = offset_count - 1
+    record = bytearray(b"\x00\x00")
+    unsigned_varint(record, 2 * last)
+    record += _KEY_SIZE + _KEY.pack(0, COMMIT) + _BEFORE_VALUE + _VALUE.pack(0, 0) + _NO_HEADERS
+    return _batch_of_one(base_offset, _CHECKED.pack(CONTROL, last, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 1), record)
+
+
+def is_placeholder(header: BatchHeader) -> bool:
+    """A marker has a producer."""
+    return bool(header.attributes & CONTROL) and header.producer_id == NO_PRODUCER_ID
+
+
+def _batch_of_one(base_offset: int, header: bytes, record: bytes | bytearray) -> bytes:
+    checked = header + bytes((2 * len(record),)) + record
+    size = HEADER_SIZE + len(checked) - _CHECKED.size
+    return struct.pack(">qiibI", base_offset, size - _OVERHEAD, 0, 2, crc32c(checked)) + checked
 
 
 def read_marker(batch: bytes | bytearray | memoryview) -> EndTransactionMarker | None:
@@ -58,5 +96,7 @@ def read_marker(batch: bytes | bytearray | memoryview) -> EndTransactionMarker |
     _, coordinator_epoch = _VALUE.unpack_from(record, at + 1)
     return EndTransactionMarker(kind == COMMIT, coordinator_epoch)
 
+
+PLACEHOLDER_SIZE: Final = len(placeholder(0, 2**31))  # at the most
 
 assert HEADER.size == struct.calcsize(">qiibI") + _CHECKED.size

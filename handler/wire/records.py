@@ -253,13 +253,10 @@ def header_of_native(offset_count: int, record_count: int, max_timestamp: int) -
     return BatchHeader(0, 0, -1, 2, 0, 0, offset_count - 1, max_timestamp, max_timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, record_count)
 
 
-def empty_batch(base_offset: int, offset_count: int, timestamp: int = NO_TIMESTAMP) -> bytes:
-    """A batch that takes offsets and holds no record, as Kafka's compaction leaves one behind.
-
-    Consumers step over it to the offset after it; without it a consumer at a gap would stand still.
-    """
-    checked = struct.pack(">hiqqqhii", 0, offset_count - 1, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0)
-    return struct.pack(">qiibI", base_offset, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
+def empty_batch(offset_count: int) -> bytes:
+    """A batch that takes offsets and holds no record, as Kafka's compaction leaves one behind."""
+    checked = struct.pack(">hiqqqhii", 0, offset_count - 1, NO_TIMESTAMP, NO_TIMESTAMP, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0)
+    return struct.pack(">qiibI", 0, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
 
 
 def with_last_offset(data: bytes, last_offset_delta: int) -> bytes:

@@ -79,6 +79,7 @@ class ProgramMember:
     def __init__(self, client: str, address: str, group: str, topic: str) -> None:
         self.assigned: set[int] = set()
         self.read: list[tuple[int, int]] = []
+        self.positions: dict[int, int] = {}  # where it reads next, of kafkajs
         self.failures: list[str] = []
         self._process = subprocess.Popen(
             [*command(client), address, group, topic], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -94,6 +95,9 @@ class ProgramMember:
                 self.assigned = set(said["assigned"])
             elif "read" in said:
                 self.read.append((said["read"][0], said["read"][1]))
+            elif "position" in said:
+                partition, offset = said["position"]
+                self.positions[partition] = offset
             else:
                 self.failures.append(line)
 

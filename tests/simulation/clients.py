@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka.record.memory_records import MemoryRecords
-
 from handler.apis.refused_batches import RefusedBatches
 from handler.partition.fold.producers import Verdict
 from handler.partition.partition import Partition
@@ -24,6 +22,7 @@ from tests.simulation.node import NAME, Node
 from tests.simulation.plan import Bounds, Client
 from tests.support.batches import batch
 from tests.support.partitions import Outcome, Told
+from tests.support.records import records_in
 
 # As many as Java's producer and librdkafka have in flight for a partition with idempotence.
 IN_FLIGHT: Final = 5
@@ -254,10 +253,7 @@ class Consumer:
 
     def _take(self, run: FetchedRun, node: Node) -> None:
         self._history.counts["fetch"] += 1
-        found: dict[int, bytes | None] = {}
-        records = MemoryRecords(b"".join(bytes(part) for part in run.parts))
-        while records.has_next():
-            found.update((record.offset, record.value) for record in records.next_batch())
+        found = dict(records_in(run.parts))
         for offset in range(self.offset, run.next_offset):
             self._history.see(offset, found.get(offset), f"{self._client.name} through {node.name}")
         self.offset = max(self.offset, run.next_offset)

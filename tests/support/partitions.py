@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from aiokafka.record.memory_records import MemoryRecords
-
 from handler.clock import SYSTEM_CLOCK
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
@@ -23,6 +21,7 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
+from tests.support.records import records_in
 
 
 def open_partition(
@@ -98,9 +97,7 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
                 partition.watch(Told(changed))
                 await changed.wait()
                 continue
-            records = MemoryRecords(b"".join(run.parts))
-            while records.has_next():
-                found += [(record.offset, record.value) for record in records.next_batch() if record.offset >= offset]
+            found += [(at, value) for at, value in records_in(run.parts) if at >= offset]
             offset = run.next_offset
     return found
 

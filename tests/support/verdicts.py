@@ -33,7 +33,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(report.nodeid)
         for line in _again(report):
             terminalreporter.line(f"  again: {line}")
-        logs = [value for name, value in report.user_properties if name == "log"]
+        logs = [value for name, value in getattr(report, "user_properties", ()) if name == "log"]
         terminalreporter.line(f"  logs: {', '.join(logs) if logs else 'no server was there'}")
     if len(failed) > MOST_FAILURES:
         terminalreporter.line(f"and {len(failed) - MOST_FAILURES} more")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.errors import ProtocolError
-from handler.wire.control_records import EndTransactionMarker, read_marker, write_marker
-from handler.wire.records import CONTROL, TRANSACTIONAL, empty_batch, read_header
+from handler.wire.control_records import PLACEHOLDER_SIZE, EndTransactionMarker, is_placeholder, placeholder, read_marker, write_marker
+from handler.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, empty_batch, read_header
 from tests.support.batches import batch
 
 _markers = st.builds(EndTransactionMarker, st.booleans(), st.integers(-1, 2**31 - 1))
@@ -24,6 +24,7 @@ def test_a_marker_comes_back_as_it_was_written(marker: EndTransactionMarker, pro
     assert (header.producer_id, header.producer_epoch, header.base_sequence, header.max_timestamp) == (producer_id, epoch, -1, timestamp)
     assert (header.record_count, header.offset_count) == (1, 1)
     assert read_marker(data) == marker
+    assert not is_placeholder(header)
 
 
 def test_a_consumer_takes_it_for_what_it_is() -> None:
@@ -39,8 +40,27 @@ def test_a_consumer_takes_it_for_what_it_is() -> None:
         assert not records.has_next()
 
 
+@given(st.integers(0, 2**40), st.integers(1, 2**31 - 1), st.integers(-1, 2**50))
+def test_a_placeholder_leads_a_consumer_over_its_offsets(base: int, offsets: int, timestamp: int) -> None:
+    data = placeholder(base, offsets, timestamp)
+    header = read_header(data)
+    assert header.size == len(data) <= PLACEHOLDER_SIZE
+    assert (header.base_offset, header.offset_count, header.record_count) == (base, offsets, 1)
+    assert (header.attributes, header.producer_id, header.producer_epoch, header.base_sequence) == (CONTROL, NO_PRODUCER_ID, -1, -1)
+    assert (header.base_timestamp, header.max_timestamp) == (timestamp, timestamp)
+    assert is_placeholder(header)
+    read = MemoryRecords(data).next_batch()
+    assert read is not None
+    assert read.is_control_batch
+    assert not read.is_transactional
+    assert read.validate_crc()
+    (record,) = read
+    assert (record.offset, record.key, record.value) == (base + offsets - 1, b"\0\0\0\1", b"\0\0\0\0\0\0")
+    assert read.next_offset == base + offsets
+
+
 def test_an_empty_control_batch_says_nothing() -> None:
-    assert read_marker(empty_batch(5, 1)) is None
+    assert read_marker(empty_batch(1)) is None
 
 
 def test_another_kind_of_control_record_is_passed_over() -> None:

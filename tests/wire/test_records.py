@@ -53,13 +53,13 @@ def test_a_batch_can_take_offsets_behind_its_last_record() -> None:
     assert one.next_offset == 10
 
 
-@given(st.integers(0, 2**40), st.integers(1, 1000))
-def test_an_empty_batch_leads_over_its_offsets(base: int, offsets: int) -> None:
-    one = MemoryRecords(empty_batch(base, offsets)).next_batch()
+@given(st.integers(1, 1000))
+def test_an_empty_batch_leads_over_its_offsets(offsets: int) -> None:
+    one = MemoryRecords(empty_batch(offsets)).next_batch()
     assert one is not None
     assert one.validate_crc()
     assert list(one) == []
-    assert one.next_offset == base + offsets
+    assert one.next_offset == offsets
 
 
 @given(st.binary(max_size=200))

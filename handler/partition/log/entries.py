@@ -23,13 +23,13 @@ from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.control_records import placeholder
 from handler.wire.records import (
     CONTROL,
     LOG_APPEND_TIME,
     NO_PRODUCER_ID,
     BatchHeader,
     all_batches,
-    empty_batch,
     with_base_offsets,
     with_log_append_time,
 )
@@ -156,15 +156,22 @@ def sequence_of(header: BatchHeader) -> BatchSequence | None:
     return BatchSequence(header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence)
 
 
-def accepted_data(content: Content, verdicts: Sequence[HasAccepted]) -> bytes | bytearray | None:
-    """The batches as Kafka's clients get them: one that is refused holds no record. None if all are."""
-    if len(verdicts) == 1:
-        return content.data if verdicts[0].accepted else None
-    if all(verdict.accepted for verdict in verdicts):
+def served_data(content: Content, verdicts: Sequence[HasAccepted]) -> bytes | bytearray:
+    """The batches as Kafka's clients get them, without their offsets: in place of one that is refused, or holds no record, stands a
+    placeholder.
+    """
+    if len(verdicts) == 1:  # the ordinary one
+        header = content.batches[0][0]
+        return content.data if verdicts[0].accepted and header.record_count else _placeholder_of(header)
+    are_served = [bool(verdict.accepted and one[0].record_count) for verdict, one in zip(verdicts, content.batches, strict=True)]
+    if all(are_served):
         return content.data
-    if not any(verdict.accepted for verdict in verdicts):
-        return None
-    parts = []
-    for (header, at), verdict in zip(content.batches, verdicts, strict=True):
-        parts.append(content.data[at : at + header.size] if verdict.accepted else empty_batch(0, header.offset_count))
+    parts = [
+        content.data[at : at + header.size] if is_served else _placeholder_of(header)
+        for is_served, (header, at) in zip(are_served, content.batches, strict=True)
+    ]
     return bytearray().join(parts)
+
+
+def _placeholder_of(header: BatchHeader) -> bytes:
+    return placeholder(0, header.offset_count, header.max_timestamp)

@@ -18,7 +18,7 @@ from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
-from handler.partition.log.entries import accepted_data, is_from_before_index
+from handler.partition.log.entries import is_from_before_index, served_data
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.entry_contents import EntryContents
@@ -362,7 +362,7 @@ class CatchUpReader(ConsumerEvents):
                 self._put(CachedEntry.hole(self.next_offset, folded.base_offset))
             if content.lacks_chunks:
                 return _Chunked(entry, folded)
-            data = accepted_data(content, folded.verdicts)
+            data = served_data(content, folded.verdicts)
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
 

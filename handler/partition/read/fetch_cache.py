@@ -12,8 +12,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from handler.wire.control_records import PLACEHOLDER_SIZE, placeholder
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import HEADER_SIZE, empty_batch, whole_batches, with_base_offsets
+from handler.wire.records import whole_batches, with_base_offsets
 
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 BATCH_OVERHEAD: Final = 12  # what the length of a batch does not count
@@ -38,16 +39,16 @@ class CachedEntry:
         self.error = error
         self._data = data
         self._has_offsets = False
-        self.size = HEADER_SIZE if data is None else len(data)
+        self.size = PLACEHOLDER_SIZE if data is None else len(data)
 
     @classmethod
     def hole(cls, base_offset: int, next_offset: int) -> CachedEntry:
-        """Offsets without records for Kafka clients: a gap in the log, or an entry the fold rejected."""
+        """Offsets that no entry has: a gap in the log."""
         return cls(base_offset, next_offset, None, ErrorCode.NONE)
 
     def kafka_bytes(self) -> bytes | bytearray:
         if self._data is None:
-            return empty_batch(self.base_offset, self.next_offset - self.base_offset)
+            return placeholder(self.base_offset, self.next_offset - self.base_offset)
         if not self._has_offsets:
             self._data = with_base_offsets(self._data, self.base_offset)
             self._has_offsets = True

@@ -23,6 +23,7 @@ from handler.pulsar.errors import Unavailable
 from handler.tasks import Pace, Shared, within
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.compression import without_compression
+from handler.wire.control_records import is_placeholder
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import BatchHeader, BatchInvalid, BatchMalformed, read_header
 
@@ -282,12 +283,13 @@ async def _is_served(partition: PartitionForSearch, offset: int) -> bool:
 
 
 def _batches_to(offset: int, data: bytes) -> Iterable[tuple[BatchHeader, bytes]]:
-    """The first of these batches that goes as far as `offset`."""
+    """The first of these batches that goes as far as `offset`, unless it has no record."""
     at = 0
     while at < len(data):
         header = read_header(data, at)
         if header.base_offset + header.last_offset_delta >= offset:
-            yield header, data[at : at + header.size]
+            if not is_placeholder(header):
+                yield header, data[at : at + header.size]
             return
         at += header.size
 

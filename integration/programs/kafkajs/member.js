@@ -8,6 +8,9 @@ const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
   const kafka = new Kafka({ clientId: "kafkajs", brokers: [address], logLevel: logLevel.ERROR });
   const consumer = kafka.consumer({ groupId });
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => say({ assigned: payload.memberAssignment[topic] || [] }));
+  // Also where it held nothing for the application.
+  consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) =>
+    say({ position: [payload.partition, Number(payload.lastOffset) + 1] }));
   await consumer.connect();
   await consumer.subscribe({ topics: [topic], fromBeginning: true });
   await consumer.run({

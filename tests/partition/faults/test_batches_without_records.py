@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from handler.wire.records import CONTROL, NO_PRODUCER_ID, read_header
-from tests.partition.faults import not_mended_yet
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, begin_append, fetch, open_partition
 
 
-@not_mended_yet("a hidden batch is served without a record: librdkafka doubles its fetch size, and kafkajs asks for ever")
 async def test_a_hidden_batch_is_served_as_a_control_batch_of_one_record() -> None:
     log = MemoryLog()
     partition = open_partition(log)

@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from handler.errors import EntryUnreadable
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.basis import BASIS_PROPERTY
-from handler.partition.log.entries import accepted_data, read_entry, read_headers
+from handler.partition.log.entries import read_entry, read_headers, served_data
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from handler.pulsar.raw_entries import permits_of
+from handler.wire.control_records import placeholder
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import with_base_offsets
+from handler.wire.records import empty_batch, with_base_offsets
 from tests.support.batches import batch
+from tests.support.records import records_in
 
 PLAIN: dict[int, Callable[[bytes], Any]] = {
     0: bytes,
@@ -195,11 +197,20 @@ GOOD = Verdict(ErrorCode.NONE, 0)
 BAD = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
 
-def test_a_refused_batch_is_an_empty_one_among_the_others() -> None:
+def test_a_placeholder_stands_for_a_refused_batch_among_others() -> None:
     content = read_entry(_entry(_kafka(), batch(b"a", b"b") + batch(b"c") + batch(b"d")))
-    data = accepted_data(content, [GOOD, BAD, GOOD])
-    assert data is not None
-    placed = with_base_offsets(data, 10)
-    assert [(offset, value) for offset, _, value, _ in _records(placed)] == [(10, b"a"), (11, b"b"), (13, b"d")]
-    assert accepted_data(content, [BAD] * 3) is None
-    assert accepted_data(content, [GOOD] * 3) is content.data
+    placed = with_base_offsets(served_data(content, [GOOD, BAD, GOOD]), 10)
+    assert list(records_in([placed])) == [(10, b"a"), (11, b"b"), (13, b"d")]
+    assert served_data(content, [GOOD] * 3) is content.data
+
+
+def test_a_placeholder_has_the_time_of_the_batch_that_it_stands_for() -> None:
+    content = read_entry(_entry(_kafka(), batch(b"a", b"b") + batch(b"c")))
+    expected = [placeholder(0, header.offset_count, header.max_timestamp) for header, _ in content.batches]
+    assert served_data(content, [BAD, BAD]) == b"".join(expected)
+
+
+@pytest.mark.parametrize("others", [b"", batch(b"a")])
+def test_a_placeholder_stands_for_what_was_written_without_a_record(others: bytes) -> None:
+    content = read_entry(_entry(_kafka(), others + empty_batch(3)))
+    assert bytes(served_data(content, [GOOD] * len(content.batches))) == others + placeholder(0, 3)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
+from handler.wire.control_records import placeholder
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import split_batches
 from tests.support.batches import batch
@@ -74,13 +75,13 @@ def test_an_error_is_told_at_its_own_offset_and_not_before() -> None:
     assert (at.parts, at.error) == ([], ErrorCode.CORRUPT_MESSAGE)
 
 
-def test_a_hole_is_served_as_an_empty_batch_over_its_offsets() -> None:
+def test_a_hole_is_served_as_a_placeholder_over_its_offsets() -> None:
     cache = FetchCache(10**6).partition()
     cache.put(CachedEntry.hole(5, 9))
     run = cache.run(6, 10**6, True)
     assert run is not None
     assert run.next_offset == 9
-    assert len(run.parts[0]) == 61
+    assert run.parts == [placeholder(5, 4)]
 
 
 # --- read-ahead

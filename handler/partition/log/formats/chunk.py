@@ -23,7 +23,7 @@ class ChunkFormat:
         return PULSAR.headers(metadata, payload) if is_last_chunk(metadata) else [header_of_native(1, 0, -1)]
 
     def decode(self, metadata: MessageMetadata, _: memoryview) -> bytes:
-        return one_record(metadata, 0, key_of(metadata), None, []) if is_last_chunk(metadata) else empty_batch(0, 1)
+        return one_record(metadata, 0, key_of(metadata), None, []) if is_last_chunk(metadata) else empty_batch(1)
 
 
 CHUNK: Final = ChunkFormat()
