@@ -57,6 +57,7 @@ class TailFold:
             return
         try:
             content = self._contents.read(entry)
+            fold.check_count(position, last_index, content)
         except EntryUnreadable as error:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self._name, error)

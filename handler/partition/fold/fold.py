@@ -18,7 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from handler.errors import SidecarError
+from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, UNJUDGED, ProducerTable, Unjudged, Verdict, is_next_sequence
 from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
@@ -226,6 +226,12 @@ class Fold:
         self.was_emptied = self._learns_where_it_begins = False
         if earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)
+
+    def check_count(self, position: Position, last_index: int, content: Content) -> None:
+        """Raises EntryUnreadable where another writer has told the broker of fewer records than it wrote. A sidecar's own is an alarm."""
+        base = last_index - content.offset_count + 1
+        if content.writer is None and (base < 0 or (self.knows_next_offset and base < self.next_offset)):
+            raise EntryUnreadable(f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer")
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
         return self._apply(position, self.next_offset + content.offset_count - 1, content)

@@ -110,6 +110,10 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
     offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
+    if not ours and entry.last_index is not None and offset_count > metadata.num_messages_in_batch:
+        # By this number the index grew: clients and the replicator tell it the broker, 1 where the field is missing (ProducerImpl).
+        counted = f"the broker has counted {metadata.num_messages_in_batch}"
+        raise EntryUnreadable(f"entry {entry.position} takes {offset_count} offsets, and {counted}")
     return Content(
         data, batches, offset_count,
         metadata.producer_name if ours else None, metadata.sequence_id, basis, transactions, ours and AGAIN_PROPERTY in properties,

@@ -344,6 +344,7 @@ class CatchUpReader(ConsumerEvents):
             return _BeginsLater()
         try:
             content = self._contents.read(entry)
+            self._fold.check_count(position, entry.last_index, content)
         except EntryUnreadable as error:
             if self._is_gap(position, entry.last_index):
                 return _Gap(position, entry.last_index)

@@ -391,6 +391,7 @@ class Replay:
             content = self._contents.read_headers(entry)
             if earlier.knows_next_offset and last_index - content.offset_count + 1 < earlier.next_offset:
                 content = self._contents.read(entry)  # its headers say more than is in it
+            earlier.check_count(position, last_index, content)
         except EntryUnreadable:
             earlier.unreadable(position, last_index)
         else:

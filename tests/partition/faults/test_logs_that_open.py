@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -9,14 +10,12 @@ import pytest
 from handler.partition.log.formats import KAFKA
 from handler.partition.read.read_to_end import end_without_records
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.messages import write_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
-from tests.partition.faults import not_mended_yet
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, open_partition, open_table, read_all
-
-FOREIGN_COUNT = not_mended_yet("an entry with more records than the broker counted ends its partition")
+from tests.support.partitions import append, fetch, open_partition, open_table, read_all
 
 
 def replicated(log: MemoryLog, *values: bytes) -> None:
@@ -131,26 +130,63 @@ async def test_a_marker_from_before_indexes_does_not_make_the_end_a_guess() -> N
     assert await end_without_records(log.named("kafka-sidecar-1")) == 0
 
 
-@FOREIGN_COUNT
-async def test_a_log_that_begins_with_a_batch_that_the_broker_counted_as_one_message_opens() -> None:
+def miscounted(log: MemoryLog) -> None:
+    """A native batch of three messages, of which its producer has told the broker one."""
+    messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
+    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages)
+
+
+FOREIGN = pytest.mark.parametrize("foreign", [lambda log: replicated(log, b"a", b"b", b"c"), miscounted], ids=["replicated", "native"])
+
+
+@FOREIGN
+async def test_a_log_that_begins_with_more_records_than_the_broker_counted_opens(foreign: Callable[[MemoryLog], None]) -> None:
     log = MemoryLog()
-    replicated(log, b"a", b"b", b"c")
+    foreign(log)
     partition = open_partition(log)
-    opened = await partition.opened()
+    assert await partition.opened() is ErrorCode.NONE
+    assert (await fetch(partition, 0)).error is ErrorCode.CORRUPT_MESSAGE
+    assert (await append(partition, batch(b"x", producer_id=7, epoch=0, sequence=0))).base_offset == 1
     partition.close()
-    assert opened is ErrorCode.NONE
 
 
-@FOREIGN_COUNT
-async def test_a_batch_that_the_broker_counted_as_one_message_takes_one_offset_and_the_log_goes_on() -> None:
+@FOREIGN
+async def test_more_records_than_the_broker_counted_are_unreadable_and_the_log_goes_on(foreign: Callable[[MemoryLog], None]) -> None:
     log = MemoryLog()
     partition = open_partition(log)
     assert (await append(partition, batch(b"before"))).base_offset == 0
-    replicated(log, b"a", b"b", b"c")
-    told = await append(partition, batch(b"behind"))
-    again = open_partition(log, "kafka-sidecar-2")
-    opened = await again.opened()
-    found = await read_all(again, 2) if opened is ErrorCode.NONE else []
+    foreign(log)
+    assert (await append(partition, batch(b"behind"))).base_offset == 2
+    for _ in range(100):
+        log.write(batch(b"more"))
+    again = open_partition(log, "kafka-sidecar-2", cache=1)
+    for one in (partition, again):
+        assert await one.opened() is ErrorCode.NONE
+        assert (await fetch(one, 1)).error is ErrorCode.CORRUPT_MESSAGE
+        assert (await read_all(one, 2))[0] == (2, b"behind")
+    told = await append(again, batch(b"x", producer_id=7, epoch=0, sequence=0))
+    assert (told.error, told.base_offset) == (ErrorCode.NONE, 103)
     partition.close()
     again.close()
-    assert (told.error, told.base_offset, opened, found) == (ErrorCode.NONE, 2, ErrorCode.NONE, [(2, b"behind")])
+
+
+async def test_an_entry_of_a_sidecar_that_takes_more_offsets_than_the_broker_counted_is_an_alarm() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, batch(b"before"))
+    metadata = MessageMetadata(producer_name=b"kafka-sidecar-other", sequence_id=0, publish_time=1)
+    metadata.MergeFromString(KAFKA.fields)
+    log.append(metadata, 1, batch(b"a", b"b", b"c"))
+    with suppress(Unavailable):
+        await partition.confirmed_end()
+    assert partition.ended is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_replicated_batch_that_says_how_many_records_it_has_is_served() -> None:
+    log = MemoryLog()
+    metadata = MessageMetadata(producer_name=b"east", sequence_id=0, publish_time=1, replicated_from=b"east", num_messages_in_batch=3)
+    metadata.MergeFromString(KAFKA.fields)
+    log.append(metadata, 3, batch(b"a", b"b", b"c"))
+    partition = open_partition(log)
+    assert await read_all(partition) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    partition.close()

@@ -198,19 +198,19 @@ BAD = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
 
 def test_a_placeholder_stands_for_a_refused_batch_among_others() -> None:
-    content = read_entry(_entry(_kafka(), batch(b"a", b"b") + batch(b"c") + batch(b"d")))
+    content = read_entry(_entry(_kafka(num_messages_in_batch=4), batch(b"a", b"b") + batch(b"c") + batch(b"d")))
     placed = with_base_offsets(served_data(content, [GOOD, BAD, GOOD]), 10)
     assert list(records_in([placed])) == [(10, b"a"), (11, b"b"), (13, b"d")]
     assert served_data(content, [GOOD] * 3) is content.data
 
 
 def test_a_placeholder_has_the_time_of_the_batch_that_it_stands_for() -> None:
-    content = read_entry(_entry(_kafka(), batch(b"a", b"b") + batch(b"c")))
+    content = read_entry(_entry(_kafka(num_messages_in_batch=3), batch(b"a", b"b") + batch(b"c")))
     expected = [placeholder(0, header.offset_count, header.max_timestamp) for header, _ in content.batches]
     assert served_data(content, [BAD, BAD]) == b"".join(expected)
 
 
 @pytest.mark.parametrize("others", [b"", batch(b"a")])
 def test_a_placeholder_stands_for_what_was_written_without_a_record(others: bytes) -> None:
-    content = read_entry(_entry(_kafka(), others + empty_batch(3)))
+    content = read_entry(_entry(_kafka(num_messages_in_batch=4), others + empty_batch(3)))
     assert bytes(served_data(content, [GOOD] * len(content.batches))) == others + placeholder(0, 3)
