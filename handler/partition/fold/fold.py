@@ -14,12 +14,13 @@ producer (see `producers`). All others are not conclusive.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, UNJUDGED, ProducerTable, Unjudged, Verdict, is_next_sequence
+from handler.partition.fold.recent_ends import RecentEnds
 from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, sequence_of
@@ -32,9 +33,6 @@ from handler.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
 BEHIND_ITS_MARKER: Final = Verdict(ErrorCode.INVALID_TXN_STATE, -1)
-# So many of the last folded entries are compared with what the tail reader reads. Older ones are not compared.
-REMEMBERED_ENTRIES: Final = 4_096
-
 
 SWITCH_ON: Final = "set brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled=true on every broker"
 
@@ -67,8 +65,7 @@ class Fold:
     __slots__ = (
         "_knows_first_offset",
         "_learns_where_it_begins",
-        "_recent",
-        "_recent_order",
+        "_recent_ends",
         "begins_at_first",
         "first_offset",
         "knows_next_offset",
@@ -98,8 +95,7 @@ class Fold:
         self.own_writer: bytes | None = None  # of who folds here, if it writes
         self.producers = ProducerTable()
         self.writers: OrderedDict[bytes, int] = OrderedDict()
-        self._recent: dict[Position, int] = {}
-        self._recent_order: deque[Position] = deque()
+        self._recent_ends = RecentEnds()
 
     def begin_empty(self, next_offset: int) -> None:
         """An empty log: its end is known without an entry."""
@@ -113,7 +109,7 @@ class Fold:
         self.knows_next_offset = True  # retention may have taken the first since
         self._learns_where_it_begins = False
         self.last_position = position
-        self._remember(position)
+        self._recent_ends.add(position, self.next_offset)
 
     def pass_over(self, position: Position) -> None:
         """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
@@ -173,7 +169,7 @@ class Fold:
 
     def check_again(self, position: Position, last_index: int) -> None:
         """Compare an entry that was folded from its receipt with what the broker stored."""
-        known = self._recent.get(position)
+        known = self._recent_ends.next_offset(position)
         if known is not None and known != last_index + 1:
             raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {last_index + 1}")
 
@@ -288,7 +284,7 @@ class Fold:
             self._begin_at(position, base)
         self.next_offset = last_index + 1
         self.last_position = position
-        self._remember(position)
+        self._recent_ends.add(position, self.next_offset)
 
     def _begin_at(self, position: Position, offset: int) -> None:
         began = self.replayed_from
@@ -304,12 +300,6 @@ class Fold:
             self.replayed_from = position
             self.producers.begins_expired = True
         self.was_emptied = False
-
-    def _remember(self, position: Position) -> None:
-        self._recent[position] = self.next_offset
-        self._recent_order.append(position)
-        if len(self._recent_order) > REMEMBERED_ENTRIES:
-            del self._recent[self._recent_order.popleft()]
 
     def _is_resent(self, content: Content) -> bool:
         """A writer numbers its entries and never goes back, but for sending one again."""

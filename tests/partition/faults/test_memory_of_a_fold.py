@@ -26,7 +26,6 @@ def kept_by(use: Callable[[Fold], None]) -> int:
         tracemalloc.stop()
 
 
-@not_mended_yet("the places of 4,096 entries are remembered")
 def test_a_partition_that_was_written_keeps_little() -> None:
     def write(fold: Fold) -> None:
         fold._advance(Position(10_000, 0), 0, 0)
