@@ -143,13 +143,16 @@ class KeptProducers:
         await self._store(states)
 
     async def _store(self, states: KeptStates) -> None:
-        if not self._is_whole or not self._partition.knows_the_past:
+        if self._knows_enough() and self._kept_to is None and await self._is_known_better(states):
             return
-        if self._kept_to is None and await self._is_known_better(states):
+        if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
         known = KnownProducers.of(self._fold)
         if await states.keep(self._key, await in_a_thread(lambda: packed.pack(known.encode()))):
             self._kept_to = known.last
+
+    def _knows_enough(self) -> bool:
+        return self._is_whole and self._partition.knows_the_past
 
     async def _is_known_better(self, states: KeptStates) -> bool:
         """Another sidecar may have kept what it knows since this one has looked."""
@@ -159,7 +162,7 @@ class KeptProducers:
             kept = await self._find(states)
         except Unavailable:
             return True  # nothing is kept now
-        if kept is None or not kept.is_surer_than(self._fold):
+        if kept is None or not self._knows_enough() or not kept.is_surer_than(self._fold):
             return False
         self._partition.learn_again()
         return True

@@ -26,7 +26,7 @@ from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.tasks import KeptAlive
@@ -124,10 +124,15 @@ class Replay:
         self._permits = FIRST_PERMITS
 
     def begin_again_behind_a_gap(self, before: Fold) -> None:
-        """The partition's fold knew as much as `before` knows, and has begun again where offsets were missing."""
+        """The partition's fold knew as much as `before` knows, and has begun again where offsets were missing.
+
+        It goes on at once: what is still there now may be gone when somebody appends, and little stands in between.
+        """
         known = self._before_gap or (before if before.producers.knows_the_past else None)
         self.begin_again()
         self._before_gap = known
+        if known is not None:
+            self.start()
 
     @property
     def done(self) -> bool:
@@ -196,14 +201,18 @@ class Replay:
     # --- from what was known before, or kept
 
     async def _go_on_over_the_gap(self) -> bool:
-        """False where retention has taken entries that were not read."""
+        """False where retention has taken entries that were not read, or may have."""
         before = self._before_gap
-        if before is None:
+        if before is None or before.last_position is None:
+            return False
+        stats = await self._log.stats()
+        if not stats.may_hold(before.last_position) or self._is_too_far(before.last_position, stats):
+            self._before_gap = None
             return False
         before.transactions = KnownVerdicts(self._partition.transactions)
         try:
             has_learnt = await self._go_on(before)
-        except (_TrimmedMeanwhile, NoEntryCame):
+        except _TrimmedMeanwhile:
             self._before_gap = None
             return False
         except IndexAlarm as alarm:
@@ -286,10 +295,13 @@ class Replay:
             return earlier
         if not stats.may_hold(kept.last) and (stats.first is None or kept.last > stats.first):
             return None  # its topic was deleted
-        if stats.last is not None and stats.between(kept.last, stats.last)[0] > TOO_FAR_ENTRIES:
-            log.warning("partition %s: what was kept of its producers is more than %d entries old", self._name, TOO_FAR_ENTRIES)
-            return None
-        return earlier
+        return None if self._is_too_far(kept.last, stats) else earlier
+
+    def _is_too_far(self, reached: Position, stats: LogStats) -> bool:
+        if stats.last is None or stats.between(reached, stats.last)[0] <= TOO_FAR_ENTRIES:
+            return False
+        log.warning("partition %s: what was kept of its producers is more than %d entries old", self._name, TOO_FAR_ENTRIES)
+        return True
 
     # --- piece by piece
 
@@ -301,6 +313,8 @@ class Replay:
             fold.end_of_the_past()  # nothing is left, or nothing that readers are given
             return
         stats = await self._log.stats()
+        if fold.replayed_from != end:
+            return  # it has begun again meanwhile
         before = stats.entry_before(end)
         if before is None or stats.first is None or before < stats.first:
             fold.end_of_the_past()

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from handler.partition.log.port import LogReader
-from handler.pulsar.entry import Position
+from handler.partition.partition import Partition
+from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.events import ConsumerEvents
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -199,42 +200,147 @@ async def test_a_retry_from_before_the_beginning_is_refused_after_one_look() -> 
     partition.close()
 
 
+async def a_gap(log: MemoryLog, partition: Partition) -> None:
+    """Markers of Pulsar's own fill a ledger: offsets are missing there, as where retention took entries unread."""
+    log.roll()
+    log.mark()
+    log.roll()
+    log.write(other())
+    await partition.confirmed_end()
+
+
+async def a_batch_before_the_window(log: MemoryLog, states: MemoryStates | None = None) -> tuple[Partition, int]:
+    for _ in range(300):
+        log.write(other())
+    partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=10)
+    written = await append(partition, numbered(0))
+    return partition, written.base_offset
+
+
 async def test_a_retry_is_recognised_when_markers_filled_the_ledgers_since() -> None:
-    """Offsets are missing before the next record, as where retention took some unread. But all of the log is there."""
+    log = MemoryLog()
+    partition, offset = await a_batch_before_the_window(log)
+    for _ in range(2):
+        for _ in range(20):
+            await append(partition, other())
+        await a_gap(log, partition)
+    assert (await append(partition, numbered(0))).base_offset == offset
+    partition.close()
+
+
+async def test_what_is_known_is_learnt_again_before_retention_takes_it() -> None:
+    log = MemoryLog()
+    partition, offset = await a_batch_before_the_window(log)
+    await a_gap(log, partition)
+    await asyncio.sleep(0.01)
+    log.trim(len(log.entries) - 1)
+    assert (await append(partition, numbered(0))).base_offset == offset
+    partition.close()
+
+
+@pytest.mark.parametrize("marks", [False, True])
+async def test_an_append_does_not_wait_where_retention_took_all_behind_a_gap(marks: bool) -> None:
+    log = MemoryLog()
+    partition, _ = await a_batch_before_the_window(log)
+    partition._replay.start = lambda: None  # type: ignore[method-assign]
+    await a_gap(log, partition)
+    del partition._replay.start
+    log.trim(len(log.entries))
+    if marks:
+        log.roll()
+        log.mark()
+    told = await append(partition, numbered(1))
+    assert told.error is (ErrorCode.NOT_LEADER_OR_FOLLOWER if marks else ErrorCode.NONE)  # it opens again where nothing but markers is left
+    partition.close()
+
+
+async def test_a_broker_that_is_silent_behind_a_gap_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.1)
+    log = MemoryLog()
+    partition, offset = await a_batch_before_the_window(log)
+
+    class Silent:
+        def grant(self, permits: int) -> None: ...
+        def close(self) -> None: ...
+
+    opened = log.reader_as
+    silent = [Silent()]
+
+    async def reader(name: str, start: Position | None, events: ConsumerEvents) -> LogReader:
+        if type(events).__name__ == "_Queue" and silent:
+            return silent.pop()  # type: ignore[return-value]
+        return await opened(name, start, events)
+
+    log.reader_as = reader  # type: ignore[method-assign,assignment]
+    await a_gap(log, partition)
+    assert (await append(partition, numbered(0))).base_offset == offset
+    assert not silent
+    partition.close()
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside another"])
+async def test_a_gap_while_it_is_asked_what_others_have_kept_loses_nothing(others: bool) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    look_up, may_answer, asked = states.look_up, asyncio.Event(), asyncio.Event()
+    count = 0
+
+    async def slow(key: bytes) -> object:
+        nonlocal count
+        count += key.startswith(b"producers:")
+        if count == 2:  # before it is kept for the first time
+            asked.set()
+            await may_answer.wait()
+        return await look_up(key)
+
+    states.look_up = slow  # type: ignore[method-assign,assignment]
+    mine, offset = await a_batch_before_the_window(log, states)
+    await asyncio.wait_for(asked.wait(), 5)
+    for _ in range(90):
+        await append(mine, other())
+    theirs = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    if others:
+        await append(theirs, batch(b"x", producer_id=8, epoch=0, sequence=0))
+        await asyncio.sleep(0.01)
+    mine._replay.start = lambda: None  # type: ignore[method-assign]
+    await a_gap(log, mine)
+    del mine._replay.start
+    may_answer.set()
+    await asyncio.sleep(0.01)
+    assert (await append(mine, numbered(0))).base_offset == offset
+    if not others:
+        late = open_partition(log, "kafka-sidecar-c", states=states)
+        assert (await append(late, numbered(0))).base_offset == offset
+        late.close()
+    mine.close()
+    theirs.close()
+
+
+async def test_a_gap_while_it_is_asked_what_is_left_does_not_end_the_past() -> None:
     log = MemoryLog()
     for _ in range(300):
         log.write(other())
+        log.roll()
     partition = open_partition(log, "kafka-sidecar-a", replay_entries=10)
     written = await append(partition, numbered(0))
     for _ in range(20):
         await append(partition, other())
-    log.roll()
-    log.mark()
-    log.roll()
-    log.write(other())
-    assert await partition.confirmed_end() == written.base_offset + 23
-    assert (await append(partition, numbered(0))).base_offset == written.base_offset
-    partition.close()
+    begin = partition._fold.replayed_from
+    log.trim(next(number for number, entry in enumerate(log.entries) if entry.position == begin))
+    stats, may_answer, asked = log.stats, asyncio.Event(), asyncio.Event()
 
+    async def slow() -> LogStats:
+        found = await stats()
+        if not asked.is_set():
+            asked.set()
+            await may_answer.wait()
+        return found
 
-async def test_markers_in_two_gaps_and_a_ledger_that_goes_leave_what_is_known_as_far_as_it_can_be() -> None:
-    log = MemoryLog()
-    partition = open_partition(log, "kafka-sidecar-a", replay_entries=10)
-    written = await append(partition, numbered(0))
-    for _ in range(2):
-        for _ in range(20):
-            await append(partition, other())
-        log.roll()
-        log.mark()
-        log.roll()
-        log.write(other())
-        await partition.confirmed_end()
+    await asyncio.sleep(0.01)
+    log.stats = slow  # type: ignore[method-assign]
+    reading = asyncio.create_task(partition.read_back())
+    await asked.wait()
+    await a_gap(log, partition)
+    may_answer.set()
+    await reading
     assert (await append(partition, numbered(0))).base_offset == written.base_offset
-    log.roll()
-    log.mark()
-    log.trim(log.index)
-    log.roll()
-    log.write(other())
-    await partition.confirmed_end()
-    assert (await append(partition, numbered(1))).error is ErrorCode.NONE
     partition.close()
