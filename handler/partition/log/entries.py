@@ -111,9 +111,10 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
     offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
     if not ours and entry.last_index is not None and offset_count > metadata.num_messages_in_batch:
-        # By this number the index grew: clients and the replicator tell it the broker, 1 where the field is missing (ProducerImpl).
-        counted = f"the broker has counted {metadata.num_messages_in_batch}"
-        raise EntryUnreadable(f"entry {entry.position} takes {offset_count} offsets, and {counted}")
+        # Pulsar's clients and its replicator send this number to the broker, or 1 where the field is missing (ProducerImpl). The index
+        # grows by what is sent.
+        said = metadata.num_messages_in_batch
+        raise EntryUnreadable(f"entry {entry.position} takes {offset_count} offsets, and its metadata says {said}")
     return Content(
         data, batches, offset_count,
         metadata.producer_name if ours else None, metadata.sequence_id, basis, transactions, ours and AGAIN_PROPERTY in properties,

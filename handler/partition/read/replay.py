@@ -43,7 +43,7 @@ FIRST_PERMITS: Final = 4
 PIECE_PERMITS: Final = 100
 PERMITS: Final = 1_000
 MOST_ENTRIES: Final = 1_000
-# What was kept is of no use where so much lies behind it: half a minute of folding. Sidecars keep it far more often.
+# What was known is of no use where so much has to be read behind it: half a minute of folding. Sidecars keep it far more often.
 TOO_FAR_ENTRIES: Final = 2_000_000
 # Read backwards where that is of no use: a hundred readers, some seconds.
 MOST_LEFT_ENTRIES: Final = 100_000
@@ -126,7 +126,7 @@ class Replay:
     def begin_again_behind_a_gap(self, before: Fold) -> None:
         """The partition's fold knew as much as `before` knows, and has begun again where offsets were missing.
 
-        It goes on at once: what is still there now may be gone when somebody appends, and little stands in between.
+        The replay goes on at once. When somebody appends, retention may have taken what still stands there now.
         """
         known = self._before_gap or (before if before.producers.knows_the_past else None)
         self.begin_again()
@@ -205,8 +205,8 @@ class Replay:
         before = self._before_gap
         if before is None or before.last_position is None:
             return False
-        stats = await self._log.stats()
-        if not stats.may_hold(before.last_position) or self._is_too_far(before.last_position, stats):
+        stats, begin = await self._log.stats(), self._fold.replayed_from
+        if not stats.may_hold(before.last_position) or (begin is not None and is_too_far(before.last_position, begin, stats)):
             self._before_gap = None
             return False
         before.transactions = KnownVerdicts(self._partition.transactions)
@@ -295,13 +295,10 @@ class Replay:
             return earlier
         if not stats.may_hold(kept.last) and (stats.first is None or kept.last > stats.first):
             return None  # its topic was deleted
-        return None if self._is_too_far(kept.last, stats) else earlier
-
-    def _is_too_far(self, reached: Position, stats: LogStats) -> bool:
-        if stats.last is None or stats.between(reached, stats.last)[0] <= TOO_FAR_ENTRIES:
-            return False
-        log.warning("partition %s: what was kept of its producers is more than %d entries old", self._name, TOO_FAR_ENTRIES)
-        return True
+        if stats.last is not None and is_too_far(kept.last, stats.last, stats):
+            log.warning("partition %s: what was kept of its producers is more than %d entries old", self._name, TOO_FAR_ENTRIES)
+            return None
+        return earlier
 
     # --- piece by piece
 
@@ -410,3 +407,8 @@ class Replay:
             earlier.unreadable(position, last_index)
         else:
             earlier.by_reading(position, last_index, content)
+
+
+def is_too_far(reached: Position, end: Position, stats: LogStats) -> bool:
+    """Whether reading from one to the other takes too long."""
+    return stats.between(reached, end)[0] > TOO_FAR_ENTRIES

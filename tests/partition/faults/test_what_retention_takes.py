@@ -238,6 +238,20 @@ async def test_what_is_known_is_learnt_again_before_retention_takes_it() -> None
     partition.close()
 
 
+async def test_what_stands_behind_a_gap_does_not_make_it_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.partition.read.replay.TOO_FAR_ENTRIES", 50)
+    log = MemoryLog()
+    partition, offset = await a_batch_before_the_window(log)
+    log.roll()
+    log.mark()
+    log.roll()
+    for _ in range(60):
+        log.write(other())
+    await partition.confirmed_end()
+    assert (await append(partition, numbered(0))).base_offset == offset
+    partition.close()
+
+
 @pytest.mark.parametrize("marks", [False, True])
 async def test_an_append_does_not_wait_where_retention_took_all_behind_a_gap(marks: bool) -> None:
     log = MemoryLog()
