@@ -16,7 +16,7 @@ from kafka import KafkaConsumer
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java_tool
-from integration.launcher.programs import TOOLS, ProgramMember, available
+from integration.launcher.programs import ProgramMember, skip_without
 from integration.members import member, offsets, tool, wait_for
 
 RECORDS = 200
@@ -196,8 +196,7 @@ def test_java_consumers_of_every_age_read_and_commit_as_a_group(cluster: Cluster
 
 @pytest.mark.parametrize("client", ["kafkajs", "sarama", "franz"])
 def test_clients_of_other_languages_share_and_resume(cluster: Cluster, topic: str, client: str) -> None:
-    if not available(client):
-        pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
+    skip_without(client)
     create(cluster.kafka, topic, 4)
     for partition in range(4):
         produce(cluster.kafka, topic, [b"x"] * 50, partition=partition)

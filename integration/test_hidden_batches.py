@@ -24,7 +24,7 @@ from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
-from integration.launcher.programs import TOOLS, ProgramMember, available
+from integration.launcher.programs import ProgramMember, skip_without
 from integration.members import java_member, offsets, tool, wait_for
 from tests.support.batches import batch
 
@@ -139,7 +139,7 @@ def test_librdkafka_steps_over_them_and_asks_for_no_more_bytes_than_before(fille
     ends: list[int] = []
 
     def has_reached(end: int) -> bool:
-        """As librdkafka sees it: it says so once, at the end that it has come to."""
+        """Whether librdkafka has said that it has come to this end."""
         for message in reader.consume(2_000, 0.2):
             error = message.error()
             if error is None:
@@ -210,8 +210,7 @@ def test_kafka_python_comes_to_the_end(filled: Topic) -> None:
 
 @pytest.mark.parametrize("client", ["kafkajs", "sarama", "franz"])
 def test_clients_of_other_languages_come_to_the_end(filled: Topic, client: str) -> None:
-    if not available(client):
-        pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
+    skip_without(client)
     one = ProgramMember(client, filled.cluster.kafka, f"g-{filled.name}", filled.name)
     try:
         wait_for(lambda: len(one.read) >= len(filled.committed), 60)
@@ -225,13 +224,12 @@ def test_clients_of_other_languages_come_to_the_end(filled: Topic, client: str) 
 
 
 def test_kafkajs_moves_on_where_an_answer_holds_nothing_else(filled: Topic) -> None:
-    if not available("kafkajs"):
-        pytest.skip(f"{' and '.join(TOOLS['kafkajs'])} must be installed for kafkajs")
+    skip_without("kafkajs")
     one = ProgramMember("kafkajs", filled.cluster.kafka, f"g-{filled.name}", filled.name)
     try:
         wait_for(lambda: len(one.read) >= len(filled.committed), 60)
         end = filled.write_copies_at_the_end()
-        wait_for(lambda: one.positions[0] == end, 60)
+        wait_for(lambda: one.positions.get(0) == end, 60)
     finally:
         one.stop()
     assert not one.failures

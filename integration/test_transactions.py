@@ -16,8 +16,8 @@ from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, bounds, create, produce, read
 from integration.launcher.jvm import short_lived_tool
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java, java_tool, tools
-from integration.launcher.programs import TOOLS, available, java_program
 from integration.launcher.programs import command as program
+from integration.launcher.programs import java_program, skip_without
 from integration.launcher.sidecar import SidecarProcess
 from tests.support.batches import batch
 
@@ -110,8 +110,7 @@ def copier(address: str, client: str, source: str, target: str) -> subprocess.Po
         bundle = tools(version)
         command = [*java_program("TransactionalCopier", bundle, short_lived_tool(bundle)), *settings, *([protocol] if protocol else [])]
     else:
-        if not available(client):
-            pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
+        skip_without(client)
         command = [*program(client), *settings]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

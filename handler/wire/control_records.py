@@ -66,7 +66,7 @@ def placeholder(base_offset: int, offset_count: int, timestamp: int = NO_TIMESTA
 
 
 def is_placeholder(header: BatchHeader) -> bool:
-    """A marker has a producer."""
+    """Whether it stands for offsets without records. The marker of a transaction names a producer, a placeholder none."""
     return bool(header.attributes & CONTROL) and header.producer_id == NO_PRODUCER_ID
 
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from integration.launcher.jars import CACHE, ROOT, Bundle, class_path
 
 SOURCES: Final = ROOT / "integration" / "programs"
@@ -21,6 +23,12 @@ TOOLS: Final = {"kafkajs": ("node", "npm"), "sarama": ("go",), "franz": ("go",),
 
 def available(client: str) -> bool:
     return all(shutil.which(tool) for tool in TOOLS[client])
+
+
+def skip_without(client: str) -> None:
+    """In CI this is a failure, as every skip."""
+    if not available(client):
+        pytest.skip(f"{' and '.join(TOOLS[client])} must be installed for {client}")
 
 
 def command(client: str) -> list[str]:

@@ -136,8 +136,9 @@ class Fold:
         return last is not None and last.ledger != position.ledger and base_offset > self.next_offset
 
     def begin_again_at(self, position: Position, base_offset: int) -> Fold:
-        """Entries before this one may be gone unread: of producers only what stands here and behind is known. Returns what was known of
-        them, as a fold that goes on from the last entry, for who finds out that none is gone.
+        """Forget the producers, for entries before this one may be gone unread.
+
+        Returns a fold that knows what was known, and goes on behind the last entry. If no entry is gone, `learn` from it.
         """
         before = Fold(self.replayed_from)
         if self.last_position is not None:

@@ -124,7 +124,7 @@ class Replay:
         self._permits = FIRST_PERMITS
 
     def begin_again_behind_a_gap(self, before: Fold) -> None:
-        """The partition's fold knew as much as `before` knows, and has begun again where offsets were missing.
+        """The partition's fold has begun again where offsets were missing. Before that it knew what `before` knows.
 
         The replay goes on at once. When somebody appends, retention may have taken what still stands there now.
         """
@@ -401,7 +401,7 @@ class Replay:
         try:
             content = self._contents.read_headers(entry)
             if earlier.knows_next_offset and last_index - content.offset_count + 1 < earlier.next_offset:
-                content = self._contents.read(entry)  # its headers say more than is in it
+                content = self._contents.read(entry)  # its headers may say more than is in it
             earlier.check_count(position, last_index, content)
         except EntryUnreadable:
             earlier.unreadable(position, last_index)
