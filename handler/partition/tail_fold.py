@@ -77,6 +77,7 @@ class TailFold:
     def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
         """Retention may have taken entries unread, or markers of Pulsar's own stand there. The replay asks which before it goes on."""
         if self._fold.is_gap(position, base_offset):
+            self._appender.on_producers_forgotten()
             self._replay.begin_again_behind_a_gap(self._fold.begin_again_at(position, base_offset))
 
     def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:

@@ -193,25 +193,24 @@ class BatchesInFlight:
 
     def expire_waiting(self, now: float) -> None:
         """Refuse those that were not sent in time, and with each what its producer wrote behind it."""
-        kept = expire(list(self.waiting), now)
+        kept = set(map(id, expire(list(self.waiting), now)))
         if len(kept) < len(self.waiting):
-            left = set(map(id, kept))
-            for append in self.waiting:
-                if id(append) not in left:
-                    self._forget(append)
-            self.waiting = deque(kept)
+            self._remove_waiting([append for append in self.waiting if id(append) not in kept])
 
     def remove_waiting_of(self, producer_id: int, epoch: int) -> list[Append]:
         """What waits of one producer in one epoch."""
-        out = [append for append in self.waiting if append.producer_id == producer_id and append.epoch == epoch]
-        for append in out:
-            self.waiting.remove(append)
-            self._forget(append)
-        return out
+        return self._remove_waiting([append for append in self.waiting if append.producer_id == producer_id and append.epoch == epoch])
+
+    def remove_waiting_with_producer(self) -> list[Append]:
+        """What waits and was judged by what is known of its producer."""
+        return self._remove_waiting([append for append in self.waiting if append.has_producer])
 
     def remove_all_waiting(self) -> list[Append]:
-        out = list(self.waiting)
-        self.waiting.clear()
+        return self._remove_waiting(list(self.waiting))
+
+    def _remove_waiting(self, out: list[Append]) -> list[Append]:
+        gone = set(map(id, out))
+        self.waiting = deque([append for append in self.waiting if id(append) not in gone])
         for append in out:
             self._forget(append)
         return out

@@ -9,6 +9,7 @@ import pytest
 
 from handler.partition.log.port import LogReader
 from handler.partition.partition import Partition
+from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.events import ConsumerEvents
 from handler.wire.error_code import ErrorCode
@@ -180,6 +181,31 @@ async def test_what_is_sent_again_says_what_was_known_before_the_gap(gap: bool) 
     reader = open_partition(log, "kafka-sidecar-reader")
     values = [value for _, value in await read_all(reader) if value and value.startswith(b"b")]
     assert values == [b"b%d" % sequence for sequence in range(8)]
+    reader.close()
+
+
+async def test_what_waits_for_an_entry_is_judged_anew_behind_a_gap() -> None:
+    """It was judged by what was known before. Sent now, it would say that nothing is known, and count once more."""
+    log = MemoryLog()
+    partition = open_partition(log, "kafka-sidecar-a")
+    for sequence in range(3):
+        await append(partition, numbered(sequence))
+    log.hold_sends = True
+    sent = [begin_append(partition, other()) for _ in range(MAX_ENTRIES_IN_FLIGHT)]
+    waits, waits_too = begin_append(partition, numbered(3)), begin_append(partition, other())
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.write(numbered(3))  # its client has gone to another sidecar meanwhile
+    await a_gap(log, partition)
+    log.hold_sends = False
+    log.let_go()
+    assert (await waits).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (await waits_too).error is ErrorCode.NONE, "nothing that is forgotten tells how it is judged"
+    assert (await append(partition, numbered(3))).base_offset == 3
+    partition.close()
+    reader = open_partition(log, "kafka-sidecar-reader")
+    values = [value for _, value in await read_all(reader) if value and value.startswith(b"b")]
+    assert values == [b"b%d" % sequence for sequence in range(4)]
     reader.close()
 
 
