@@ -20,6 +20,7 @@ from handler.groups.records.codec import GroupRecords
 from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from handler.partition.log.entries import Content, read_entry
 from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import base_offset_of, end_before
 from handler.partition.read.timestamp_search import TimestampAndOffset
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError
@@ -100,10 +101,10 @@ async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
     yield f"payload           {len(entry.payload)} bytes"
     try:
         content = read_entry(entry)
+        base = 1 - content.offset_count if entry.last_index is None else await base_offset_of(log, entry)
     except EntryUnreadable as error:
         yield f"unreadable        {error}"
         return
-    base = (entry.last_index or 0) - content.offset_count + 1
     yield f"offsets           {base} to {entry.last_index}"
     yield f"written by        {'a sidecar' if content.writer is not None else 'others'}"
     for header, _ in content.batches:
@@ -179,18 +180,15 @@ async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | N
         index = entry.last_index
         if index is None:
             raise CanNotInspect(f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker")
-        content = _content(entry)
-        if content is None:
+        try:
+            content = read_entry(entry)
+            if fold.lacks_proof(content):
+                fold.follows_offset = await end_before(log, entry.position)
+            fold.check_count(entry.position, index, content)
+        except EntryUnreadable:
             yield fold.unreadable(entry.position, index), None
         else:
             yield fold.by_reading(entry.position, index, content), content
-
-
-def _content(entry: RawEntry) -> Content | None:
-    try:
-        return read_entry(entry)
-    except EntryUnreadable:
-        return None
 
 
 def _refusals(folded: Folded, content: Content | None) -> Iterator[str]:

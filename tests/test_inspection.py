@@ -7,7 +7,8 @@ import pytest
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
 from handler.inspection import CanNotInspect, GroupReading, Wanted, entry_lines, fold_lines
 from handler.pulsar.entry import Position
-from handler.pulsar.messages import Message
+from handler.pulsar.messages import Message, write_batch
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 
@@ -89,3 +90,15 @@ async def test_an_entry_that_is_not_there_is_not_another_one() -> None:
     for position in (Position(1, 7), Position(9, 0)):
         with pytest.raises(CanNotInspect, match="there is no entry"):
             await entry(log, position=position)
+
+
+async def test_a_batch_of_which_its_writer_has_told_the_broker_too_little_is_unreadable() -> None:
+    log = MemoryLog()
+    for _ in range(5):
+        log.write(batch(b"before"))
+    messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
+    metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3)
+    position = log.append(metadata, 1, messages)
+    assert "unreadable        entry 1:5 takes 3 offsets, and the broker has counted fewer" in await entry(log, position=position)
+    for entries in (1, 2, 100):
+        assert f"folded            offsets {max(0, 6 - entries)} to 5" in await folded(log, entries)

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable
 from handler.fleet.rpc import Aborted, NotThere
-from handler.partition.log.entries import read_entry
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition
+from handler.partition.read.read_entries import base_offset_of
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.wire.error_code import ErrorCode
@@ -44,7 +44,7 @@ async def find_offset(partition: Partition, offset: int) -> Found:
     entry = None if position is None else await _entry_from(partition.entry_log, position)
     if entry is None:
         raise NotInTheLog(f"the entry that holds offset {offset} is not given to readers")
-    base, count = _offsets(entry)
+    base, count = await _offsets(partition.entry_log, entry)
     if not base <= offset < base + count:
         raise NotInTheLog(f"offset {offset} has no record: the next one is {base}")
     return Found(entry.position, offset - base if _is_batch(entry) else NO_BATCH, offset, base, count)
@@ -57,7 +57,7 @@ async def find_message_id(partition: Partition, position: Position, batch_index:
     entry = await _entry_from(partition.entry_log, position) if last is not None and position <= last else None
     if entry is None or entry.position != position:
         raise NotInTheLog(f"there is no entry {position}: the next one is {entry.position if entry is not None else 'not there yet'}")
-    base, count = _offsets(entry)
+    base, count = await _offsets(partition.entry_log, entry)
     in_entry = max(batch_index, 0)
     if in_entry >= count:
         raise NotInTheLog(f"entry {position} has {count} records: there is no batch index {batch_index}")
@@ -78,15 +78,15 @@ async def _entry_from(log: EntryLog, position: Position) -> RawEntry | None:
         return None
 
 
-def _offsets(entry: RawEntry) -> tuple[int, int]:
+async def _offsets(log: EntryLog, entry: RawEntry) -> tuple[int, int]:
     """The first, and how many."""
     if entry.last_index is None:
         raise NotInTheLog(f"entry {entry.position} has no index: it is from before AppendIndexMetadataInterceptor was on")
     try:
-        count = read_entry(entry).offset_count
+        base = await base_offset_of(log, entry)
     except EntryUnreadable as error:
         raise CanNotLookUp(f"entry {entry.position} can't be read: {error}") from error
-    return entry.last_index - count + 1, count
+    return base, entry.last_index - base + 1
 
 
 def _is_batch(entry: RawEntry) -> bool:

@@ -17,10 +17,8 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.migration.packed_offsets import PackedOffset, Undecided, place_of
 from handler.mirror.committed import commit, committed_offsets
 from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.entries import read_headers
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import first_entry
-from handler.pulsar.entry import RawEntry
+from handler.partition.read.read_entries import base_offset_of, first_entry
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.pulsar.raw_entries import raw_entries_from
 from handler.topic_logs import TopicLogs, opened
@@ -107,16 +105,10 @@ async def _offset(log: EntryLog, packed: PackedOffset) -> tuple[int, str]:
         return 0, "the log start: the entry is from before the interceptor was on; `pipeline reindex` copies it to where it has an offset"
     if is_behind:
         return entry.last_index + 1, "the end"
-    base, count = _base_and_count(entry)
+    base = await base_offset_of(log, entry)
     if entry.position != place:
         return base, f"the next entry that there is, {entry.position}"
-    return base + min(packed.in_batch, count), f"entry {place}"
-
-
-def _base_and_count(entry: RawEntry) -> tuple[int, int]:
-    assert entry.last_index is not None
-    count = read_headers(entry).offset_count
-    return entry.last_index - count + 1, count
+    return min(base + packed.in_batch, entry.last_index + 1), f"entry {place}"
 
 
 def _show(wanted: Wanted, translations: list[Translation], say: Callable[[str], None]) -> None:

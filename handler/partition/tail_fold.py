@@ -65,6 +65,10 @@ class TailFold:
             self._begin_again_behind_a_gap(position, last_index)
             self._folded.add_unreadable(fold.unreadable(position, last_index), len(entry.payload))
             return
+        if fold.lacks_proof(content):
+            self.foreign_at = now
+            self._folded.add(fold.begin_behind(position, last_index, content), content)
+            return
         self._begin_again_behind_a_gap(position, last_index - content.offset_count + 1)
         folded = fold.by_reading(position, last_index, content)
         self._folded.add(folded, content)

@@ -14,6 +14,7 @@ from handler.partition.log.port import LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.messages import write_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.verification.audit import FINDINGS_OF_A_KIND, Kind, PartitionReport, Severity, severity_of
 from handler.verification.report import as_json, lines, summary
@@ -258,3 +259,12 @@ async def test_progress_is_shown_on_a_terminal_and_gone_at_the_end() -> None:
     assert "13%" in shown
     assert "MiB/s" in shown
     assert shown.endswith("\r\x1b[K")
+
+
+async def test_a_native_batch_that_says_more_records_than_the_broker_counted_is_unreadable() -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
+    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages)
+    log.write(batch(b"behind"))
+    assert found(await report_of(log)) == {Kind.UNREADABLE: 1}

@@ -23,7 +23,7 @@ from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, UNJUDGED, P
 from handler.partition.fold.recent_ends import RecentEnds
 from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
-from handler.partition.log.entries import Content, sequence_of
+from handler.partition.log.entries import Content, counted_fewer, sequence_of
 from handler.pulsar.entry import Position, RawEntry
 from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
@@ -68,6 +68,7 @@ class Fold:
         "_recent_ends",
         "begins_at_first",
         "first_offset",
+        "follows_offset",
         "knows_next_offset",
         "last_position",
         "next_offset",
@@ -88,6 +89,7 @@ class Fold:
         self.was_emptied = False  # nothing is there, and all that was has been taken by retention
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
+        self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
         self.first_offset = 0  # where folding began
         self._knows_first_offset = False
         self.last_position: Position | None = None
@@ -224,11 +226,33 @@ class Fold:
         if earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)
 
+    @property
+    def _least_offset(self) -> int | None:
+        """No entry that comes now begins before it; None where that is not known."""
+        return self.next_offset if self.knows_next_offset else self.follows_offset
+
     def check_count(self, position: Position, last_index: int, content: Content) -> None:
         """Raises EntryUnreadable where another writer has told the broker of fewer records than it wrote. A sidecar's own is an alarm."""
-        base = last_index - content.offset_count + 1
-        if content.writer is None and (base < 0 or (self.knows_next_offset and base < self.next_offset)):
-            raise EntryUnreadable(f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer")
+        if content.writer is None and last_index - content.offset_count + 1 < (self._least_offset or 0):
+            raise EntryUnreadable(counted_fewer(position, content))
+
+    def lacks_proof(self, content: Content) -> bool:
+        """Whether only another writer's word tells where this entry begins: it is the first here, and others stand before it."""
+        is_first = self._least_offset is None and not self.begins_at_first
+        return is_first and content.writer is None and content.offset_count > 1
+
+    def begin_behind(self, position: Position, last_index: int, content: Content) -> Folded:
+        """Begin behind an entry that `lacks_proof`: who reads what stood before knows where it begins, and what came of it.
+
+        Its transactions count nevertheless. Where it says that it begins is the least that they can be open from.
+        """
+        offset = max(0, last_index - content.offset_count + 1)
+        for number, (header, _) in enumerate(content.batches):
+            if header.attributes & TRANSACTIONAL and not header.attributes & CONTROL and self.transactions is not None:
+                self.transactions.append(header.producer_id, _transaction_of(content, number), offset)
+        self.restore(position, last_index + 1, last_index + 1)
+        self.replayed_from = position.after()
+        return Folded(position, last_index, last_index + 1, [UNJUDGED] * len(content.batches), sure_from=position)
 
     def by_receipt(self, position: Position, content: Content) -> Folded:
         return self._apply(position, self.next_offset + content.offset_count - 1, content)
@@ -238,10 +262,10 @@ class Fold:
 
     def unreadable(self, position: Position, last_index: int) -> Folded:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
-        known = self.knows_next_offset
-        base = min(self.next_offset, last_index) if known else last_index
+        least = self._least_offset
+        base = last_index if least is None else min(least, last_index)
         self._advance(position, base, last_index)
-        self._knows_first_offset &= known
+        self._knows_first_offset &= least is not None
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
 
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:

@@ -21,7 +21,7 @@ from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PR
 from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
-from handler.pulsar.entry import RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.control_records import placeholder
 from handler.wire.records import (
@@ -64,6 +64,11 @@ class Content(NamedTuple):
 
     def with_offsets(self, base_offset: int) -> bytes | bytearray:
         return with_base_offsets(self.data, base_offset)
+
+
+def counted_fewer(position: Position, content: Content) -> str:
+    """Why an entry is unreadable whose writer has told the broker of fewer records than are in it."""
+    return f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer"
 
 
 def is_from_before_index(entry: RawEntry) -> bool:

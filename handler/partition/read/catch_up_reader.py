@@ -23,6 +23,7 @@ from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
+from handler.partition.read.read_entries import end_before
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -82,6 +83,13 @@ class _BeginsLater:
 
 
 @dataclass(frozen=True, slots=True)
+class _LacksProof:
+    """Only another writer's word tells where this entry begins, the first that has come."""
+
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
 class _ReadFrom:
     """An entry can be judged only by a fold that began at this position."""
 
@@ -103,7 +111,7 @@ class _Lost:
     reason: SidecarError
 
 
-_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _ReadFrom | _Chunked | _Lost  # why a reader has ended
+_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _LacksProof | _ReadFrom | _Chunked | _Lost  # why a reader has ended
 
 
 class CatchUpReader(ConsumerEvents):
@@ -244,6 +252,8 @@ class CatchUpReader(ConsumerEvents):
                         start = None  # retention took what stood there, since it was asked where to begin
                         self._fold = Fold(start, self._verdicts)
                     self._begin_is_known = True
+                case _LacksProof(first_position):
+                    self._fold.follows_offset = await end_before(self._log, first_position)
                 case _ReadFrom(folded_to):
                     self._begin_is_known = False
                     first = (await self._log.stats()).first
@@ -331,7 +341,7 @@ class CatchUpReader(ConsumerEvents):
             return
         self._grant()
 
-    def _take(self, entry: RawEntry) -> _Gap | _BeginsLater | _ReadFrom | _Chunked | None:
+    def _take(self, entry: RawEntry) -> _Gap | _BeginsLater | _LacksProof | _ReadFrom | _Chunked | None:
         """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
         if not self._fold.knows_next_offset and is_from_before_index(entry):
@@ -344,6 +354,8 @@ class CatchUpReader(ConsumerEvents):
             return _BeginsLater()
         try:
             content = self._contents.read(entry)
+            if self._fold.lacks_proof(content):
+                return _LacksProof(position)
             self._fold.check_count(position, entry.last_index, content)
         except EntryUnreadable as error:
             if self._is_gap(position, entry.last_index):

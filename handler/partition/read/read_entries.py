@@ -7,7 +7,8 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from handler.errors import EntryUnreadable
-from handler.partition.log.entries import Content, is_from_before_index, read_entry
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.log.entries import Content, counted_fewer, is_from_before_index, read_entry
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
@@ -19,27 +20,57 @@ class ReadEntry(NamedTuple):
     base_offset: int
     next_offset: int
     content: Content | None  # None where it can't be read
+    unreadable: str = ""  # why it can't
+
+
+async def end_before(log_: EntryLog, position: Position) -> int:
+    """The offset behind the entry that readers are given before this one; 0 where none is left that has an index.
+
+    It tells where an entry begins of which only its writer says how many records are in it. May raise PulsarError.
+    """
+    stats = await log_.stats()
+    before = stats.entry_before(position)
+    if before is None:
+        return 0
+    readable = await log_.last_readable(before, BEFORE_ALL)
+    index = None if readable is None else await log_.index_of(readable)
+    return 0 if index is None else index + 1
 
 
 async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
     """The same, understood; without those that were written before the interceptor was on."""
-    begun = False
+    end = None
     async with aclosing(raw_entries_from(log_, start, permits)) as entries:
         async for entry in entries:
-            begun = begun or not is_from_before_index(entry)
-            if begun:
-                yield _understood(entry)
+            if end is not None or not is_from_before_index(entry):
+                one = await understood(log_, entry, end if start is not None or end is not None else 0)
+                end = one.next_offset
+                yield one
 
 
-def _understood(entry: RawEntry) -> ReadEntry:
+async def base_offset_of(log_: EntryLog, entry: RawEntry) -> int:
+    """Where an entry begins that has an index. Raises EntryUnreadable."""
+    one = await understood(log_, entry)
+    if one.content is None:
+        raise EntryUnreadable(one.unreadable)
+    return one.base_offset
+
+
+async def understood(log_: EntryLog, entry: RawEntry, end: int | None = None) -> ReadEntry:
+    """An entry, where the one before it ends at offset `end`. That is asked for where it matters and is not known."""
     if entry.last_index is None:
         raise Unavailable(f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor")
+    next_offset = entry.last_index + 1
     try:
         content = read_entry(entry)
-    except EntryUnreadable:
-        return ReadEntry(entry.position, entry.last_index, entry.last_index + 1, None)
-    base = entry.last_index - content.offset_count + 1
-    return ReadEntry(entry.position, base, entry.last_index + 1, content)
+    except EntryUnreadable as error:
+        return ReadEntry(entry.position, entry.last_index, next_offset, None, str(error))
+    base = next_offset - content.offset_count
+    if end is None and content.writer is None and content.offset_count > 1:
+        end = await end_before(log_, entry.position)
+    if content.writer is None and base < (end or 0):
+        return ReadEntry(entry.position, entry.last_index, next_offset, None, counted_fewer(entry.position, content))
+    return ReadEntry(entry.position, base, next_offset, content)
 
 
 async def first_indexed_entry(log_: EntryLog) -> ReadEntry | None:
@@ -60,4 +91,4 @@ async def first_entry(log_: EntryLog, start: Position | None = None) -> ReadEntr
     """The earliest entry of a log that is not empty, or the first from a place on; None where it has no index."""
     async with aclosing(raw_entries_from(log_, start, permits=1)) as entries:
         entry = await anext(entries)
-    return None if entry.last_index is None else _understood(entry)
+    return None if entry.last_index is None else await understood(log_, entry, 0 if start is None else None)

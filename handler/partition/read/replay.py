@@ -26,6 +26,7 @@ from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
+from handler.partition.read.read_entries import end_before
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
@@ -266,7 +267,7 @@ class Replay:
         # The entry that it has reached is read once more: its index has to be what is known.
         # Where retention has taken that one, the first that is left has to go on from there.
         place = max(reached, (await self._log.stats()).first or reached)
-        await self._fold_up_to(earlier, place, begin, max(begin, reached), PERMITS)
+        await self._fold_up_to(earlier, place, begin, reached, PERMITS)
         if self._fold.replayed_from != begin:
             return False  # the partition's fold has begun again meanwhile
         self._fold.learn(earlier)
@@ -320,7 +321,7 @@ class Replay:
         begin = stats.before(before, entries, 2**63)
         earlier = Fold(None if begin == stats.first else begin, KnownVerdicts(self._partition.transactions))
         try:
-            size = await self._fold_up_to(earlier, begin, end, end, self._permits, PIECE_BYTES if entries > 1 else None)
+            size = await self._fold_up_to(earlier, begin, end, begin, self._permits, PIECE_BYTES if entries > 1 else None)
             if fold.replayed_from != end:
                 return  # it has begun again meanwhile
             if begin == stats.first and not earlier.knows_next_offset:
@@ -340,10 +341,13 @@ class Replay:
         self._permits = min(PIECE_PERMITS, fitting)
 
     async def _fold_up_to(
-        self, earlier: Fold, begin: Position, end: Position, stop: Position, permits: int, most: int | None = None
+        self, earlier: Fold, begin: Position, end: Position, reached: Position, permits: int, most: int | None = None
     ) -> int:
-        """Read from `begin` on until `stop` has come, fold what stands before `end`, and say how many bytes that was."""
+        """Fold what stands from `begin` to before `end`, and on to `reached`, and say how many bytes that was."""
         size = 0
+        last = self._fold.last_position
+        assert last is not None
+        stop = max(min(end, last), reached)  # what stands at `end` may be still to come
         async with aclosing(raw_entries_from(self._log, begin, permits)) as entries:
             async for entry in entries:
                 position = entry.position
@@ -352,6 +356,7 @@ class Replay:
                     if most is not None and size > most:
                         raise _PieceTooLarge
                     await self._check_gap(entry, earlier)
+                    await self._ask_where_it_begins(entry, earlier)
                     self._take(entry, earlier)
                 if position >= stop:
                     break
@@ -371,6 +376,17 @@ class Replay:
             count = 1
         if earlier.is_gap(entry.position, index_of(entry) - count + 1):
             await self._check_trimmed(earlier)
+
+    async def _ask_where_it_begins(self, entry: RawEntry, earlier: Fold) -> None:
+        """Its first entry, where another writer's word is not enough."""
+        if earlier.follows_offset is not None or earlier.knows_next_offset or is_from_before_index(entry):
+            return
+        try:
+            content = self._contents.read_headers(entry)
+        except EntryUnreadable:
+            return
+        if earlier.lacks_proof(content):
+            earlier.follows_offset = await end_before(self._log, entry.position)
 
     async def _check_trimmed(self, earlier: Fold) -> None:
         """What a fold knows of producers is of no use where entries behind it were gone before it read them."""
