@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -18,6 +19,9 @@ class History:
     aborted: dict[bytes, None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
+    # Whether retention has taken all that tells why the batch at an offset is hidden. It may be shown from then on (ADR 21).
+    lost_its_reason: Callable[[int], bool] = lambda _: False
+    shown_late: set[int] = field(default_factory=set)
 
     @property
     def operations(self) -> int:
@@ -31,5 +35,9 @@ class History:
 
     def see(self, offset: int, value: bytes | None, by: str) -> None:
         before = self.seen.setdefault(offset, value)
-        if before != value:
+        if before == value:
+            return
+        if before is None and self.lost_its_reason(offset):
+            self.shown_late.add(offset)
+        elif value is not None or offset not in self.shown_late:
             raise Violation(f"offset {offset} was {before!r} and is {value!r} for {by}")

@@ -9,7 +9,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from handler.partition import opening
 from handler.partition.log.entries import read_entry
 from handler.partition.read import catch_up_reader
+from handler.pulsar.entry import RawEntry
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from tests.simulation.chance import Chance
@@ -56,6 +57,8 @@ class Run:
         skew = chance.of("skew")
         self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
         self.network = Network(loop, self.nodes, chance, plan.bounds)
+        self.history.lost_its_reason = self._lost_its_reason
+        self._starts: list[int] = []  # where the log began after each time that retention took something
 
     async def go(self) -> None:
         consumers = [
@@ -128,8 +131,9 @@ class Run:
                 for _ in range(self._chance.of("markers").choice((1, 3, 20))):
                     self.topic.mark()
             case FaultKind.TRIM:
-                if all(value in self.history.acknowledged for value in self._values_of_the_first_ledger()):
+                if self._all_have_begun and all(value in self.history.acknowledged for value in self._values_of_the_first_ledger()):
                     self.topic.trim()
+                    self._starts.append(self.topic.trimmed)
             case FaultKind.KILL:
                 node.kill()
             case FaultKind.CLOSE:
@@ -137,6 +141,12 @@ class Run:
             case FaultKind.PAUSE:
                 node.stand_still()
                 self._loop.call_later(fault.seconds, node.go_on)
+
+    @property
+    def _all_have_begun(self) -> bool:
+        """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody knows the past."""
+        begun = {value.split(b"/")[0] for value in self.history.acknowledged}
+        return len([one for one in begun if not one.startswith(b"plain")]) == len(self._of(ClientKind.IDEMPOTENT))
 
     def _values_of_the_first_ledger(self) -> Iterator[bytes]:
         """What retention takes is older than any retry: all of it was acknowledged."""
@@ -152,6 +162,11 @@ class Run:
         self.topic.is_calm = self.network.is_calm = True
         for node in self.nodes:
             node.go_on()
+
+    def _lost_its_reason(self, offset: int) -> bool:
+        """Whether at some time nothing was left of what a producer wrote before the batch at an offset."""
+        counted = fold(self.topic.entries).values
+        return any(_has_no_reason(self.topic.entries[start:], offset, counted) for start in self._starts)
 
     @property
     def _log_start(self) -> int:
@@ -190,6 +205,15 @@ class Run:
                 raise Violation(f"{node.name} has closed all, and {node.cache.used} bytes of its cache are taken")
             if node.process.tasks:
                 raise Violation(f"{node.name} has closed all, and goes on with {next(iter(node.process.tasks))}")
+
+
+def _has_no_reason(entries: Sequence[RawEntry], offset: int, counted: Mapping[int, bytes]) -> bool:
+    """Whether the log holds a batch at this offset, and nothing that counts of its producer before it."""
+    left = [batch for entry in entries if not is_marker(entry) for batch in batches_of(entry)]
+    hidden = next((batch for batch in left if batch.offset <= offset < batch.offset + batch.count), None)
+    if hidden is None or hidden.producer < 0:
+        return False
+    return not any(one.offset in counted for one in left if one.producer == hidden.producer and one.offset < hidden.offset)
 
 
 def run_plan(plan: Plan) -> Result:

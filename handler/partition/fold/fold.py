@@ -69,6 +69,7 @@ class Fold:
         "begins_at_first",
         "first_offset",
         "follows_offset",
+        "is_of_the_whole_log",
         "knows_next_offset",
         "last_position",
         "next_offset",
@@ -85,6 +86,8 @@ class Fold:
         self.transactions = transactions  # None: this one believes every batch and every marker
         self.replayed_from = replayed_from  # None: at the first entry that is there
         self.begins_at_first = replayed_from is None  # with the first entry that is there
+        # Whether nothing was ever taken from the log, if somebody has asked: markers of Pulsar's may stand before the first entry.
+        self.is_of_the_whole_log: bool | None = None
         self._learns_where_it_begins = True  # from the first entry
         self.was_emptied = False  # nothing is there, and all that was has been taken by retention
         self.next_offset = 0
@@ -135,7 +138,14 @@ class Fold:
     def is_gap(self, position: Position, base_offset: int) -> bool:
         """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them."""
         last = self.last_position
-        return last is not None and last.ledger != position.ledger and base_offset > self.next_offset
+        if last is None:
+            return self._was_never_written and base_offset > self.next_offset
+        return last.ledger != position.ledger and base_offset > self.next_offset
+
+    @property
+    def _was_never_written(self) -> bool:
+        """Whether the log held nothing yet when this began."""
+        return self.knows_next_offset and not self.was_emptied and not self.producers.begins_expired
 
     def begin_again_at(self, position: Position, base_offset: int) -> Fold:
         """Forget the producers, for entries before this one may be gone unread.
@@ -205,10 +215,11 @@ class Fold:
         """Whether nothing that is left of the log stands before what is folded."""
         return self.producers.begins_expired or (self.replayed_from is None and not self.was_emptied)
 
-    def end_of_the_past(self) -> None:
-        """Nothing stands before what is folded, or retention has taken it."""
-        nothing = Fold(None if self.seen_from == 0 else self.replayed_from)
-        nothing.producers.begins_expired = self.seen_from != 0
+    def end_of_the_past(self, *, is_whole: bool) -> None:
+        """Nothing stands before what is folded. Retention has taken it, unless the log `is_whole`."""
+        is_whole = is_whole or self.seen_from == 0
+        nothing = Fold(None if is_whole else self.replayed_from)
+        nothing.producers.begins_expired = not is_whole
         self.learn(nothing)
 
     def learn(self, earlier: Fold) -> None:
@@ -319,7 +330,7 @@ class Fold:
             self.replayed_from = position
         elif not self._learns_where_it_begins:
             return
-        elif offset == 0 and self.begins_at_first:
+        elif self.begins_at_first and (offset == 0 or self.is_of_the_whole_log):
             self.replayed_from = None
         elif offset > 0 and self.replayed_from is None:
             self.replayed_from = position

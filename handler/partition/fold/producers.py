@@ -384,6 +384,9 @@ def _is_ahead(known: KnownProducer, state: ProducerState) -> bool:
 def _judged_again(producer_id: int, state: ProducerState, folded_to: Position, known: KnownProducer) -> ProducerState:
     """Of a producer whose first batch here counted whatever it was: what came of its batches by what a writer knew at `folded_to`."""
     again = ProducerState(known.epoch, known.last_sequence, folded_to)
+    before = [written for written in state.batches if written.position <= folded_to]
+    if before and (state.epoch, before[-1].last) == known:  # that writer knew them as well
+        again.batches.extend(before)
     for written in state.batches:
         batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
         if written.position > folded_to and _verdict(again, batch).accepted:

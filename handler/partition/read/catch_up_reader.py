@@ -23,7 +23,7 @@ from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
-from handler.partition.read.read_entries import end_before
+from handler.partition.read.read_entries import begins_with, end_before
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -90,6 +90,11 @@ class _LacksProof:
 
 
 @dataclass(frozen=True, slots=True)
+class _MayBeWhole:
+    """The first entry that has come is not the first of the log: what stands before it may be markers of Pulsar's."""
+
+
+@dataclass(frozen=True, slots=True)
 class _ReadFrom:
     """An entry can be judged only by a fold that began at this position."""
 
@@ -111,7 +116,7 @@ class _Lost:
     reason: SidecarError
 
 
-_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _LacksProof | _ReadFrom | _Chunked | _Lost  # why a reader has ended
+_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _LacksProof | _MayBeWhole | _ReadFrom | _Chunked | _Lost  # why a reader has ended
 
 
 class CatchUpReader(ConsumerEvents):
@@ -125,6 +130,7 @@ class CatchUpReader(ConsumerEvents):
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
+        self._first: Position | None = None  # of the log, when it was looked at
         self._begin_is_known = False  # that the fold's begin is what the log still has, whatever comes first
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._verdicts = KnownVerdicts(partition.transactions)
@@ -221,6 +227,7 @@ class CatchUpReader(ConsumerEvents):
         stats = await self._log.stats()
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
         start = None if before == stats.first else before
+        self._first = stats.first
         self._fold = Fold(start, self._verdicts)
         while True:
             self._ended = asyncio.get_running_loop().create_future()
@@ -252,11 +259,13 @@ class CatchUpReader(ConsumerEvents):
                         start = None  # retention took what stood there, since it was asked where to begin
                         self._fold = Fold(start, self._verdicts)
                     self._begin_is_known = True
+                case _MayBeWhole():
+                    self._fold.is_of_the_whole_log = await begins_with(self._log, self._first)
                 case _LacksProof(first_position):
                     self._fold.follows_offset = await end_before(self._log, first_position)
                 case _ReadFrom(folded_to):
                     self._begin_is_known = False
-                    first = (await self._log.stats()).first
+                    self._first = first = (await self._log.stats()).first
                     start = None if first is None or folded_to <= first else folded_to
                     self._fold = Fold(start, self._verdicts)
                 case _Chunked(last, folded):
@@ -341,7 +350,7 @@ class CatchUpReader(ConsumerEvents):
             return
         self._grant()
 
-    def _take(self, entry: RawEntry) -> _Gap | _BeginsLater | _LacksProof | _ReadFrom | _Chunked | None:
+    def _take(self, entry: RawEntry) -> _Gap | _BeginsLater | _LacksProof | _MayBeWhole | _ReadFrom | _Chunked | None:
         """Fold one entry and hold what it has for Kafka clients, or say why that can't be done."""
         position = entry.position
         if not self._fold.knows_next_offset and is_from_before_index(entry):
@@ -352,6 +361,8 @@ class CatchUpReader(ConsumerEvents):
         began = self._fold.replayed_from
         if self._fold.last_position is None and began is not None and began.ledger != position.ledger and not self._begin_is_known:
             return _BeginsLater()
+        if self._fold.last_position is None and began is None and self._fold.is_of_the_whole_log is None and position != self._first:
+            return _MayBeWhole()
         try:
             content = self._contents.read(entry)
             if self._fold.lacks_proof(content):

@@ -37,6 +37,11 @@ async def end_before(log_: EntryLog, position: Position) -> int:
     return 0 if index is None else index + 1
 
 
+async def begins_with(log_: EntryLog, first: Position | None) -> bool:
+    """Whether an entry is the first that was ever written with an index: a marker of Pulsar's, or one record. May raise PulsarError."""
+    return first is not None and await log_.index_of(first) == 0
+
+
 async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
     """The same, understood; without those that were written before the interceptor was on."""
     end = None

@@ -26,7 +26,7 @@ from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.read_entries import end_before
+from handler.partition.read.read_entries import begins_with, end_before
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
@@ -308,14 +308,14 @@ class Replay:
         fold = self._fold
         end = fold.replayed_from
         if end is None or fold.last_position is None:
-            fold.end_of_the_past()  # nothing is left, or nothing that readers are given
+            fold.end_of_the_past(is_whole=False)  # nothing is left, or nothing that readers are given
             return
         stats = await self._log.stats()
         if fold.replayed_from != end:
             return  # it has begun again meanwhile
         before = stats.entry_before(end)
         if before is None or stats.first is None or before < stats.first:
-            fold.end_of_the_past()
+            await self._end_the_past(stats, end)
             return
         entries = self._piece if most is None else min(self._piece, most)
         begin = stats.before(before, entries, 2**63)
@@ -325,7 +325,7 @@ class Replay:
             if fold.replayed_from != end:
                 return  # it has begun again meanwhile
             if begin == stats.first and not earlier.knows_next_offset:
-                fold.end_of_the_past()  # there are markers of Pulsar's alone
+                await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
             else:
                 fold.learn(earlier)
         except _PieceTooLarge:
@@ -339,6 +339,11 @@ class Replay:
         fitting = max(1, entries * PIECE_BYTES // max(1, size))
         self._piece = min(4 * entries, MOST_ENTRIES, fitting)
         self._permits = min(PIECE_PERMITS, fitting)
+
+    async def _end_the_past(self, stats: LogStats, end: Position) -> None:
+        is_whole = await begins_with(self._log, stats.first)
+        if self._fold.replayed_from == end:  # else it has begun again meanwhile
+            self._fold.end_of_the_past(is_whole=is_whole)
 
     async def _fold_up_to(
         self, earlier: Fold, begin: Position, end: Position, reached: Position, permits: int, most: int | None = None
@@ -356,7 +361,7 @@ class Replay:
                     if most is not None and size > most:
                         raise _PieceTooLarge
                     await self._check_gap(entry, earlier)
-                    await self._ask_where_it_begins(entry, earlier)
+                    await self._ask_where_it_begins(entry, earlier, begin)
                     self._take(entry, earlier)
                 if position >= stop:
                     break
@@ -377,10 +382,12 @@ class Replay:
         if earlier.is_gap(entry.position, index_of(entry) - count + 1):
             await self._check_trimmed(earlier)
 
-    async def _ask_where_it_begins(self, entry: RawEntry, earlier: Fold) -> None:
-        """Its first entry, where another writer's word is not enough."""
+    async def _ask_where_it_begins(self, entry: RawEntry, earlier: Fold, begin: Position) -> None:
+        """Its first entry, where another writer's word is not enough, or what stood before it."""
         if earlier.follows_offset is not None or earlier.knows_next_offset or is_from_before_index(entry):
             return
+        if earlier.begins_at_first and entry.position != begin:
+            earlier.is_of_the_whole_log = await begins_with(self._log, begin)
         try:
             content = self._contents.read_headers(entry)
         except EntryUnreadable:

@@ -246,6 +246,7 @@ class Appender:
             for append in entry.appends:
                 if append.is_awaited and append.deadline <= now:
                     append.refuse(ErrorCode.REQUEST_TIMED_OUT)
+                    self._refuse_behind(append, ErrorCode.REQUEST_TIMED_OUT)
         self._in_flight.expire_waiting(now)
         self._sender.give_up_silent(now)
         if not self._in_flight and self._sender.writer is not None and now - self._sender.used_at > idle_seconds:
@@ -348,6 +349,7 @@ class Appender:
         """What waits was judged by what the fold knew. Sent behind a gap, it would say that nothing was known."""
         for append in self._in_flight.remove_waiting_with_producer():
             append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._held.refuse_of(append.producer_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""
@@ -401,9 +403,19 @@ class Appender:
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
                 # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and so is what waits.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                for behind in self._in_flight.remove_waiting_of(append.producer_id, append.epoch):
-                    behind.refuse(error)
             append.resolve(error, verdict.base_offset)
+            if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self._refuse_behind(append, error)
+
+    def _refuse_behind(self, append: Append, error: ErrorCode) -> None:
+        """A producer is not told what became of a batch: nor of those that it has sent behind it.
+
+        Else it would send on when a later one is acknowledged. Then the log would hold more than five batches behind the first, and
+        its retry would not be recognised.
+        """
+        if append.has_producer:
+            self._in_flight.refuse_behind(append, error)
+            self._held.refuse_of(append.producer_id, error)
 
     def _resolve_all(self, writer_sequence: int, error: ErrorCode) -> None:
         for append in self._in_flight.remove(writer_sequence).appends:

@@ -75,6 +75,11 @@ class HeldAppends:
             if not appends:
                 del self.appends[producer_id]
 
+    def refuse_of(self, producer_id: int, error: ErrorCode) -> None:
+        """What a producer has sent behind a batch that is refused."""
+        for _, append in self.appends.pop(producer_id, ()):
+            append.refuse(error)
+
     def fail(self, error: ErrorCode) -> None:
         held, self.appends = self.appends, {}
         for appends in held.values():

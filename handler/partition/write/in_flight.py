@@ -197,9 +197,14 @@ class BatchesInFlight:
         if len(kept) < len(self.waiting):
             self._remove_waiting([append for append in self.waiting if id(append) not in kept])
 
-    def remove_waiting_of(self, producer_id: int, epoch: int) -> list[Append]:
-        """What waits of one producer in one epoch."""
-        return self._remove_waiting([append for append in self.waiting if append.producer_id == producer_id and append.epoch == epoch])
+    def refuse_behind(self, append: Append, error: ErrorCode) -> None:
+        """Refuse what a producer has under way behind a batch. What was sent may land nevertheless, and what waits is gone."""
+        under_way = self._by_producer.get(append.producer_id, ())
+        behind = [one for one in under_way if one.epoch != append.epoch or is_later(one.first_sequence, append.first_sequence)]
+        numbers = set(map(id, behind))
+        self._remove_waiting([one for one in self.waiting if id(one) in numbers])
+        for one in behind:
+            one.refuse(error)
 
     def remove_waiting_with_producer(self) -> list[Append]:
         """What waits and was judged by what is known of its producer."""

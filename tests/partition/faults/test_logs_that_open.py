@@ -15,7 +15,7 @@ from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, fetch, open_partition, open_table, read_all
+from tests.support.partitions import append, begin_append, fetch, open_partition, open_table, read_all
 
 
 def replicated(log: MemoryLog, *values: bytes) -> None:
@@ -136,6 +136,10 @@ def miscounted(log: MemoryLog) -> None:
     log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages)
 
 
+def numbered(sequence: int) -> bytes:
+    return batch(b"%d" % sequence, producer_id=7, epoch=0, sequence=sequence)
+
+
 FOREIGN = pytest.mark.parametrize("foreign", [lambda log: replicated(log, b"a", b"b", b"c"), miscounted], ids=["replicated", "native"])
 
 
@@ -190,3 +194,24 @@ async def test_a_replicated_batch_that_says_how_many_records_it_has_is_served() 
     partition = open_partition(log)
     assert await read_all(partition) == [(0, b"a"), (1, b"b"), (2, b"c")]
     partition.close()
+
+
+@pytest.mark.parametrize("seen_empty", [False, True])
+async def test_the_first_record_behind_markers_is_one_that_was_refused_alone(seen_empty: bool) -> None:
+    log = MemoryLog()
+    partition = open_partition(log, batches_per_entry=1)
+    if seen_empty:
+        assert await partition.opened() is ErrorCode.NONE
+    for _ in range(3):
+        log.mark()
+    log.refuse_sends = 1
+    sent = [begin_append(partition, numbered(sequence)) for sequence in (0, 1)]
+    told = [(await one).error for one in sent]
+    assert ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER not in told
+    for sequence in (0, 1):
+        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+    fresh = open_partition(log, "kafka-sidecar-2", cache=1)
+    for one in (partition, fresh):
+        values = [value for _, value in await read_all(one, 3)]
+        assert [value for value in values if value] == [b"0", b"1"]
+        one.close()

@@ -196,10 +196,12 @@ async def test_what_waits_for_an_entry_is_judged_anew_behind_a_gap() -> None:
     while len(log.held) < len(sent):  # noqa: ASYNC110
         await asyncio.sleep(0)
     log.write(numbered(3))  # its client has gone to another sidecar meanwhile
+    behind = begin_append(partition, numbered(5))  # the log is read to its end before it is refused
     await a_gap(log, partition)
     log.hold_sends = False
     log.let_go()
     assert (await waits).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (await behind).error is ErrorCode.NOT_LEADER_OR_FOLLOWER, "nothing passes a batch that is refused for a moment"
     assert (await waits_too).error is ErrorCode.NONE, "nothing that is forgotten tells how it is judged"
     assert (await append(partition, numbered(3))).base_offset == 3
     partition.close()
@@ -207,6 +209,31 @@ async def test_what_waits_for_an_entry_is_judged_anew_behind_a_gap() -> None:
     values = [value for _, value in await read_all(reader) if value and value.startswith(b"b")]
     assert values == [b"b%d" % sequence for sequence in range(4)]
     reader.close()
+
+
+async def test_what_was_sent_behind_a_batch_without_an_answer_has_none_either() -> None:
+    """Else its producer would go on, and the log would hold more than five batches behind the first when that is sent again."""
+    log = MemoryLog()
+    partition = open_partition(log, "kafka-sidecar-a")
+    await append(partition, other())
+    log.hold_sends = True
+    sent = [begin_append(partition, numbered(sequence)) for sequence in range(3)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.roll()
+    log.mark()
+    log.roll()
+    first, *others = log.held
+    first()
+    assert (await sent[0]).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    while not partition.knows_the_past:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    for land in others:
+        land()
+    log.hold_sends = False
+    assert [(await one).error for one in sent] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
+    assert [(await append(partition, numbered(sequence))).base_offset for sequence in range(3)] == [2, 3, 4]
+    partition.close()
 
 
 async def test_a_retry_from_before_the_beginning_is_refused_after_one_look() -> None:

@@ -94,3 +94,15 @@ def test_what_a_writer_knows_too_does_not_take_away_batches_that_are_known() -> 
     table.record(batch, 100, Position(2, 0), 5)
     table.adopt_basis(1, Position(2, 0), KnownProducer(0, 9))
     assert table.precheck(batch, has_all=True).base_offset == 100
+
+
+def test_the_first_batch_that_retention_has_left_is_remembered_when_a_writer_knew_it() -> None:
+    """What a writer knew at a place behind it counts more than that it was the first. It is among the last five all the same."""
+    table = ProducerTable()
+    table.begins_expired = True
+    first, second = BatchSequence(7, 0, 47, 47), BatchSequence(7, 0, 48, 48)
+    table.record(first, 70, Position(4, 0), 5)
+    table.record(second, 72, Position(5, 0), 5)
+    table.adopt_basis(7, Position(4, 1), KnownProducer(0, 47))
+    assert [table.check(batch).base_offset for batch in (first, second)] == [70, 72]
+    assert table.check(BatchSequence(7, 0, 49, 49)).accepted

@@ -114,9 +114,12 @@ async def test_what_was_overtaken_and_all_behind_it_is_numbered_anew(in_flight: 
     assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
 
 
-async def test_what_waits_of_one_sequence_is_taken_out_and_nothing_else(in_flight: BatchesInFlight) -> None:
-    first, second = (add(in_flight, b"0", producer_id=7, sequence=sequence) for sequence in (1, 2))
-    another, of_a_new_epoch = add(in_flight, b"0", producer_id=8, sequence=0), add(in_flight, b"0", producer_id=7, sequence=0, epoch=1)
-    assert in_flight.remove_waiting_of(7, 0) == [first, second]
-    assert list(in_flight.waiting) == [another, of_a_new_epoch]
-    assert in_flight.last_of(7) is of_a_new_epoch
+async def test_what_a_producer_has_under_way_behind_a_batch_is_refused_and_may_land_where_it_was_sent(in_flight: BatchesInFlight) -> None:
+    before, refused, sent, waits = (add(in_flight, b"0", producer_id=7, sequence=sequence) for sequence in (1, 2, 3, 4))
+    another = add(in_flight, b"0", producer_id=8, sequence=0)
+    for _ in range(3):
+        in_flight.next_entry(1, 10_000)
+    in_flight.refuse_behind(refused, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert [one.is_awaited for one in (before, refused, sent, waits, another)] == [True, True, False, False, True]
+    assert list(in_flight) == [before, refused, sent, another]
+    assert in_flight.last_of(7) is sent

@@ -42,14 +42,33 @@ async def test_a_batch_that_another_follows_is_sent_again_though_nobody_waits_fo
     assert (await append(partition, batch(b"first", producer_id=1, epoch=0, sequence=0))).accepted
     log.hold_sends = True
     given_up = begin_append(partition, batch(b"second", producer_id=1, epoch=0, sequence=1), 0.01)
-    follows = begin_append(partition, batch(b"third", producer_id=1, epoch=0, sequence=2), 5)
     await asyncio.sleep(0.02)
     partition.tick(asyncio.get_running_loop().time())
     assert given_up.result().error is ErrorCode.REQUEST_TIMED_OUT
+    follows = begin_append(partition, batch(b"third", producer_id=1, epoch=0, sequence=2), 5)
     log.held.clear()
     log.hold_sends = False
     log.disconnect()
     assert await asyncio.wait_for(follows, 5) == Verdict(ErrorCode.NONE, 2)
+    partition.close()
+
+
+async def test_what_was_sent_behind_a_batch_that_timed_out_has_timed_out_too() -> None:
+    """Its producer is not told what became of the first: nor of one behind it, else it would go on."""
+    log = MemoryLog()
+    partition = open_partition(log)
+    assert (await append(partition, batch(b"first", producer_id=1, epoch=0, sequence=0))).accepted
+    log.hold_sends = True
+    sent = [
+        begin_append(partition, batch(b"x", producer_id=producer, epoch=0, sequence=sequence), seconds)
+        for producer, sequence, seconds in ((1, 1, 0.01), (1, 2, 5), (2, 0, 5))
+    ]
+    await asyncio.sleep(0.02)
+    partition.tick(asyncio.get_running_loop().time())
+    log.hold_sends = False
+    log.let_go()
+    assert [(await one).error for one in sent] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE]
+    assert await append(partition, batch(b"x", producer_id=1, epoch=0, sequence=1)) == Verdict(ErrorCode.NONE, 1)
     partition.close()
 
 
