@@ -46,6 +46,7 @@ from handler.partition.transactional_partitions import transactional_partitions
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar_watch import pulsar_watch
+from handler.replication_watch import replication_watch
 from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
@@ -56,6 +57,7 @@ from handler.topic_logs import TopicLogs
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import InvalidTopicName, TopicNames
+from handler.topics.replication import Replication
 from handler.transactions.service import transaction_runtime
 
 log = logging.getLogger(__name__)
@@ -104,7 +106,8 @@ class Sidecar:
         clock = SYSTEM_CLOCK
         writer_name = WRITER_PREFIX + new_id()
         names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
-        catalog = Catalog(self.admin, names, loop.time)
+        replication = Replication(self.admin, loop.time, always_counts=config.kafka.replicated_count)
+        catalog = Catalog(self.admin, names, loop.time, replication)
         self._log_starts = log_starts(
             self.client,
             self.groups_admin,
@@ -115,7 +118,9 @@ class Sidecar:
         )
         self._transactional = transactional_partitions(self.client, self.groups_admin, config.groups.namespace, clock, new_id)
         self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace, clock, new_id)
-        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, self._log_starts, self._transactional)
+        logs = TopicLogs(
+            self.client, self.admin, catalog, config.kafka.entry_format, replication, self._log_starts, self._transactional
+        )  # fmt: skip
         self.partitions = PartitionTable(
             logs.log, writer_name, limits.cache_bytes,
             PartitionLimits(
@@ -135,6 +140,7 @@ class Sidecar:
         self._topic_listing = catalog.listing.task()
         self._pulsar_watch = pulsar_watch(self.client, self.admin)
         self._topics_in_use = every(IN_USE_SECONDS, "topics_in_use", lambda: catalog.look_at_all(list(self.partitions.topics())))
+        self._replication = replication_watch(self.partitions, logs)
         mirror = Mirror(config.groups.mirror, self.admin, PulsarTopics(logs, writer_name, self.partitions))
 
         def now() -> Now:
@@ -210,6 +216,7 @@ class Sidecar:
         self._topic_listing.start()
         self._standing.start()
         self._topics_in_use.start()
+        self._replication.start()
         metrics.PULSAR_REACHED.set(1)
         self._pulsar_watch.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
@@ -311,6 +318,7 @@ class Sidecar:
         await self._topic_listing.stopped()
         await self._standing.stopped()
         await self._topics_in_use.stopped()
+        await self._replication.stopped()
         await self._pulsar_watch.stopped()
         await self.services.groups.close()
         await self.services.transactions.close()

@@ -170,7 +170,7 @@ async def _doctor(config: Config, look_at_topics: bool) -> int:
             faults += finding.severity is doctor.Severity.FAULT
             print(f"{finding.severity.value:8} {finding.check}: {finding.text}")
         if look_at_topics:
-            async for finding in examine_topics(logs.client, logs.admin, logs.catalog, config.groups):
+            async for finding in examine_topics(logs.client, logs.admin, logs.catalog, config.kafka, config.groups):
                 faults += finding.severity is doctor.Severity.FAULT
                 print(f"{finding.severity.value:8} {finding.check}: {finding.text}", flush=True)
     print(f"{faults} fault{'s' * (faults > 1)}" if faults else "Pulsar is ready for Kafka clients.")

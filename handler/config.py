@@ -68,6 +68,11 @@ class KafkaConfig:
         "pulsar as messages that native Pulsar clients read.",
         choices=ENTRY_FORMATS,
     )
+    replicated_count: bool = setting(
+        False,
+        "Entries of format kafka of replicated topics say how many records they hold, also where native consumers have a durable "
+        "subscription: the other cluster needs it, and those consumers pass over such entries.",
+    )
     rack: str = setting("", "Rack or zone of this sidecar: consumers whose client.rack it is read from it (KIP-392).")
     fetch_max_bytes: int = setting(16 * 1024 * 1024, "Bytes in one fetch answer, whatever the client asks for.")
 

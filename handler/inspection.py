@@ -106,10 +106,16 @@ async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
         yield f"unreadable        {error}"
         return
     yield f"offsets           {base} to {entry.last_index}"
-    yield f"written by        {'a sidecar' if content.writer is not None else 'others'}"
+    yield f"written by        {_writer(content)}"
     for header, _ in content.batches:
         yield f"batch             {_batch(header, base)}"
         base += header.offset_count
+
+
+def _writer(content: Content) -> str:
+    if content.known_there is not None:
+        return "a sidecar of another cluster"
+    return "a sidecar" if content.writer is not None else "others"
 
 
 def _metadata(entry: RawEntry) -> MessageMetadata:
@@ -185,8 +191,8 @@ async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | N
             if fold.lacks_proof(content):
                 fold.follows_offset = await end_before(log, entry.position)
             fold.check_count(entry.position, index, content)
-        except EntryUnreadable:
-            yield fold.unreadable(entry.position, index), None
+        except EntryUnreadable as error:
+            yield fold.unreadable(entry.position, index, error), None
         else:
             yield fold.by_reading(entry.position, index, content), content
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from handler.config import GroupsConfig
+from handler.config import ENTRY_FORMATS, GroupsConfig, KafkaConfig
 from handler.doctor import Finding, Severity
 from handler.mirror.mirror import can_be_mirrored, is_named
 from handler.partition.transactional_partitions import stored_beginnings
@@ -15,14 +15,19 @@ from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, TopicMissing
 from handler.topics.catalog import Catalog, Undescribed
 from handler.topics.names import TopicName
+from handler.topics.replication import Replication, durable_readers
 
 # Of a topic one partition after the other: so other users of the admin API hardly notice.
 TOPICS_AT_ONCE: Final = 8
 
 
-async def examine_topics(client: PulsarClient, admin: PulsarAdmin, catalog: Catalog, groups: GroupsConfig) -> AsyncIterator[Finding]:
+async def examine_topics(
+    client: PulsarClient, admin: PulsarAdmin, catalog: Catalog, kafka: KafkaConfig, groups: GroupsConfig
+) -> AsyncIterator[Finding]:
     try:
         async for finding in _topics_from_before(admin, catalog):
+            yield finding
+        async for finding in _replicated_without_count(admin, catalog, kafka):
             yield finding
         async for finding in _native_readers_of_transactions(client, admin, catalog, groups):
             yield finding
@@ -55,6 +60,35 @@ async def _begins_without_index(admin: PulsarAdmin, catalog: Catalog, name: Topi
     except (TopicMissing, Undescribed):  # it has gone since, or has lost a partition
         pass
     return False
+
+
+async def _replicated_without_count(admin: PulsarAdmin, catalog: Catalog, kafka: KafkaConfig) -> AsyncIterator[Finding]:
+    """The topics that are copied to another cluster, where nobody can read them. May raise PulsarError."""
+    replication = Replication(admin, asyncio.get_running_loop().time, always_counts=kafka.replicated_count)
+    for name in await catalog.list_names():
+        if name.internal or not await replication.is_topic_replicated(name.pulsar):
+            continue
+        try:
+            topic = await catalog.find(name)
+            own = topic.record_configs.entry_format
+            if (own or kafka.entry_format) != ENTRY_FORMATS[0] or kafka.replicated_count:
+                continue
+            readers = {
+                reader
+                for index in range(topic.partitions)
+                for reader in durable_readers(
+                    (await admin.topics.stats(await catalog.log_of(name.partition(index)))).get("subscriptions", {})
+                )
+            }
+        except (TopicMissing, Undescribed):  # it has gone since
+            continue
+        if readers:
+            yield Finding(
+                Severity.FAULT, "replication",
+                f"{catalog.names.kafka(name)} is copied to another cluster, where its batches of several records can't be read: native "
+                f"consumers of {', '.join(sorted(readers))} would not be given them here if they said how many records they have. "
+                "Set entry.format=pulsar, or kafka.replicated_count=true where those consumers have KafkaPayloadProcessor",
+            )  # fmt: skip
 
 
 async def _native_readers_of_transactions(

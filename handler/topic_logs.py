@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from handler.config import Config
-from handler.partition.log.formats import FORMATS
+from handler.partition.log.formats import FORMATS, KAFKA
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
@@ -22,6 +22,7 @@ from handler.pulsar.entry import Position
 from handler.topics.catalog import Catalog, Topic
 from handler.topics.names import TopicNames
 from handler.topics.record_configs import RecordConfigs
+from handler.topics.replication import Counting, Replication
 
 # Of compression.type; `producer` asks for none.
 _CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -33,6 +34,7 @@ class TopicLogs:
     admin: PulsarAdmin
     catalog: Catalog
     default_format: str
+    replication: Replication
     starts: LogStarts | None = None  # None for those who look at what is stored, not at what clients are given
     transactional: TransactionalPartitions | None = None  # likewise
 
@@ -72,6 +74,17 @@ class TopicLogs:
             return AS_IT_COMES
         return self._config(await self.catalog.record_configs(name))
 
+    async def counts_records(self, partition: str) -> bool:
+        return await self.counting_of(partition) is Counting.WRITTEN
+
+    async def counting_of(self, partition: str) -> Counting:
+        """Whether what is appended to a partition says how many records it has. Entries of format pulsar always do."""
+        topic = partition.rpartition("-partition-")[0]
+        name = self.catalog.names.from_pulsar(topic)
+        if name is None or name.internal or (await self.config_of(partition)).entry_format is not KAFKA:
+            return Counting.NOT_NEEDED
+        return await self.replication.counting_of(topic, await self.log_of(partition))
+
     def config_of_topic(self, topic: Topic) -> LogConfig:
         """The same of a topic as it was looked at."""
         return self._config(topic.record_configs)
@@ -91,8 +104,9 @@ async def opened(config: Config) -> AsyncIterator[TopicLogs]:
     admin = PulsarAdmin(config.pulsar.admin_url)
     names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
     try:
-        catalog = Catalog(admin, names, asyncio.get_running_loop().time)
-        yield TopicLogs(client, admin, catalog, config.kafka.entry_format)
+        clock = asyncio.get_running_loop().time
+        replication = Replication(admin, clock, always_counts=config.kafka.replicated_count)
+        yield TopicLogs(client, admin, Catalog(admin, names, clock, replication), config.kafka.entry_format, replication)
     finally:
         await client.close()
         await admin.close()

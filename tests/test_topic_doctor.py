@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from handler.config import GroupsConfig
+from handler.config import GroupsConfig, KafkaConfig
 from handler.doctor import Finding, Severity
 from handler.pulsar.errors import NotPermitted
 from handler.topic_doctor import examine_topics
@@ -17,5 +17,5 @@ class ForbiddenCatalog:
 
 async def test_topics_that_can_not_be_looked_at_are_a_fault() -> None:
     nobody = cast(Any, None)
-    found = [one async for one in examine_topics(nobody, nobody, cast(Any, ForbiddenCatalog()), GroupsConfig())]
+    found = [one async for one in examine_topics(nobody, nobody, cast(Any, ForbiddenCatalog()), KafkaConfig(), GroupsConfig())]
     assert found == [Finding(Severity.FAULT, "topics", "they can't be looked at: public/default may not be listed")]

@@ -29,7 +29,7 @@ class ForeignTransactions:
 
     def begin_in(self, content: Content, position: Position) -> bool:
         """Whether an entry has a part of a transaction that nobody has announced."""
-        if content.writer is not None or not any([header.attributes & _OF_TRANSACTIONS for header, _ in content.batches]):
+        if not content.is_foreign or not any([header.attributes & _OF_TRANSACTIONS for header, _ in content.batches]):
             return False
         known_from = self._transactions.known_from
         return known_from is None or known_from >= position

@@ -44,7 +44,7 @@ from handler.partition.tail_fold import TailFold
 from handler.partition.write.append import Append, MarkerWritten, expire
 from handler.partition.write.appender import Appender
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.raw_entries import permits_of
 from handler.tasks import Shared
@@ -129,6 +129,7 @@ class Partition:
                 config = await self._log.config()
                 if told == self._configs_told:  # else it was altered while the answer was on its way
                     self._appender.config = config
+                self.set_counting(counts_records=await self._log.counts_records())
                 begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept)
                 self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(begun.stats, begun.log_start, asked_at)
@@ -286,6 +287,10 @@ class Partition:
         self._configs_told += 1
         self._appender.config = config
 
+    def set_counting(self, *, counts_records: bool) -> None:
+        """The same; see `EntryLog.counts_records`."""
+        self._appender.set_counting(counts_records=counts_records)
+
     def read_on_if_tailed(self) -> None:
         """What was appended may be news to consumers, and to nobody else."""
         if self._tail.running:
@@ -442,6 +447,9 @@ class Partition:
     def is_in_flight(self, producer_id: int) -> bool:
         """Whether a batch of this producer is on its way to the log."""
         return self._appender.is_in_flight(producer_id) or any(append.producer_id == producer_id for append in self._waiting)
+
+    def begin_of_window(self, stats: LogStats, position: Position) -> Position:
+        return stats.before(position, self._limits.replay_entries, self._limits.replay_bytes)
 
     def has_reached_fold_end(self, position: Position) -> bool:
         return self._fold.last_position is not None and position >= self._fold.last_position

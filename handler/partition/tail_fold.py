@@ -8,6 +8,7 @@ from typing import Final
 
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import Fold, index_of
+from handler.partition.fold.producers import THE_PAST
 from handler.partition.folded_entries import FoldedEntries
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
@@ -63,7 +64,7 @@ class TailFold:
             log.error("partition %s: %s", self._name, error)
             self.foreign_at = now
             self._begin_again_behind_a_gap(position, last_index)
-            self._folded.add_unreadable(fold.unreadable(position, last_index), len(entry.payload))
+            self._folded.add_unreadable(fold.unreadable(position, last_index, error), len(entry.payload))
             return
         if fold.lacks_proof(content):
             self.foreign_at = now
@@ -71,6 +72,8 @@ class TailFold:
             return
         self._begin_again_behind_a_gap(position, last_index - content.offset_count + 1)
         folded = fold.by_reading(position, last_index, content)
+        if folded.sure_from == THE_PAST and is_open:
+            self._replay.start()  # what comes next is judged at once
         self._folded.add(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
             self.foreign_at = now

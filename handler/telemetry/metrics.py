@@ -54,4 +54,8 @@ PRODUCERS_NOT_RESTORED = Counter(
 READ_FURTHER_BACK = Counter(
     "kafka_sidecar_read_further_back_total", "Times the log was read further back because a producer's batch could not be judged."
 )
+REPLICATED_WITHOUT_COUNT = Gauge(
+    "kafka_sidecar_replicated_without_count",
+    "Partitions in use that Pulsar copies to another cluster, where their batches of several records can't be read.",
+)
 UNREADABLE_ENTRIES = Counter("kafka_sidecar_unreadable_entries_total", "Entries that could not be read.")

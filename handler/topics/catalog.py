@@ -22,7 +22,8 @@ from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
-from handler.topics.record_configs import RecordConfigs, record_configs
+from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
+from handler.topics.replication import Replication
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -83,8 +84,9 @@ class _Gone(NamedTuple):
 
 
 class Catalog:
-    def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float]) -> None:
+    def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float], replication: Replication | None = None) -> None:
         self.names = names
+        self._replication = replication  # None for those who make no topics
         self._admin = admin
         self._clock = clock
         self._grown: dict[TopicName, float] = {}  # when that was seen
@@ -327,7 +329,7 @@ class Catalog:
 
     async def create(self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> Topic:
         async with self._creations:
-            await self._admin.topics.create_topic(name.pulsar, partitions, properties)
+            await self._make(name, partitions, properties)
         # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
         for _ in range(NEW_TOPIC_ATTEMPTS):
             try:
@@ -336,6 +338,17 @@ class Catalog:
                 log.debug("new topic %s: %s", name.pulsar, error)
                 await asyncio.sleep(NEW_TOPIC_SECONDS)
         return await self.find(name, fresh=True)
+
+    async def _make(self, name: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
+        if ENTRY_FORMAT not in properties and not name.internal and await self._is_replicated(name):
+            with contextlib.suppress(Refused):  # by a broker that keeps no properties
+                # The other cluster can read this format, whoever reads it here.
+                await self._admin.topics.create_topic(name.pulsar, partitions, {**properties, ENTRY_FORMAT: PULSAR_FORMAT})
+                return
+        await self._admin.topics.create_topic(name.pulsar, partitions, properties)
+
+    async def _is_replicated(self, name: TopicName) -> bool:
+        return self._replication is not None and await self._replication.is_namespace_replicated(f"{name.tenant}/{name.namespace}")
 
     async def create_if_missing(self, name: TopicName, partitions: int) -> Topic:
         """Make a topic that many clients may ask for at once: they share one attempt."""

@@ -25,6 +25,7 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 3_600_000
+PULSAR_FORMAT: Final = ENTRY_FORMATS[1]
 # The property by which Kafka-on-Pulsar has the format; its third one is one of Kafka batches too.
 _KOP_ENTRY_FORMAT: Final = "kafkaEntryFormat"
 _KOP_FORMATS: Final = {"kafka": "kafka", "mixed_kafka": "kafka", "pulsar": "pulsar"}

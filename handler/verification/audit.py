@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, ProtocolError
 from handler.partition.fold.fold import Fold, IndexAlarm
-from handler.partition.log.entries import Content, counted_fewer, read_entry
+from handler.partition.log.entries import Content, CountedFewer, read_entry
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
 from handler.partition.log.moved_start import MovedStart
@@ -140,8 +140,8 @@ class Audit:
             report.note(Kind.BEFORE_INDEX, first, text, count=len(self._without_index))
         try:
             content = read_entry(entry)
-            if content.writer is None and index - content.offset_count + 1 < (report.next_offset or 0):
-                raise EntryUnreadable(counted_fewer(entry.position, content))
+            if content.is_foreign and index - content.offset_count + 1 < (report.next_offset or 0):
+                raise CountedFewer(entry.position, content)
         except EntryUnreadable as error:
             base = index if report.next_offset is None else min(index, report.next_offset)
             report.note(Kind.UNREADABLE, entry.position, str(error), (base, index))

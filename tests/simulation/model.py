@@ -390,6 +390,9 @@ class View:
     async def is_another(self) -> bool:
         return False
 
+    async def counts_records(self) -> bool:
+        return False
+
     async def moved_start(self) -> MovedStart | None:
         return None
 

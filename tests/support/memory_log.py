@@ -41,6 +41,7 @@ class MemoryLog:
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
+    counts: bool = False  # whether its entries have to say how many records they hold
     start_moved_to: MovedStart | None = None
     was_made_anew: bool = False
     transactions_behind: Position | None = None
@@ -106,6 +107,9 @@ class MemoryLog:
 
     async def is_another(self) -> bool:
         return self.was_made_anew
+
+    async def counts_records(self) -> bool:
+        return self.counts
 
     async def moved_start(self) -> MovedStart | None:
         return self.start_moved_to
@@ -193,6 +197,9 @@ class _View:
 
     async def is_another(self) -> bool:
         return await self.log.is_another()
+
+    async def counts_records(self) -> bool:
+        return await self.log.counts_records()
 
     async def moved_start(self) -> MovedStart | None:
         return await self.log.moved_start()

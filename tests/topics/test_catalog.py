@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
 
 from handler.pulsar.admin import DescribedTopic
-from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
 from handler.topics.names import TopicName, TopicNames
 from tests.support.services import MemoryAdmin
@@ -34,6 +35,7 @@ class ScriptedAdmin:
     slow: str = ""
     asked: int = 0
     broken_logs: int = 0
+    keeps_no_properties: bool = False
 
     @property
     def topics(self) -> ScriptedAdmin:
@@ -57,6 +59,8 @@ class ScriptedAdmin:
         return self.there[topic][1]
 
     async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str]) -> None:
+        if properties and self.keeps_no_properties:
+            raise Refused("this Pulsar keeps no properties of topics: it must be 2.10 or later")
         self.properties[topic] = dict(properties)
         self.there[topic] = (partitions, "today")
 
@@ -102,6 +106,30 @@ async def test_a_new_topic_is_described_once_its_logs_are_there() -> None:
     admin = ScriptedAdmin(broken_logs=2)
     topic = await catalog(admin).create(TOPIC, 2)
     assert (topic.partitions, admin.broken_logs) == (2, 0)
+
+
+class Replicated:
+    """Its policies name another cluster."""
+
+    async def is_namespace_replicated(self, namespace: str) -> bool:
+        return namespace == "public/default"
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_old", "expected"),
+    [
+        ({}, False, {"entry.format": "pulsar"}),
+        ({"entry.format": "kafka"}, False, {"entry.format": "kafka"}),
+        ({}, True, {}),
+    ],
+)
+async def test_a_topic_of_a_replicated_namespace_is_made_in_the_format_that_every_cluster_reads(
+    asked: dict[str, str], is_old: bool, expected: dict[str, str]
+) -> None:
+    admin = ScriptedAdmin(keeps_no_properties=is_old)
+    names = TopicNames("public/default", "public/__kafka")
+    await Catalog(cast(Any, admin), names, Clock(), cast(Any, Replicated())).create(TOPIC, 2, asked)
+    assert admin.properties[TOPIC.pulsar] == expected
 
 
 async def test_many_who_ask_for_a_missing_topic_share_one_creation() -> None:

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, UNJUDGED, ProducerTable, Unjudged, Verdict, is_next_sequence
+from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, THE_PAST, UNJUDGED, ProducerTable, Unjudged, Verdict, is_next_sequence
 from handler.partition.fold.recent_ends import RecentEnds
 from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
-from handler.partition.log.entries import Content, counted_fewer, sequence_of
+from handler.partition.log.entries import Content, CountedFewer, sequence_of
 from handler.pulsar.entry import Position, RawEntry
 from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
@@ -211,6 +211,11 @@ class Fold:
         return base
 
     @property
+    def knows_the_past(self) -> bool:
+        """Whether enough of what stands before is folded to judge what was replicated."""
+        return self.has_all or self.producers.knows_the_past
+
+    @property
     def has_all(self) -> bool:
         """Whether nothing that is left of the log stands before what is folded."""
         return self.producers.begins_expired or (self.replayed_from is None and not self.was_emptied)
@@ -244,13 +249,13 @@ class Fold:
 
     def check_count(self, position: Position, last_index: int, content: Content) -> None:
         """Raises EntryUnreadable where another writer has told the broker of fewer records than it wrote. A sidecar's own is an alarm."""
-        if content.writer is None and last_index - content.offset_count + 1 < (self._least_offset or 0):
-            raise EntryUnreadable(counted_fewer(position, content))
+        if content.is_foreign and last_index - content.offset_count + 1 < (self._least_offset or 0):
+            raise CountedFewer(position, content)
 
     def lacks_proof(self, content: Content) -> bool:
         """Whether only another writer's word tells where this entry begins: it is the first here, and others stand before it."""
         is_first = self._least_offset is None and not self.begins_at_first
-        return is_first and content.writer is None and content.offset_count > 1
+        return is_first and content.is_foreign and content.offset_count > 1
 
     def begin_behind(self, position: Position, last_index: int, content: Content) -> Folded:
         """Begin behind an entry that `lacks_proof`: who reads what stood before knows where it begins, and what came of it.
@@ -271,17 +276,23 @@ class Fold:
     def by_reading(self, position: Position, last_index: int, content: Content) -> Folded:
         return self._apply(position, last_index, content)
 
-    def unreadable(self, position: Position, last_index: int) -> Folded:
+    def unreadable(self, position: Position, last_index: int, why: EntryUnreadable | None = None) -> Folded:
         """An entry nobody can decode still takes its offsets: as many as lead up to it."""
         least = self._least_offset
         base = last_index if least is None else min(least, last_index)
         self._advance(position, base, last_index)
         self._knows_first_offset &= least is not None
+        if isinstance(why, CountedFewer) and why.content.known_there is not None and not self._is_resent(why.content):
+            for number, (header, _) in enumerate(why.content.batches):  # what its producers wrote behind it is in order
+                batch = sequence_of(header)
+                if batch is not None:
+                    self._check_and_record(batch, why.content, number, base, position)
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
 
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
         base = last_index - content.offset_count + 1
         self._advance(position, base, last_index)
+        is_of_unknown_writer = content.known_there is not None and not self.knows_the_past and content.writer not in self.writers
         is_resent = self._is_resent(content)
         verdicts: list[Verdict] = []
         sure_from: Position | None = None
@@ -295,7 +306,9 @@ class Fold:
             elif batch is None:
                 verdict = ACCEPTED
                 is_own = content.writer == self.own_writer  # its first try, if it has landed, was seen here
-                if content.basis is not None and not is_own and not self._has_folded_since(content.basis.folded_to):
+                if is_of_unknown_writer:
+                    verdict, sure_from = UNJUDGED, THE_PAST
+                elif content.basis is not None and not is_own and not self._has_folded_since(content.basis.folded_to):
                     verdict, sure_from = UNJUDGED, min(sure_from or content.basis.folded_to, content.basis.folded_to)
             else:
                 verdict = self._check_and_record(batch, content, number, offset, position)
@@ -360,7 +373,10 @@ class Fold:
         header = content.batches[number][0]
         producers, basis = self.producers, content.basis
         one = None
-        if content.writer is not None and basis is not None:
+        if content.known_there:
+            one = _unjudged(batch, content, number, offset, position, THE_PAST, content.known_there[number])
+            is_judged = producers.is_judged(one, self.replayed_from)
+        elif content.writer is not None and basis is not None:
             one = _unjudged(batch, content, number, offset, position, basis.folded_to, basis.producers[number])
             is_judged = producers.is_judged(one, self.replayed_from)
         else:
@@ -376,15 +392,17 @@ class Fold:
         if one is not None and not is_judged:
             producers.record_unsure(one)
             return UNJUDGED
-        may_follow = one is None and not self.has_all
+        may_follow = (one is None or one.is_replicated) and not self.has_all
         producers.record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
         # It is its producer's next. Unless its first try stands before all that is folded here, and was refused: readers look further back.
-        is_uncertain = one is not None and one.sent_again and not self._has_folded_since(one.folded_to)
+        is_uncertain = one is not None and one.sent_again and not one.is_replicated and not self._has_folded_since(one.folded_to)
         return UNJUDGED if is_uncertain else ACCEPTED
 
     def _judged_from(self, producer_id: int, content: Content) -> Position:
         """A fold that begins there comes to a verdict."""
         unsure = self.producers.unsure.get(producer_id)
+        if content.known_there is not None:
+            return THE_PAST
         assert content.basis is not None
         return content.basis.folded_to if unsure is None else unsure.known_from
 
@@ -397,7 +415,7 @@ class Fold:
         if self.transactions is not None and not self.transactions.end(header.producer_id, numbered, marker.committed, offset):
             return BEHIND_ITS_MARKER
         batch = BatchSequence(header.producer_id, header.producer_epoch, ANY_SEQUENCE, ANY_SEQUENCE)
-        folded_to = BEFORE_ALL if content.basis is None else content.basis.folded_to
+        folded_to = THE_PAST if content.known_there is not None else BEFORE_ALL if content.basis is None else content.basis.folded_to
         one = _unjudged(batch, content, number, offset, position, folded_to, UNKNOWN_PRODUCER)
         self.producers.fence(one, self.replayed_from)
         return ACCEPTED

@@ -36,6 +36,9 @@ MAX_PRODUCERS: Final = 10_000
 # Of one producer. A sidecar has no more on their way (10 entries of 100 batches), and those behind them know more.
 MAX_UNJUDGED: Final = 1_024
 
+# Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands before it does.
+THE_PAST: Final = Position(-2, -2)
+
 # Of a producer of which only the epoch is known, from a marker: it may begin anywhere.
 ANY_SEQUENCE: Final = -2
 _SEQUENCES: Final = MAX_SEQUENCE + 1
@@ -78,7 +81,7 @@ class Unjudged(NamedTuple):
     base_offset: int
     position: Position
     max_timestamp: int
-    folded_to: Position  # by its writer
+    folded_to: Position  # by its writer; THE_PAST for a batch that was replicated
     known: KnownProducer  # to its writer
     writer: bytes = b""
     writer_sequence: int = 0
@@ -87,6 +90,10 @@ class Unjudged(NamedTuple):
     @property
     def is_marker(self) -> bool:
         return self.batch.first == ANY_SEQUENCE
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.folded_to == THE_PAST
 
 
 class Before(NamedTuple):
@@ -164,6 +171,8 @@ class ProducerTable:
 
         To be asked before `check`, with each batch of a sidecar, in order. It takes over what the batch's writer knew of its producer.
         """
+        if one.is_replicated:
+            return self._is_judged_here(one, known_from)
         is_covered = not self.begins_expired if known_from is None else one.folded_to >= known_from
         producer_id = one.batch.producer_id
         if producer_id in self.unsure:
@@ -179,6 +188,33 @@ class ProducerTable:
         if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
             self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
         return state is not None or self.begins_expired
+
+    def _is_judged_here(self, one: Unjudged, known_from: Position | None) -> bool:
+        """The same for a batch that was replicated: it is judged by what this log has of its producer, in the order of this log.
+
+        Where its writer knew of later batches, this log lacks some: they were not replicated. Then the producer goes on from here.
+        """
+        producer_id = one.batch.producer_id
+        state = self.states.get(producer_id)
+        if state is None:
+            return known_from is None or self.begins_expired or self.knows_the_past
+        if _is_ahead(one.known, state):
+            epoch, last = one.known
+            if one.batch.epoch == epoch and is_later(one.batch.first, last):
+                last = ANY_SEQUENCE
+            self._put(producer_id, ProducerState(epoch, last, state.at))
+        return True
+
+    def settle_replicated(self) -> None:
+        """No more of the log is read for them: of a producer whose batches were replicated, the first that was seen counts."""
+        for producer_id, unsure in list(self.unsure.items()):
+            if all(one.is_replicated for one in unsure.seen):
+                del self.unsure[producer_id]
+                for one in unsure.seen:
+                    if one.is_marker:
+                        self._put(producer_id, _fenced(self.states.get(producer_id), one))
+                    elif self._is_judged_here(one, None) and self.check(one.batch).accepted:
+                        self.record(one.batch, one.base_offset, one.position, one.max_timestamp)
 
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
         """Take over what a batch's writer knew of its producer when it had folded the log up to `folded_to`.
@@ -237,7 +273,8 @@ class ProducerTable:
         """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
         producer_id = marker.batch.producer_id
         state = self.states.get(producer_id)
-        if state is None and (producer_id in self.unsure or (known_from is not None and not self.begins_expired)):
+        knows_nobody = known_from is None or self.begins_expired or (marker.is_replicated and self.knows_the_past)
+        if state is None and (producer_id in self.unsure or not knows_nobody):
             self.record_unsure(marker)
             return
         fenced = _fenced(state, marker)

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
 from handler.ids import WRITER_PREFIX
-from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence
+from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence, KnownProducer
 from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
@@ -51,12 +51,18 @@ class Content(NamedTuple):
     data: bytes | bytearray
     batches: list[tuple[BatchHeader, int]]
     offset_count: int
-    writer: bytes | None  # a sidecar's writer name, None for everyone else
+    writer: bytes | None  # a sidecar's writer name, with its cluster's before it where that is another; None for everyone else
     writer_sequence: int
     basis: Basis | None  # None where nothing depends on it
     transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
     sent_again: bool = False  # by its writer: its first try may be in the log
     lacks_chunks: bool = False  # its record is in the entries before it as well: `data` is not to be served
+    known_there: Sequence[KnownProducer] | None = None  # what its writer knew, where it was replicated from another cluster
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the broker was told how many records it has by somebody else than a sidecar."""
+        return self.writer is None or self.known_there is not None
 
     @property
     def max_timestamp(self) -> int:
@@ -66,9 +72,12 @@ class Content(NamedTuple):
         return with_base_offsets(self.data, base_offset)
 
 
-def counted_fewer(position: Position, content: Content) -> str:
-    """Why an entry is unreadable whose writer has told the broker of fewer records than are in it."""
-    return f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer"
+class CountedFewer(EntryUnreadable):
+    """The writer of an entry has told the broker of fewer records than are in it. They have no offsets, but were written."""
+
+    def __init__(self, position: Position, content: Content) -> None:
+        super().__init__(f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer")
+        self.content = content
 
 
 def is_from_before_index(entry: RawEntry) -> bool:
@@ -106,25 +115,28 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         if basis is not None and len(basis.producers) != len(batches):
             raise EntryUnreadable(f"it has {len(batches)} batches, and a basis for {len(basis.producers)}")
         transactions = () if basis is None else basis.transactions
-        # What was written in another cluster was judged there: its basis names places of that log. Its transactions are the same here.
-        ours = of_a_sidecar and not metadata.replicated_from
-        basis = basis if ours else None
+        writer = metadata.producer_name if of_a_sidecar else None
+        known_there = None
+        if metadata.replicated_from and writer is not None:
+            # Its basis names places of the other cluster's log. What stands beside them counts here too, and its transactions do.
+            writer = metadata.replicated_from + b"/" + writer
+            known_there = () if basis is None else basis.producers
+            basis = None
     except Exception as error:
         # Anybody may have written this entry, and anything may be wrong with it: not only what was thought of.
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
     offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
-    if not ours and entry.last_index is not None and offset_count > metadata.num_messages_in_batch:
-        # Pulsar's clients and its replicator send this number to the broker, or 1 where the field is missing (ProducerImpl). The index
-        # grows by what is sent.
-        said = metadata.num_messages_in_batch
-        raise EntryUnreadable(f"entry {entry.position} takes {offset_count} offsets, and its metadata says {said}")
-    return Content(
-        data, batches, offset_count,
-        metadata.producer_name if ours else None, metadata.sequence_id, basis, transactions, ours and AGAIN_PROPERTY in properties,
-        stored_format is CHUNK and is_last_chunk(metadata),
+    content = Content(
+        data, batches, offset_count, writer, metadata.sequence_id, basis, transactions,
+        writer is not None and AGAIN_PROPERTY in properties, stored_format is CHUNK and is_last_chunk(metadata), known_there,
     )  # fmt: skip
+    # Pulsar's clients and its replicator send this number to the broker, or 1 where the field is missing (ProducerImpl). The index grows
+    # by what is sent.
+    if content.is_foreign and entry.last_index is not None and offset_count > metadata.num_messages_in_batch:
+        raise CountedFewer(entry.position, content)
+    return content
 
 
 def _with_broker_time(data: bytes | bytearray, batches: list[tuple[BatchHeader, int]], timestamp: int) -> _Batches:

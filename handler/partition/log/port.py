@@ -41,6 +41,10 @@ class EntryLog(Protocol):
         """What the configs of the topic ask now of what is appended."""
         ...
 
+    async def counts_records(self) -> bool:
+        """Whether entries have to say how many records they hold, for Pulsar's replicator tells the other broker that number, or one."""
+        ...
+
     async def moved_start(self) -> MovedStart | None:
         """Where a client has moved the start of the log to, if one has."""
         ...

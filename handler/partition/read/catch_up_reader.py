@@ -17,6 +17,7 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.fold.producers import THE_PAST
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index, served_data
 from handler.partition.log.port import EntryLog, LogReader
@@ -24,7 +25,7 @@ from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
 from handler.partition.read.read_entries import begins_with, end_before
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.raw_entries import permits_of
@@ -58,6 +59,10 @@ class PartitionForCatchUp(Protocol):
 
     def changed(self) -> None:
         """There is something new to read."""
+        ...
+
+    def begin_of_window(self, stats: LogStats, position: Position) -> Position:
+        """What stands from there on to `position` is enough to judge an entry that was replicated."""
         ...
 
     async def ask_log_start(self) -> int: ...
@@ -131,6 +136,7 @@ class CatchUpReader(ConsumerEvents):
         self._cache = cache
         self._read_ahead = read_ahead
         self._first: Position | None = None  # of the log, when it was looked at
+        self._knows_the_past = False  # as much as the partition reads of it to judge what was replicated
         self._begin_is_known = False  # that the fold's begin is what the log still has, whatever comes first
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._verdicts = KnownVerdicts(partition.transactions)
@@ -264,15 +270,29 @@ class CatchUpReader(ConsumerEvents):
                 case _LacksProof(first_position):
                     self._fold.follows_offset = await end_before(self._log, first_position)
                 case _ReadFrom(folded_to):
-                    self._begin_is_known = False
-                    self._first = first = (await self._log.stats()).first
-                    start = None if first is None or folded_to <= first else folded_to
+                    start = await self._begin_of_what_judges(folded_to)
                     self._fold = Fold(start, self._verdicts)
+                    self._fold.producers.knows_the_past = self._knows_the_past
                 case _Chunked(last, folded):
                     await self._put_chunked(last, folded)
                     start = last.position
                     if self._partition.has_reached_fold_end(start):
                         return
+
+    async def _begin_of_what_judges(self, folded_to: Position) -> Position | None:
+        """Where a fold begins that can judge the next entry, which needs what stands behind `folded_to`. None: at the log's start."""
+        self._begin_is_known = False
+        stats = await self._log.stats()
+        self._first = stats.first
+        wanted = await self._log.find_index(self.next_offset)
+        if wanted is None:
+            raise Unavailable(f"no entry holds offset {self.next_offset}")
+        if folded_to == THE_PAST:
+            self._knows_the_past = True
+        if self._knows_the_past:
+            window = self._partition.begin_of_window(stats, wanted)
+            folded_to = window if folded_to == THE_PAST else min(window, folded_to)
+        return None if self._first is None or folded_to <= self._first else folded_to
 
     async def _put_chunked(self, last: RawEntry, folded: Folded) -> None:
         """Hold the message of which this is the last part."""
@@ -371,7 +391,7 @@ class CatchUpReader(ConsumerEvents):
         except EntryUnreadable as error:
             if self._is_gap(position, entry.last_index):
                 return _Gap(position, entry.last_index)
-            folded = self._fold.unreadable(position, entry.last_index)
+            folded = self._fold.unreadable(position, entry.last_index, error)
             if folded.next_offset > self.next_offset:
                 self._put_unreadable(folded, error)
             return None

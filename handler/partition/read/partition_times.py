@@ -15,7 +15,7 @@ from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import Folded
-from handler.partition.log.entries import Content, counted_fewer, is_from_before_index, read_headers
+from handler.partition.log.entries import Content, CountedFewer, is_from_before_index, read_headers
 from handler.partition.log.port import EntryLog
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.time_index import MAX_BYTES, TimeIndex
@@ -209,7 +209,7 @@ def _add(index: TimeIndex, entry: RawEntry) -> None:
         content = read_headers(entry)
         base, greatest = next_offset - content.offset_count, content.max_timestamp
         if base < index.next_offset:
-            raise EntryUnreadable(counted_fewer(entry.position, content))
+            raise CountedFewer(entry.position, content)
     except EntryUnreadable:
         base, greatest = entry.last_index, NO_TIMESTAMP
     index.add(entry.position, base, next_offset, greatest, len(entry.payload))

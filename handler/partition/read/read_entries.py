@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.entries import Content, counted_fewer, is_from_before_index, read_entry
+from handler.partition.log.entries import Content, CountedFewer, is_from_before_index, read_entry
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
@@ -71,10 +71,10 @@ async def understood(log_: EntryLog, entry: RawEntry, end: int | None = None) ->
     except EntryUnreadable as error:
         return ReadEntry(entry.position, entry.last_index, next_offset, None, str(error))
     base = next_offset - content.offset_count
-    if end is None and content.writer is None and content.offset_count > 1:
+    if end is None and content.is_foreign and content.offset_count > 1:
         end = await end_before(log_, entry.position)
-    if content.writer is None and base < (end or 0):
-        return ReadEntry(entry.position, entry.last_index, next_offset, None, counted_fewer(entry.position, content))
+    if content.is_foreign and base < (end or 0):
+        return ReadEntry(entry.position, entry.last_index, next_offset, None, str(CountedFewer(entry.position, content)))
     return ReadEntry(entry.position, base, next_offset, content)
 
 

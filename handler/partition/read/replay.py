@@ -175,6 +175,7 @@ class Replay:
                 begun = self._begun
                 await self._learn()
         self._fold.producers.knows_the_past = True
+        self._fold.producers.settle_replicated()
         self._partition.on_replayed()
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
@@ -426,8 +427,8 @@ class Replay:
             if earlier.knows_next_offset and last_index - content.offset_count + 1 < earlier.next_offset:
                 content = self._contents.read(entry)  # its headers may say more than is in it
             earlier.check_count(position, last_index, content)
-        except EntryUnreadable:
-            earlier.unreadable(position, last_index)
+        except EntryUnreadable as error:
+            earlier.unreadable(position, last_index, error)
         else:
             earlier.by_reading(position, last_index, content)
 

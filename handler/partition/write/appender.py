@@ -118,6 +118,10 @@ class Appender:
         self._awaiting_fold: deque[tuple[Position, int]] = deque()
         self._sender = Sender(name, log_, self.writer_name, fold, self._in_flight, self, batches_per_entry)
 
+    def set_counting(self, *, counts_records: bool) -> None:
+        """Whether entries say from now on how many records they have (see `EntryLog.counts_records`)."""
+        self._sender.counts_records = counts_records
+
     def is_in_flight(self, producer_id: int) -> bool:
         return self._in_flight.last_of(producer_id) is not None or self._held.holds(producer_id)
 

@@ -87,6 +87,7 @@ class Sender:
         self._appender = appender
         self._loop = asyncio.get_running_loop()
         self.batches_per_entry = batches_per_entry
+        self.counts_records = False
         self._wait_timer: asyncio.TimerHandle | None = None
         self._waiting_since = 0.0
         self.writer: LogWriter | None = None
@@ -145,6 +146,8 @@ class Sender:
         if entry.was_sent:
             entry.sent_again = True
             fields += _AGAIN
+        if self.counts_records and entry.offset_count > 1:
+            fields += MessageMetadata(num_messages_in_batch=entry.offset_count).SerializePartialToString()
         entry.was_sent = True
         self.writer.send(writer_sequence, entry.offset_count, fields, entry.data if encoded is None else encoded.payload, entry.basis)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from handler.pulsar.admin.connections import Response
-from handler.pulsar.admin.http import AdminHttp, path_of
+from handler.pulsar.admin.http import AdminHttp, path_of, texts
 from handler.pulsar.errors import Refused, Unavailable
 
 T = TypeVar("T")
@@ -51,6 +51,9 @@ class PolicyAdmin:
 
     async def remove_compaction_threshold(self, topic: str) -> None:
         await self._call("DELETE", topic, "compactionThreshold")
+
+    async def replication_clusters(self, topic: str) -> list[str] | None:
+        return await self._get(topic, "replication", texts)
 
     async def quorums(self, topic: str) -> tuple[int, int, int] | None:
         """Ensemble, write quorum, ack quorum."""

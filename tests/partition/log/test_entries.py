@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from handler.errors import EntryUnreadable
 from handler.partition.fold.producers import Verdict
-from handler.partition.log.basis import BASIS_PROPERTY
+from handler.partition.log.basis import BASIS_PROPERTY, KnownProducer
 from handler.partition.log.entries import read_entry, read_headers, served_data
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
@@ -144,11 +144,13 @@ def test_what_pulsar_knows_of_a_native_message_is_in_headers(batched: bool) -> N
     assert list(record.headers) == [("pulsar.schema.version", b"\0\1"), ("pulsar.replicated.from", b"elsewhere")]
 
 
-def test_what_a_sidecar_of_another_cluster_wrote_is_judged_by_nothing_of_this_one() -> None:
+def test_what_a_sidecar_of_another_cluster_wrote_is_judged_by_no_place_of_this_one() -> None:
     metadata = _kafka(producer_name=b"kafka-sidecar-x-1", sequence_id=7, replicated_from=b"elsewhere")
     metadata.properties.add(key=BASIS_PROPERTY, value=b"5:7 0 3")
     content = read_entry(_entry(metadata, batch(b"a", producer_id=3, epoch=0, sequence=4)))
-    assert (content.writer, content.basis) == (None, None)
+    assert (content.writer, content.writer_sequence, content.basis) == (b"elsewhere/kafka-sidecar-x-1", 7, None)
+    assert content.known_there == [KnownProducer(0, 3)]
+    assert content.is_foreign
 
 
 @pytest.mark.parametrize(

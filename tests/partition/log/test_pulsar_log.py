@@ -62,6 +62,9 @@ class Broker:
     async def config_of(self, partition: str) -> LogConfig:
         return AS_IT_COMES
 
+    async def counts_records(self, partition: str) -> bool:
+        return False
+
     async def moved_start_of(self, partition: str) -> MovedStart | None:
         return None
 

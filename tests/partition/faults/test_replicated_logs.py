@@ -1,0 +1,225 @@
+"""What geo-replication has copied: the target hides what the source hides, whoever reads it, from wherever."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.partition.partition import Partition
+from handler.pulsar.errors import Unavailable
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
+from tests.support.replicator import replicate
+
+PRODUCER = 7
+
+
+def numbered(sequence: int, count: int = 1) -> bytes:
+    values = [b"b%d" % (sequence + number) for number in range(count)]
+    return batch(*values, producer_id=PRODUCER, epoch=0, sequence=sequence)
+
+
+def opened(log: MemoryLog, name: str, states: MemoryStates | None = None, **limits: int) -> Partition:
+    """Where the policies name another cluster."""
+    log.counts = True
+    return open_partition(log, name, states=states, **limits)
+
+
+async def values_of(log: MemoryLog, *, cache: int = 1_000_000, offset: int = 0) -> list[bytes]:
+    reader = open_partition(log, "kafka-sidecar-reader", cache=cache)
+    values = [value for _, value in await read_all(reader, offset) if value is not None]
+    reader.close()
+    return values
+
+
+async def sent_twice(log: MemoryLog) -> None:
+    """A connection broke, and the first try landed late."""
+    partition = opened(log, "kafka-sidecar-a")
+    await append(partition, numbered(0))
+    log.hold_sends = True
+    written = begin_append(partition, numbered(1, 3))
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    late, log.held, log.hold_sends = log.held, [], False
+    log.disconnect()
+    assert (await written).error is ErrorCode.NONE
+    for land in late:
+        land()
+    assert (await append(partition, numbered(4))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def through_two_sidecars(log: MemoryLog) -> None:
+    first, second = opened(log, "kafka-sidecar-a"), opened(log, "kafka-sidecar-b")
+    await append(first, numbered(0))
+    await append(second, batch(b"opens the writer"))
+    log.hold_sends = True
+    for partition in (first, second):
+        begin_append(partition, numbered(1, 3))
+    while len(log.held) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.hold_sends = False
+    log.let_go()
+    assert (await append(first, numbered(4))).error is ErrorCode.NONE
+    for partition in (first, second):
+        partition.close()
+
+
+async def behind_a_refused_one(log: MemoryLog) -> None:
+    partition = opened(log, "kafka-sidecar-a", batches_per_entry=1)
+    await append(partition, numbered(0))
+    log.refuse_sends = 1
+    sent = [begin_append(partition, numbered(1)), begin_append(partition, numbered(2, 2))]
+    for one in sent:
+        await one
+    for again in (numbered(1), numbered(2, 2), numbered(4)):
+        assert (await append(partition, again)).error is ErrorCode.NONE
+    partition.close()
+
+
+CASES = pytest.mark.parametrize("write", [sent_twice, through_two_sidecars, behind_a_refused_one])
+
+
+@CASES
+@pytest.mark.parametrize("behind", [0, 70, 200])
+@pytest.mark.parametrize("own", [False, True], ids=["a log of its own", "with records of its own"])
+async def test_the_target_hides_what_the_source_hides(write: object, behind: int, own: bool) -> None:
+    source, target = MemoryLog(), MemoryLog()
+    await write(source)  # type: ignore[operator]
+    expected = await values_of(source)
+    assert [value for value in expected if value.startswith(b"b")] == [b"b%d" % number for number in range(5)]
+    if own:
+        target.write(batch(b"mine"))
+        target.write(batch(b"mine, too", producer_id=9, epoch=0, sequence=0))
+    replicate(source.entries, target)
+    for _ in range(behind):
+        target.write(batch(b"behind"))
+    for cache in (1, 1_000_000):
+        values = await values_of(target, cache=cache)
+        assert [value for value in values if not value.startswith((b"mine", b"behind"))] == expected
+
+
+@CASES
+async def test_it_is_hidden_from_who_reads_along(write: object) -> None:
+    source, target = MemoryLog(), MemoryLog()
+    await write(source)  # type: ignore[operator]
+    for _ in range(100):
+        target.write(batch(b"before"))
+    partition = open_partition(target, "kafka-sidecar-reader")
+    assert await partition.opened() is ErrorCode.NONE
+    for entry in source.entries:
+        replicate([entry], target)
+        await partition.confirmed_end()
+    values = [value for _, value in await read_all(partition, 100) if value is not None]
+    assert values == await values_of(source)
+    partition.close()
+
+
+@CASES
+async def test_what_the_replicator_copies_twice_counts_once(write: object) -> None:
+    """It begins again where the other cluster has stored that it has come to."""
+    source, target = MemoryLog(), MemoryLog()
+    await write(source)  # type: ignore[operator]
+    replicate(source.entries, target)
+    replicate(source.entries[1:], target)
+    for _ in range(100):
+        target.write(batch(b"behind"))
+    for cache in (1, 1_000_000):
+        values = await values_of(target, cache=cache)
+        assert [value for value in values if value != b"behind"] == await values_of(source)
+    assert [value for value in await values_of(target, cache=1, offset=len(values) // 3) if value.startswith(b"b1")] == []
+
+
+async def test_what_the_source_counted_is_never_hidden_where_replication_began_later() -> None:
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a")
+    for sequence in range(10):
+        await append(partition, numbered(sequence))
+    partition.close()
+    replicate(source.entries[4:], target)
+    assert await values_of(target) == [b"b%d" % number for number in range(4, 10)]
+
+
+async def test_what_was_not_replicated_hides_no_more_than_what_was_on_its_way() -> None:
+    """An operator has cleared the replicator's backlog."""
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a")
+    for sequence in range(10):
+        await append(partition, numbered(sequence))
+    partition.close()
+    replicate([*source.entries[:4], *source.entries[6:]], target)
+    expected = [b"b%d" % number for number in (0, 1, 2, 3, 6, 7, 8, 9)]
+    assert await values_of(target) == await values_of(target, cache=1) == expected
+
+
+@pytest.mark.parametrize("on_their_way", [False, True])
+async def test_batches_that_take_one_offset_each_are_unreadable_and_what_follows_is_not_hidden(on_their_way: bool) -> None:
+    """They were written before replication was switched on."""
+    source, target = MemoryLog(), MemoryLog()
+    partition = open_partition(source, "kafka-sidecar-a", batches_per_entry=1)
+    await append(partition, numbered(0))
+    sent = []
+    for sequence, count in ((1, 3), (4, 3), (7, 1)):
+        sent.append(begin_append(partition, numbered(sequence, count)))
+        if not on_their_way:
+            await sent[-1]
+    for one in sent:
+        assert (await one).error is ErrorCode.NONE
+    partition.close()
+    replicate(source.entries, target)
+    reader = open_partition(target, "kafka-sidecar-reader")
+    assert await reader.opened() is ErrorCode.NONE
+    errors = [(await fetch(reader, offset)).error for offset in (1, 2)]
+    assert errors == [ErrorCode.CORRUPT_MESSAGE, ErrorCode.CORRUPT_MESSAGE]
+    assert await read_all(reader, 3) == [(3, b"b7")]
+    reader.close()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_clusters_that_copy_to_each_other_write_on(kept: bool) -> None:
+    east, west = MemoryLog(), MemoryLog()
+    states = MemoryStates() if kept else None
+    sidecars = opened(east, "kafka-sidecar-e", states), opened(west, "kafka-sidecar-w")
+    copied = [0, 0]
+    for turn in range(10):
+        for side, (partition, log, other) in enumerate(zip(sidecars, (east, west), (west, east), strict=True)):
+            for number in range(3):
+                value = b"%d/%d" % (side, 3 * turn + number)
+                data = batch(value, value, producer_id=100 + side, epoch=0, sequence=2 * (3 * turn + number))
+                assert (await append(partition, data)).error is ErrorCode.NONE
+            mine = [entry for entry in log.entries if not entry.message_metadata.replicated_from]
+            replicate(mine[copied[side] :], other, f"cluster-{side}")
+            copied[side] = len(mine)
+    for partition in sidecars:
+        partition.close()
+    for log in (east, west):
+        values = await values_of(log)
+        assert sorted(values) == sorted(b"%d/%d" % (side, number) for side in (0, 1) for number in range(30) for _ in (0, 1))
+    again = opened(east, "kafka-sidecar-e2", states)
+    assert (await append(again, batch(b"0/29", b"0/29", producer_id=100, epoch=0, sequence=58))).error is ErrorCode.NONE
+    assert (await append(again, batch(b"x", producer_id=100, epoch=0, sequence=60))).error is ErrorCode.NONE
+    assert (await values_of(east)).count(b"0/29") == 2
+    again.close()
+    with pytest.raises(Unavailable):
+        await sidecars[0].confirmed_end()
+
+
+async def test_entries_say_how_many_records_they_hold_only_where_they_are_replicated() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, numbered(0, 3))
+    partition.set_counting(counts_records=True)
+    await append(partition, numbered(3, 3))
+    await append(partition, numbered(6))
+    partition.set_counting(counts_records=False)
+    await append(partition, numbered(7, 2))
+    partition.close()
+    said = [
+        entry.message_metadata.num_messages_in_batch for entry in log.entries if entry.message_metadata.HasField("num_messages_in_batch")
+    ]
+    assert said == [3]
+    assert await values_of(log) == [b"b%d" % number for number in range(9)]
