@@ -124,6 +124,7 @@ async def test_a_worker_that_ends_is_started_again_and_the_others_go_on(tmp_path
     monkeypatch.setattr(module, "LONGEST_PAUSE", 0.02)
     running = asyncio.create_task(supervisor(tmp_path, {}, {"STATUS": "3"}).run())
     await starts(tmp_path, 1, 3)
+    await starts(tmp_path, 0, 1)
     assert (tmp_path / "0").read_text() == "x"
     os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(running, 10) in (0, 3), "the second may be in its pause"
@@ -150,6 +151,7 @@ async def test_a_worker_that_can_not_start_again_does_not_end_those_that_serve(t
     monkeypatch.setattr(module, "RAN_SECONDS", 0.0)
     running = asyncio.create_task(supervisor(tmp_path, {}, {"STATUS": "2"}).run())
     await starts(tmp_path, 1, 3)
+    await starts(tmp_path, 0, 1)
     assert (tmp_path / "0").read_text() == "x"
     os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(running, 10) in (0, 2)
