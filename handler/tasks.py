@@ -150,6 +150,29 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
         return await work
 
 
+@contextlib.asynccontextmanager
+async def while_it_goes_on(seconds: float, reached: Callable[[], object]) -> AsyncIterator[None]:
+    """TimeoutError when what is `reached` has been the same for so long, give or take a quarter."""
+    loop = asyncio.get_running_loop()
+    before = reached()
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(seconds) as limit:
+
+        def look() -> None:
+            nonlocal before, timer
+            now = reached()
+            if now != before and not limit.expired():
+                before = now
+                limit.reschedule(loop.time() + seconds)
+            timer = loop.call_later(seconds / 4, look)
+
+        timer = loop.call_later(seconds / 4, look)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
 async def pause(seconds: float) -> None:
     if seconds > 0:
         await asyncio.sleep(seconds)

@@ -47,7 +47,7 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
         _begin_before(stats, stats.last, fold)
     elif not await kept.restore(stats, transactions_behind):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
-    await to_end.run(if_unknown=stats.last)
+    await to_end.run_first(stats.last)
     if fold.reached is None and not fold.knows_next_offset:
         await _begin_where_nothing_is_read(log, fold, to_end)
     if fold.passed_to is not None:
@@ -68,7 +68,7 @@ def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Po
 async def _begin_where_nothing_is_read(log: EntryLog, fold: Fold, to_end: ReadToEnd) -> None:
     """All entries that are left are markers of Pulsar's own, which take an index and no reader is given."""
     end = await end_without_records(log)
-    await to_end.run(if_unknown=(await log.stats()).last)  # what others wrote before that question
+    await to_end.run_first((await log.stats()).last)  # what others wrote before that question
     if fold.reached is None and not fold.knows_next_offset:
         fold.replayed_from, fold.begins_at_first = None, True
         fold.begin_empty(end)

@@ -47,7 +47,7 @@ from handler.partition.write.verified_appends import Verification, VerifiedAppen
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.raw_entries import permits_of
-from handler.tasks import Shared
+from handler.tasks import Shared, while_it_goes_on
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -105,7 +105,7 @@ class Partition:
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
         self.searches: Shared[int, Searched] = Shared(linger=SEARCH_LINGER_SECONDS)
         self.times = PartitionTimes(name, log_, self, indexes, clock)
-        self.used_at = self._loop.time()
+        self.used_at = self._begun_at = self._loop.time()
         self._next_tick_at = 0.0
         self._tail = TailReader(name, log_, self)
         self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
@@ -123,7 +123,7 @@ class Partition:
 
     async def _open(self) -> None:
         try:
-            async with asyncio.timeout(OPEN_SECONDS):
+            async with while_it_goes_on(OPEN_SECONDS, lambda: self._fold.reached):
                 asked_at = self._loop.time()
                 told = self._configs_told
                 config = await self._log.config()
@@ -134,7 +134,7 @@ class Partition:
                 self._log_start.moved = await self._log.moved_start()
                 await self._log_start.begin(begun.stats, begun.log_start, asked_at)
         except TimeoutError:
-            self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open within {OPEN_SECONDS:.0f} s")
+            self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open, and nothing came for {OPEN_SECONDS:.0f} s")
         except IndexAlarm as alarm:
             self.alarm(alarm)
         except PulsarError as error:
@@ -150,9 +150,14 @@ class Partition:
                 self.changed()
 
     async def opened(self) -> ErrorCode:
-        """Wait until the partition can answer; the error when it can't."""
+        """Wait until the partition can answer; the error when it can't, or not within the time that a client waits.
+
+        It is opened nevertheless: a log of transactions may be long, and who asks again finds it further on.
+        """
         if self.ended is None and not self._opened.done():
-            await asyncio.shield(self._opened)
+            await asyncio.wait((self._opened,), timeout=OPEN_SECONDS)
+            if not self._opened.done():
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return self.ended or ErrorCode.NONE
 
     def when_opened_or_ended(self, call: Callable[[], None]) -> None:
@@ -517,6 +522,8 @@ class Partition:
         self._next_tick_at = now + QUIET_TICK_SECONDS
         self._waiting = expire(self._waiting, now)
         self._verified.tick(now)
+        if not self._opened.done():
+            self._tick_while_opening(now)
         if not self.is_open:
             return
         if self._waiting and not any(append.has_producer for append in self._waiting):
@@ -535,6 +542,11 @@ class Partition:
         quiet = now - max(self._tail.wanted_at, self._tail_fold.foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._appender.pending:
             self._tail.stop_unless_held()
+
+    def _tick_while_opening(self, now: float) -> None:
+        self._kept.tick(now)
+        if now - self._begun_at > OPEN_SECONDS:
+            limited.info("partition %s is being opened: its log is folded up to offset %d", self.name, self._fold.next_offset)
 
     def idle(self, now: float) -> bool:
         used = max(self.used_at, self._appender.used_at)

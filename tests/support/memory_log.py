@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -37,6 +38,7 @@ class MemoryLog:
     writers: list[MemoryWriter] = field(default_factory=list)
     readers: list[MemoryReader] = field(default_factory=list)
     read_delay: float = 0.0
+    at_once: int = sys.maxsize  # entries that a reader is given, then it waits for `read_delay`
     bytes_read: int = 0  # by all readers
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
@@ -325,8 +327,12 @@ class MemoryReader:
 
     def _deliver(self) -> None:
         self._woken = False
+        given = 0
         for entry in list(self._log.present):
             if not self._open or self.permits <= 0:
+                return
+            if given >= self._log.at_once:
+                self.wake()
                 return
             if entry.position in self._log.markers:
                 continue
@@ -334,6 +340,7 @@ class MemoryReader:
                 self.permits -= permits_of(entry)
                 self._log.bytes_read += len(entry.payload)
                 self._next = entry.position.after()
+                given += 1
                 self._events.on_entry(entry)
 
     async def last_position(self) -> Position | None:

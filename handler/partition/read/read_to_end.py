@@ -10,6 +10,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.read.tail_reader import TailReader
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.tasks import while_it_goes_on
 
 # Half of a client's request time-out (30 s), so that it hears of it.
 READ_SECONDS: Final = 15.0
@@ -44,14 +45,25 @@ class ReadToEnd:
         self._waiting: list[tuple[Position, asyncio.Future[None]]] = []
         self._last_pulsar_marker: Position | None = None  # a last entry that no reader is given; all before it is folded
 
-    async def run(self, if_unknown: Position | None = None) -> None:
-        """Return when everything is folded that the broker holds now. `if_unknown`: what was its last entry a moment ago."""
+    async def run(self) -> None:
+        """Return when everything is folded that the broker holds now."""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._run()
+        except TimeoutError as error:
+            raise Unavailable(f"the end of {self._name} was not read within {READ_SECONDS:.0f} s") from error
+
+    async def run_first(self, if_unknown: Position | None) -> None:
+        """The same when a partition is opened, however long its log is. `if_unknown`: what was its last entry a moment ago."""
+        try:
+            async with while_it_goes_on(READ_SECONDS, lambda: self._fold.reached):
+                await self._run(if_unknown)
+        except TimeoutError as error:
+            raise Unavailable(f"nothing came of {self._name} within {READ_SECONDS:.0f} s") from error
+
+    async def _run(self, if_unknown: Position | None = None) -> None:
         with self._tail.held_open():
-            try:
-                async with asyncio.timeout(READ_SECONDS):
-                    await self._read_up_to(await self._tail.last_position(), if_unknown)
-            except TimeoutError as error:
-                raise Unavailable(f"the end of {self._name} was not read within {READ_SECONDS:.0f} s") from error
+            await self._read_up_to(await self._tail.last_position(), if_unknown)
 
     @property
     def is_awaited(self) -> bool:
