@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
+from handler.coordination.kept_parts import PART_BYTES, Head, split
 from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
@@ -43,9 +44,11 @@ ASK_SECONDS: Final = 10.0
 # Compaction may move a value while one looks for it.
 LOOKS: Final = 5
 PERMITS: Final = 64
-# Brokers take 5 MiB by default.
-MAX_BYTES: Final = 4 * 1024 * 1024
+# A value of more than a part is stored in parts, of which brokers take each. Nothing that is kept comes near this.
+MAX_BYTES: Final = 64 * 1024 * 1024
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
+COMPACT_AFTER_BYTES: Final = 64 * 1024 * 1024  # that were written
+LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
@@ -103,7 +106,7 @@ class KeptStates:
             log.warning("a value of %d bytes is too large for %s: its log is read again instead", len(value), self._topic)
             return False
         try:
-            async with asyncio.timeout(ASK_SECONDS):
+            async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
                 if not self._shards:
                     await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
                 await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
@@ -142,22 +145,51 @@ class _Shard:
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
         self._written = 0
+        self._written_bytes = 0
+        self._heads: dict[bytes, Head] = {}  # of the values that are in parts
 
     async def find(self, key: bytes) -> Kept | None:
         await self._read_if_not_since(asyncio.get_running_loop().time() - LOOK_SECONDS)
         place = self._places.get(key)
-        return None if place is None else await self._value_at(place, key)
+        kept = None if place is None else await self._value_at(place, key)
+        return None if kept is None else await self._whole(key, kept)
 
     async def look_up(self, key: bytes) -> Kept | None:
+        torn: bytes | None = None
         for _ in range(LOOKS):
             await self._read_if_not_since(asyncio.get_running_loop().time())
             place = self._places.get(key)
             if place is None:
                 return None
             kept = await self._value_at(place, key)
-            if kept is not None:
-                return kept
+            if kept is None:
+                continue
+            whole = await self._whole(key, kept)
+            if whole is not None:
+                return whole
+            if torn == kept.value:
+                return None  # its parts are not there, and nobody has stored others meanwhile
+            torn = kept.value
         raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
+
+    async def _whole(self, key: bytes, kept: Kept) -> Kept | None:
+        """The value itself, where `kept` is the head of its parts."""
+        head = Head.decode(kept.value)
+        if head is None:
+            return kept
+        parts = []
+        for part_key in head.keys(key):
+            place = self._places.get(part_key)
+            part = None if place is None else await self._value_at(place, part_key)
+            if part is None:
+                break
+            parts.append(part.value)
+        value = head.joined(parts)
+        if value is None:
+            metrics.TORN_KEPT_STATES.inc()
+            log.warning("%s has a value of which parts are missing, so its log is read instead", self._topic)
+            return None
+        return Kept(value, kept.written_at)
 
     async def _read_if_not_since(self, moment: float) -> None:
         """Know where values stand that were kept before `moment`. Those who ask at the same time share one look."""
@@ -165,7 +197,7 @@ class _Shard:
             if self._looked_at <= moment or self._is_outdated:
                 begun = asyncio.get_running_loop().time()
                 if self._is_outdated:
-                    self._places, self._read_to, self._is_outdated = {}, None, False
+                    self._places, self._heads, self._read_to, self._is_outdated = {}, {}, None, False
                 await self._read_on()
                 self._looked_at = begun
 
@@ -207,8 +239,16 @@ class _Shard:
             return
         if message.value:
             self._places[message.key] = position
+            self._note_head(message.key, Head.decode(message.value))
         else:
             self._places.pop(message.key, None)
+            self._note_head(message.key, None)
+
+    def _note_head(self, key: bytes, head: Head | None) -> None:
+        if head is None:
+            self._heads.pop(key, None)
+        else:
+            self._heads[key] = head
 
     async def _delete(self, keys: Iterable[bytes]) -> None:
         writes = await self._writer()
@@ -218,14 +258,27 @@ class _Shard:
         await writes.send(MARKER_KEY, b"after deletions")
 
     async def keep(self, key: bytes, value: bytes) -> None:
-        await (await self._writer()).send(key, value)
+        writes = await self._writer()
+        before = self._heads.get(key)
+        if len(value) <= PART_BYTES:
+            await writes.send(key, value)
+            self._note_head(key, None)
+        else:
+            head, parts = split(value, self._new_id())
+            await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(head.keys(key), parts, strict=True)])
+            await writes.send(key, head.encode())
+            self._note_head(key, head)
+        if before is not None:
+            await self._delete(before.keys(key))
         self._written += 1
-        if self._written >= COMPACT_AFTER:
-            self._written = 0
+        self._written_bytes += len(value)
+        if self._written >= COMPACT_AFTER or self._written_bytes >= COMPACT_AFTER_BYTES:
+            self._written = self._written_bytes = 0
             await self._compact()
 
     async def forget(self, key: bytes) -> None:
-        await self._delete([key])
+        before = self._heads.pop(key, None)
+        await self._delete([key] if before is None else [key, *before.keys(key)])
 
     async def _compact(self) -> None:
         with suppress(AlreadyExists):

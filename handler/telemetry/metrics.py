@@ -54,6 +54,9 @@ PRODUCERS_NOT_RESTORED = Counter(
 READ_FURTHER_BACK = Counter(
     "kafka_sidecar_read_further_back_total", "Times the log was read further back because a producer's batch could not be judged."
 )
+TORN_KEPT_STATES = Counter(
+    "kafka_sidecar_torn_kept_states_total", "Times parts of what was kept of a partition were missing, and its log was read."
+)
 REPLICATED_WITHOUT_COUNT = Gauge(
     "kafka_sidecar_replicated_without_count",
     "Partitions in use that Pulsar copies to another cluster, where their batches of several records can't be read.",

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from handler.clock import SYSTEM_CLOCK
-from handler.coordination import kept_states
+from handler.coordination import kept_parts, kept_states
 from handler.coordination.kept_states import EXPIRY_MS, KeptStates
 from handler.ids import new_id
 from handler.pulsar.entry import Position, RawEntry
@@ -191,6 +191,79 @@ async def test_keeping_says_whether_it_was_kept() -> None:
     topic = InternalTopic(refuse=1)
     mine = states(topic)
     assert [await mine.keep(b"a", value) for value in (b"1", b"2", bytes(kept_states.MAX_BYTES + 1))] == [False, True, False]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_parts, "PART_BYTES", 10)
+    monkeypatch.setattr(kept_states, "PART_BYTES", 10)
+
+
+LARGE = bytes(range(95))
+LARGER = bytes(reversed(range(150)))
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_value_that_no_entry_can_hold_is_found_by_every_sidecar_and_leaves_nothing_behind() -> None:
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    assert await mine.keep(b"a", LARGE)
+    assert await value_of(other, b"a") == LARGE
+    assert await other.keep(b"a", LARGER)
+    assert (await mine.look_up(b"a")).value == LARGER  # type: ignore[union-attr]
+    await mine.keep(b"a", b"small")
+    assert (await states(topic).look_up(b"a")).value == b"small"  # type: ignore[union-attr]
+    last = dict(topic.stored())
+    assert {key for key, value in last.items() if value is not None} == {b"a"}, "what was replaced is deleted"
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_value_in_parts_is_deleted_with_them() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"a", LARGE)
+    await mine.keep(b"a", b"")
+    assert await states(topic).look_up(b"a") is None
+    assert {value for _, value in dict(topic.stored()).items()} == {None}
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("stored", range(12))
+async def test_who_dies_between_two_parts_leaves_the_value_before(stored: int) -> None:
+    topic = InternalTopic()
+    await states(topic).keep(b"a", LARGER)
+    before = len(topic.entries)
+    dying = states(topic)
+    await dying.look_up(b"a")
+    await dying.keep(b"a", LARGE)
+    del topic.entries[before + stored :]
+    found = await states(topic).look_up(b"a")
+    assert found is not None
+    assert found.value == (LARGE if stored > len(LARGE) // 10 + 1 else LARGER)
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_two_who_keep_a_value_at_once_are_not_mixed() -> None:
+    topic = InternalTopic()
+    both = states(topic), states(topic)
+    for _ in range(3):
+        await asyncio.gather(both[0].keep(b"a", LARGE), both[1].keep(b"a", LARGER))
+        assert await value_of(states(topic), b"a") in (LARGE, LARGER)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("missing", [0, 4, 9])
+async def test_a_value_of_which_a_part_is_missing_is_none_and_counted(missing: int) -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"a", LARGE)
+    topic.entries[missing] = topic.entries[-1]  # the reader is given the next that is there
+    before = metrics.TORN_KEPT_STATES._value.get()
+    assert await states(topic).look_up(b"a") is None
+    assert await states(topic).find(b"a") is None
+    assert metrics.TORN_KEPT_STATES._value.get() > before
+    await mine.keep(b"a", LARGER)
+    assert await value_of(states(topic), b"a") == LARGER
 
 
 class Silent:
