@@ -54,10 +54,11 @@ from handler.tasks import InTurn, KeptAlive, every
 from handler.telemetry import metrics
 from handler.telemetry.loop_lag import LoopLag
 from handler.topic_logs import TopicLogs
-from handler.topics.catalog import Catalog
+from handler.topics.catalog import Catalog, Topic
 from handler.topics.config_store import ConfigStore
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.topics.replication import Replication
+from handler.topics.skipped import skipped_of
 from handler.transactions.service import transaction_runtime
 
 log = logging.getLogger(__name__)
@@ -133,9 +134,7 @@ class Sidecar:
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
-        catalog.on_record_configs = lambda topic: self.partitions.set_config(
-            map(topic.name.partition, range(topic.partitions)), logs.config_of_topic(topic)
-        )
+        catalog.on_record_configs = partial(_tell_properties, self.partitions, logs)
         self._standing = every(STAND_SECONDS, "open_transactions", self._stand_for_transactions)
         self._topic_listing = catalog.listing.task()
         self._pulsar_watch = pulsar_watch(self.client, self.admin)
@@ -333,6 +332,14 @@ class Sidecar:
         await self.client.close()
         await self.admin.close()
         await self.groups_admin.close()
+
+
+def _tell_properties(partitions: PartitionTable, logs: TopicLogs, topic: Topic) -> None:
+    """What the properties of a topic ask for has changed, maybe."""
+    names = [topic.name.partition(number) for number in range(topic.partitions)]
+    partitions.set_config(names, logs.config_of_topic(topic))
+    for number, name in enumerate(names):
+        partitions.set_skipped(name, skipped_of(topic.properties, number))
 
 
 def _mirror(mirror: Mirror, names: TopicNames, key: OffsetCommitKey, value: OffsetCommitValue) -> None:

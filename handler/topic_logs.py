@@ -77,6 +77,11 @@ class TopicLogs:
     async def counts_records(self, partition: str) -> bool:
         return await self.counting_of(partition) is Counting.WRITTEN
 
+    async def skipped(self, partition: str) -> frozenset[Position]:
+        topic, _, number = partition.rpartition("-partition-")
+        name = self.catalog.names.from_pulsar(topic)
+        return frozenset() if name is None else await self.catalog.skipped(name, int(number))
+
     async def counting_of(self, partition: str) -> Counting:
         """Whether what is appended to a partition says how many records it has. Entries of format pulsar always do."""
         topic = partition.rpartition("-partition-")[0]

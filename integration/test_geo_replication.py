@@ -27,6 +27,7 @@ from handler.pulsar.errors import PulsarError
 from handler.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, producer, read
+from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import admin
@@ -53,7 +54,8 @@ def _call(side: Standalone, method: str, path: str, body: object = None) -> byte
 
 
 def _sidecar(directory: Path, side: Standalone) -> SidecarProcess:
-    return SidecarProcess(directory, side.url, side.admin_url, kafka__namespace=NAMESPACE)
+    control = f"127.0.0.1:{free_port()}"
+    return SidecarProcess(directory, side.url, side.admin_url, kafka__namespace=NAMESPACE, control__listen=control)
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +230,7 @@ def test_a_transaction_ends_in_the_other_cluster_as_it_did_here(sides: tuple[Sid
         assert len(_values(side.kafka, topic)) == 9
 
 
-def test_what_was_written_before_replication_is_unreadable_and_can_be_deleted(sides: tuple[Side, Side], tmp_path: Path) -> None:
+def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or_deleted(sides: tuple[Side, Side], tmp_path: Path) -> None:
     east, west = sides
     namespace = f"public/later-{uuid.uuid4().hex[:8]}"
     for side in sides:
@@ -252,6 +254,9 @@ def test_what_was_written_before_replication_is_unreadable_and_can_be_deleted(si
     assert later.stop() == 0
     _until_there(west, topic, 4)
     assert [one.value for one in read(west.kafka, topic, 3, offset=1)] == [b"d", b"e", b"f"]
+    command = [sys.executable, "-m", "handler", "ctl", "skip", topic, "0", "0", "--address", west.sidecar.control]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert [value for _, value in _values(west.kafka, topic)] == [b"d", b"e", b"f"], "an operator has skipped it"
     client = AdminClient({"bootstrap.servers": west.kafka})
     deleted = client.delete_records([TopicPartition(topic, 0, 1)])
     assert [one.result(30).low_watermark for one in deleted.values()] == [1]

@@ -142,6 +142,10 @@ def _fleet(sidecar: ControlClient, _: argparse.Namespace) -> list[Row]:
     return _rows(sidecar.fleet())
 
 
+def _skip(sidecar: ControlClient, options: argparse.Namespace) -> list[Row]:
+    return [_row(sidecar.skip(options.topic, options.partition, options.offset))]
+
+
 def _drain(sidecar: ControlClient, _: argparse.Namespace) -> list[Row]:
     sidecar.drain()
     return [{"drain": "begun"}]
@@ -173,6 +177,10 @@ COMMANDS: Final[Mapping[str, _Command]] = {
         "end with 0 if it serves Kafka clients, else with 2", [_Argument("service", str, "ready (default) or live", False)], _health,
     ),
     "fleet": _Command("show the fleet as it sees it", [], _fleet),
+    "skip": _Command(
+        "pass over an entry that can't be read, on every sidecar from now on",
+        [*_OF_PARTITION, _Argument("offset", int, "one of its offsets")], _skip,
+    ),
     "drain": _Command("have it hand over and stop", [], _drain),
     "log-levels": _Command("list its loggers", [], _log_levels),
     "log-level": _Command(

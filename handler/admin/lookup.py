@@ -6,10 +6,10 @@ from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable
-from handler.fleet.rpc import Aborted, NotThere
+from handler.fleet.rpc import Aborted, NotLikeThat, NotThere
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition
-from handler.partition.read.read_entries import base_offset_of
+from handler.partition.read.read_entries import ReadEntry, base_offset_of, understood
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.wire.error_code import ErrorCode
@@ -48,6 +48,19 @@ async def find_offset(partition: Partition, offset: int) -> Found:
     if not base <= offset < base + count:
         raise NotInTheLog(f"offset {offset} has no record: the next one is {base}")
     return Found(entry.position, offset - base if _is_batch(entry) else NO_BATCH, offset, base, count)
+
+
+async def find_unreadable(partition: Partition, offset: int) -> ReadEntry:
+    """The entry that holds an offset and can't be read. NotLikeThat where it can."""
+    await _opened(partition)
+    position = await partition.entry_log.find_index(offset)
+    entry = None if position is None else await _entry_from(partition.entry_log, position)
+    if entry is None or entry.last_index is None or offset > entry.last_index:
+        raise NotInTheLog(f"no entry holds offset {offset}")
+    one = await understood(partition.entry_log, entry)
+    if one.content is not None:
+        raise NotLikeThat(f"entry {entry.position} can be read, so it is not skipped: consumers may seek, and records can be deleted")
+    return one
 
 
 async def find_message_id(partition: Partition, position: Position, batch_index: int) -> Found:

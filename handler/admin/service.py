@@ -11,7 +11,7 @@ from typing import Final
 from google.protobuf.descriptor import ServiceDescriptor
 
 from handler import STORED_FORMAT, __version__
-from handler.admin.lookup import Found, NotInTheLog, find_message_id, find_offset
+from handler.admin.lookup import Found, NotInTheLog, find_message_id, find_offset, find_unreadable
 from handler.apis.api import Services
 from handler.control.v1 import admin_pb2 as pb
 from handler.coordination.errors import CoordinatorError
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 ADMIN: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Admin"]
 # The control port has no authentication: who reaches it from elsewhere may not change how this sidecar runs.
 FIND_SECONDS: Final = 3.0
-FROM_THIS_HOST: Final = frozenset({"Drain", "SetLogLevel"})
+FROM_THIS_HOST: Final = frozenset({"Drain", "SetLogLevel", "SkipEntry"})
 
 
 class AdminService:
@@ -85,6 +85,17 @@ class AdminService:
 
     async def describe_fleet(self, request: pb.DescribeFleetRequest) -> pb.DescribeFleetResponse:
         return pb.DescribeFleetResponse(members=[self._member(member) for member in self._services.fleet.view.nodes])
+
+    async def skip_entry(self, request: pb.SkipEntryRequest) -> pb.SkipEntryResponse:
+        partition, name = await self._partition(request.topic, request.partition)
+        entry = await find_unreadable(partition, request.offset)
+        try:
+            await self._services.catalog.skip(name, request.partition, entry.position)
+        except PulsarError as error:
+            raise Aborted(f"it can't be skipped: {error}") from error
+        log.warning("an operator has entry %s of %s skipped, which can't be read: %s", entry.position, partition.name, entry.unreadable)
+        message_id = pb.MessageId(ledger=entry.position.ledger, entry=entry.position.entry, partition=request.partition, batch_index=-1)
+        return pb.SkipEntryResponse(message_id=message_id, next_offset=entry.next_offset)
 
     async def drain(self, request: pb.DrainRequest) -> pb.DrainResponse:
         log.info("an operator has this sidecar drained")

@@ -80,6 +80,12 @@ class ControlClient:
     def fleet(self) -> list[pb.FleetMember]:
         return list(self._ask("DescribeFleet", pb.DescribeFleetRequest(), pb.DescribeFleetResponse).members)
 
+    def skip(self, topic: str, partition: int, offset: int) -> pb.SkipEntryResponse:
+        """Pass over the entry at an offset that can't be read, on every sidecar."""
+        request = pb.SkipEntryRequest(topic=topic, partition=partition, offset=offset)
+        skipped: pb.SkipEntryResponse = self._ask("SkipEntry", request, pb.SkipEntryResponse)
+        return skipped
+
     def drain(self) -> None:
         """Have it hand over and stop. Returns when it has begun."""
         self._ask("Drain", pb.DrainRequest(), pb.DrainResponse)

@@ -28,6 +28,12 @@ class Misdirected(Aborted):
     code = grpc.StatusCode.FAILED_PRECONDITION
 
 
+class NotLikeThat(Aborted):
+    """What was asked for is not for something in this state."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+
+
 class Invalid(Aborted):
     code = grpc.StatusCode.INVALID_ARGUMENT
 

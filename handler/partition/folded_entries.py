@@ -45,7 +45,14 @@ class FoldedEntries:
         self._changed()
 
     def add_unreadable(self, folded: Folded, size: int) -> None:
-        self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
+        self._add_without_records(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE), folded, size)
+
+    def add_skipped(self, folded: Folded, size: int) -> None:
+        """One that can't be read, and that an operator has skipped."""
+        self._add_without_records(CachedEntry.hole(folded.base_offset, folded.next_offset), folded, size)
+
+    def _add_without_records(self, entry: CachedEntry, folded: Folded, size: int) -> None:
+        self._cache.put(entry)
         self._times.add_unreadable(folded, size)
         self._to_end.reached(folded.position)
         self._changed()

@@ -95,7 +95,7 @@ class Partition:
         self._fold.own_writer = writer_name.encode()
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, clock)
         foreign = ForeignTransactions(log_, self._fold, self.transactions)
-        contents = EntryContents(name, failures, foreign, self._kept, self)
+        self._contents = contents = EntryContents(name, failures, foreign, self._kept, self)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -129,6 +129,7 @@ class Partition:
                 config = await self._log.config()
                 if told == self._configs_told:  # else it was altered while the answer was on its way
                     self._appender.config = config
+                self._contents.skipped = await self._log.skipped()
                 self.set_counting(counts_records=await self._log.counts_records())
                 begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept)
                 self._log_start.moved = await self._log.moved_start()
@@ -295,6 +296,13 @@ class Partition:
     def set_counting(self, *, counts_records: bool) -> None:
         """The same; see `EntryLog.counts_records`."""
         self._appender.set_counting(counts_records=counts_records)
+
+    def set_skipped(self, skipped: frozenset[Position]) -> None:
+        """An operator has entries skipped. What was concluded of them is forgotten: the next request opens the partition again."""
+        if not self._opened.done():
+            self._contents.skipped = skipped
+        elif skipped != self._contents.skipped:
+            self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "an operator has an entry skipped")
 
     def read_on_if_tailed(self) -> None:
         """What was appended may be news to consumers, and to nobody else."""

@@ -16,6 +16,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
+from handler.pulsar.entry import Position
 from handler.tasks import Pace, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -103,6 +104,11 @@ class PartitionTable:
             partition = self._partitions.get(name)
             if partition is not None:
                 partition.set_config(config)
+
+    def set_skipped(self, name: str, skipped: frozenset[Position]) -> None:
+        partition = self._partitions.get(name)
+        if partition is not None:
+            partition.set_skipped(skipped)
 
     def on_start_moved(self, name: str, moved: MovedStart) -> None:
         """A client of whatever sidecar has deleted records."""

@@ -64,7 +64,11 @@ class TailFold:
             log.error("partition %s: %s", self._name, error)
             self.foreign_at = now
             self._begin_again_behind_a_gap(position, last_index)
-            self._folded.add_unreadable(fold.unreadable(position, last_index, error), len(entry.payload))
+            folded = fold.unreadable(position, last_index, error)
+            if position in self._contents.skipped:
+                self._folded.add_skipped(folded, len(entry.payload))
+            else:
+                self._folded.add_unreadable(folded, len(entry.payload))
             return
         if fold.lacks_proof(content):
             self.foreign_at = now

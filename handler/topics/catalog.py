@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from handler.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
@@ -24,6 +25,7 @@ from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
 from handler.topics.replication import Replication
+from handler.topics.skipped import SKIPPED, skipped_of, with_skipped
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -235,6 +237,21 @@ class Catalog:
         """What is asked now of records that are appended to a topic. Asks for no partition of it."""
         topic = self.known(name, FRESH_SECONDS)
         return record_configs((topic or await self._admin.topics.describe(name.pulsar)).properties)
+
+    async def skipped(self, name: TopicName, partition: int) -> frozenset[Position]:
+        """The entries of a partition that an operator has skipped."""
+        topic = self.known(name, FRESH_SECONDS)
+        return skipped_of((topic or await self._admin.topics.describe(name.pulsar)).properties, partition)
+
+    async def skip(self, name: TopicName, partition: int, position: Position) -> None:
+        """Let an entry that can't be read be passed over, by every sidecar. Refused where Pulsar keeps no property for it."""
+        properties = (await self._admin.topics.describe(name.pulsar)).properties
+        try:
+            changed = with_skipped(properties, partition, position)
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        await self._admin.topics.set_properties(name.pulsar, {SKIPPED: changed})
+        await self.look_at(name)  # it tells the partitions in use
 
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition. TopicMissing where there is none."""

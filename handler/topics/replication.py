@@ -8,7 +8,6 @@ passes over what it can't read. So it is written only where a topic is replicate
 from __future__ import annotations
 
 import logging
-import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
@@ -16,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError
+from handler.tasks import Shared
 from handler.telemetry.limits import RateLimitedLog
 
 limited = RateLimitedLog(logging.getLogger(__name__))
@@ -45,6 +45,7 @@ class Replication:
         self._clock = clock
         self._always_counts = always_counts
         self._known: OrderedDict[str, _Answer] = OrderedDict()  # by topic or namespace
+        self._asking: Shared[str, bool] = Shared()
 
     async def is_namespace_replicated(self, namespace: str) -> bool:
         """Whether its policies name another cluster. May raise PulsarError."""
@@ -70,9 +71,12 @@ class Replication:
         return Counting.LEFT_OUT
 
     async def _ask(self, name: str, ask: Callable[[str], Awaitable[bool]]) -> bool:
-        known = self._known.get(name, _Answer(-math.inf, is_replicated=False))
-        if self._clock() - known.asked_at < FRESH_SECONDS:
+        known = self._known.get(name)
+        if known is not None and self._clock() - known.asked_at < FRESH_SECONDS:
             return known.is_replicated
+        return await self._asking.call(name, lambda: self._answer(name, ask))
+
+    async def _answer(self, name: str, ask: Callable[[str], Awaitable[bool]]) -> bool:
         asked_at = self._clock()
         try:
             is_replicated = await ask(name)

@@ -17,6 +17,7 @@ from handler.control.client import ControlClient, ControlFailed
 from handler.fleet.member import Member
 from handler.fleet.server import Answers, ControlServer, Further
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -95,6 +96,23 @@ async def test_what_is_not_there_is_refused_with_a_sentence(
     with pytest.raises(ControlFailed, match=why) as failure:
         await setup.ask(question)
     assert failure.value.code is code
+
+
+async def test_an_entry_that_nobody_can_read_is_skipped_and_no_other(setup: Setup) -> None:
+    await setup.produce(b"a", b"b")
+    log = setup.sidecar.logs["persistent://public/default/t-partition-0"]
+    metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, compression=9, uncompressed_size=3)
+    position = log.append(metadata, 1, b"abc")
+    skipped = await setup.ask(lambda client: client.skip("t", 0, 2))
+    assert (skipped.message_id.ledger, skipped.message_id.entry, skipped.next_offset) == (*position, 3)
+    assert setup.sidecar.admin.properties["persistent://public/default/t"] == {"kafka.skipped": f"0/{position.ledger}:{position.entry}"}
+    for offset, code, why in (
+        (0, grpc.StatusCode.FAILED_PRECONDITION, "can be read"),
+        (7, grpc.StatusCode.NOT_FOUND, "no entry holds offset 7"),
+    ):
+        with pytest.raises(ControlFailed, match=why) as failure:
+            await setup.ask(lambda client, at=offset: client.skip("t", 0, at))  # type: ignore[misc]
+        assert failure.value.code is code
 
 
 async def test_partitions_in_use_are_listed_with_what_their_fold_knows(setup: Setup) -> None:

@@ -393,6 +393,9 @@ class View:
     async def counts_records(self) -> bool:
         return False
 
+    async def skipped(self) -> frozenset[Position]:
+        return frozenset()
+
     async def moved_start(self) -> MovedStart | None:
         return None
 

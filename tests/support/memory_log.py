@@ -43,6 +43,7 @@ class MemoryLog:
     foreign: int = -1
     markers: set[Position] = field(default_factory=set)  # entries that no reader is given
     log_config: LogConfig = AS_IT_COMES
+    skips: frozenset[Position] = frozenset()
     counts: bool = False  # whether its entries have to say how many records they hold
     start_moved_to: MovedStart | None = None
     was_made_anew: bool = False
@@ -112,6 +113,9 @@ class MemoryLog:
 
     async def counts_records(self) -> bool:
         return self.counts
+
+    async def skipped(self) -> frozenset[Position]:
+        return self.skips
 
     async def moved_start(self) -> MovedStart | None:
         return self.start_moved_to
@@ -202,6 +206,9 @@ class _View:
 
     async def counts_records(self) -> bool:
         return await self.log.counts_records()
+
+    async def skipped(self) -> frozenset[Position]:
+        return await self.log.skipped()
 
     async def moved_start(self) -> MovedStart | None:
         return await self.log.moved_start()

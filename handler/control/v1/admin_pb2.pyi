@@ -146,6 +146,24 @@ class FleetMember(_message.Message):
     stored_format: int
     def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., control: _Optional[str] = ..., leads: _Optional[bool] = ..., is_self: _Optional[bool] = ..., release: _Optional[str] = ..., stored_format: _Optional[int] = ...) -> None: ...
 
+class SkipEntryRequest(_message.Message):
+    __slots__ = ("topic", "partition", "offset")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    offset: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class SkipEntryResponse(_message.Message):
+    __slots__ = ("message_id", "next_offset")
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    message_id: MessageId
+    next_offset: int
+    def __init__(self, message_id: _Optional[_Union[MessageId, _Mapping]] = ..., next_offset: _Optional[int] = ...) -> None: ...
+
 class DrainRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -45,6 +45,10 @@ class EntryLog(Protocol):
         """Whether entries have to say how many records they hold, for Pulsar's replicator tells the other broker that number, or one."""
         ...
 
+    async def skipped(self) -> frozenset[Position]:
+        """The entries that an operator has skipped, of those that can't be read."""
+        ...
+
     async def moved_start(self) -> MovedStart | None:
         """Where a client has moved the start of the log to, if one has."""
         ...

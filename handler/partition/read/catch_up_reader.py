@@ -393,7 +393,10 @@ class CatchUpReader(ConsumerEvents):
                 return _Gap(position, entry.last_index)
             folded = self._fold.unreadable(position, entry.last_index, error)
             if folded.next_offset > self.next_offset:
-                self._put_unreadable(folded, error)
+                if position in self._contents.skipped:
+                    self._put(CachedEntry.hole(min(folded.base_offset, self.next_offset), folded.next_offset))
+                else:
+                    self._put_unreadable(folded, error)
             return None
         base_offset = entry.last_index - content.offset_count + 1
         if self._is_gap(position, base_offset):

@@ -29,6 +29,7 @@ class EntryContents:
         self._foreign = foreign
         self._kept = kept
         self._partition = partition
+        self.skipped: frozenset[Position] = frozenset()  # by an operator, of those that can't be read
 
     def read(self, entry: RawEntry) -> Content:
         """The content of an entry. Raises EntryUnreadable, and PartitionEnded where the partition is opened again because of it."""

@@ -131,3 +131,36 @@ async def test_a_search_that_begins_at_it_does_not_believe_it() -> None:
             if len(read) == 2:
                 break
     assert read == [(10, True), (11, False)]
+
+
+@pytest.mark.parametrize("cache", [1, 1_000_000])
+@pytest.mark.parametrize("behind", [0, 3, 100])
+async def test_an_entry_that_an_operator_has_skipped_has_no_records(cache: int, behind: int) -> None:
+    log = MemoryLog()
+    for _ in range(3):
+        log.write(batch(b"before"))
+    position = native(log, counted=1)
+    for _ in range(behind):
+        log.write(batch(b"behind"))
+    partition = open_partition(log, "kafka-sidecar-reader", cache=cache)
+    assert (await fetch(partition, 3)).error is ErrorCode.CORRUPT_MESSAGE
+    log.skips = frozenset({position, Position(1, 0)})
+    partition.set_skipped(log.skips)
+    assert partition.ended is ErrorCode.NOT_LEADER_OR_FOLLOWER, "who asks again finds what is known now"
+    again = open_partition(log, "kafka-sidecar-reader-2", cache=cache)
+    values = [value for _, value in await read_all(again) if value is not None]
+    assert values == [b"before"] * 3 + [b"behind"] * behind, "one that can be read is given all the same"
+    again.set_skipped(log.skips)
+    assert again.ended is None
+    again.close()
+
+
+async def test_an_unreadable_entry_that_comes_is_passed_over_if_it_was_skipped() -> None:
+    log = MemoryLog()
+    log.skips = frozenset({Position(1, 1)})
+    partition = open_partition(log, "kafka-sidecar-reader")
+    await append(partition, batch(b"before"))
+    native(log, counted=1)
+    await append(partition, batch(b"behind"))
+    assert [value for _, value in await read_all(partition) if value] == [b"before", b"behind"]
+    partition.close()

@@ -65,6 +65,9 @@ class Broker:
     async def counts_records(self, partition: str) -> bool:
         return False
 
+    async def skipped(self, partition: str) -> frozenset[Position]:
+        return frozenset()
+
     async def moved_start_of(self, partition: str) -> MovedStart | None:
         return None
 
