@@ -119,6 +119,13 @@ class Topic:
             if isinstance(connection, Reader):
                 connection.wake()
 
+    def copy(self, metadata: MessageMetadata, count: int, payload: bytes) -> None:
+        """PersistentReplicator: an entry of another cluster is stored."""
+        position = Position(self._ledger, self._in_ledger)
+        self._in_ledger += 1
+        self.index += count
+        self._keep(RawEntry(position, self.index, int(self.loop.time() * 1000), metadata.SerializeToString(), memoryview(payload)))
+
     # --- what becomes of the topic
 
     def roll(self) -> None:

@@ -29,6 +29,7 @@ from tests.simulation.model import Topic, is_marker
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
 from tests.simulation.reference import batches_of, fold, values_in
+from tests.simulation.replication import SecondCluster
 
 # Longer than any request, opening and pause together: who is not done by then is stuck.
 PATIENCE_SECONDS: Final = 600.0
@@ -75,7 +76,12 @@ class Run:
         finally:
             for task in (*producers, *consumers, faults):
                 task.cancel()
-        check(self.history, fold(self.topic.entries), self._log_start)
+        reference = fold(self.topic.entries)
+        check(self.history, reference, self._log_start)
+        second = SecondCluster(self._loop, self._chance, self.plan.bounds)
+        self.nodes += second.nodes
+        await second.check(self.topic.entries, [reference.values[offset] for offset in sorted(reference.values)])
+        self.nodes += second.nodes[1:]
         await self._close()
 
     async def _finish(self, working: list[asyncio.Task[None]], watching: list[asyncio.Task[None]]) -> None:

@@ -382,8 +382,9 @@ class Fold:
         else:
             is_judged = content.writer is not None and batch.producer_id in producers.states
         # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
+        is_replicated = one is not None and one.is_replicated
         if is_judged:
-            verdict = producers.check(batch)
+            verdict = producers.check_replicated(batch) if is_replicated else producers.check(batch)
             if not verdict.accepted:
                 return verdict
         transactions = self.transactions if header.attributes & TRANSACTIONAL else None
@@ -392,10 +393,11 @@ class Fold:
         if one is not None and not is_judged:
             producers.record_unsure(one)
             return UNJUDGED
-        may_follow = (one is None or one.is_replicated) and not self.has_all
-        producers.record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
+        may_follow = (one is None or is_replicated) and not self.has_all
+        record = producers.record_replicated if is_replicated else producers.record
+        record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
         # It is its producer's next. Unless its first try stands before all that is folded here, and was refused: readers look further back.
-        is_uncertain = one is not None and one.sent_again and not one.is_replicated and not self._has_folded_since(one.folded_to)
+        is_uncertain = one is not None and one.sent_again and not is_replicated and not self._has_folded_since(one.folded_to)
         return UNJUDGED if is_uncertain else ACCEPTED
 
     def _judged_from(self, producer_id: int, content: Content) -> Position:

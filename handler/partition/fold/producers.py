@@ -112,6 +112,8 @@ class ProducerState:
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
     follows: Before | None = None  # None: no batch is missing before those that are remembered
     has_expired: bool = False  # before its batches here: what a writer knew of it counts more
+    began_at: int | None = None  # the first sequence that counted, whatever it was, of a producer of another cluster
+    filled_to: int | None = None  # what came before that, and counts too: its last sequence
 
     @property
     def knows_its_batches(self) -> bool:
@@ -205,6 +207,33 @@ class ProducerTable:
             self._put(producer_id, ProducerState(epoch, last, state.at))
         return True
 
+    def check_replicated(self, batch: BatchSequence) -> Verdict:
+        """The verdict on a batch that was replicated, when `is_judged` has been asked. Changes nothing."""
+        return ACCEPTED if self._comes_before_all(batch) else self.check(batch)
+
+    def record_replicated(
+        self, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int, *, may_follow: bool = False
+    ) -> None:
+        """It is in the log and counts."""
+        producer_id = batch.producer_id
+        if self._comes_before_all(batch):
+            self.states[producer_id].filled_to = batch.last
+            return
+        begins = producer_id not in self.states
+        self.record(batch, base_offset, position, max_timestamp, may_follow=may_follow)
+        if begins:
+            self.states[producer_id].began_at = batch.first
+
+    def _comes_before_all(self, batch: BatchSequence) -> bool:
+        """Whether a batch stands in its producer's sequence before the first that this log has of it, so it is no copy of anything here.
+
+        The other cluster has hidden those that came first, for its broker had refused this one alone. Here nobody knew.
+        """
+        state = self.states.get(batch.producer_id)
+        if state is None or state.began_at is None or state.epoch != batch.epoch or not is_later(state.began_at, batch.last):
+            return False
+        return state.filled_to is None or is_next_sequence(state.filled_to, batch.first)
+
     def settle_replicated(self) -> None:
         """No more of the log is read for them: of a producer whose batches were replicated, the first that was seen counts."""
         for producer_id, unsure in list(self.unsure.items()):
@@ -213,8 +242,8 @@ class ProducerTable:
                 for one in unsure.seen:
                     if one.is_marker:
                         self._put(producer_id, _fenced(self.states.get(producer_id), one))
-                    elif self._is_judged_here(one, None) and self.check(one.batch).accepted:
-                        self.record(one.batch, one.base_offset, one.position, one.max_timestamp)
+                    elif self._is_judged_here(one, None) and self.check_replicated(one.batch).accepted:
+                        self.record_replicated(one.batch, one.base_offset, one.position, one.max_timestamp)
 
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
         """Take over what a batch's writer knew of its producer when it had folded the log up to `folded_to`.
@@ -328,6 +357,9 @@ class ProducerTable:
                 self.fence(one, known_from)
             elif not self.is_judged(one, known_from):
                 self.record_unsure(one)
+            elif one.is_replicated:
+                if self.check_replicated(one.batch).accepted:
+                    self.record_replicated(one.batch, one.base_offset, one.position, one.max_timestamp)
             elif self.check(one.batch).accepted:
                 self.record(one.batch, one.base_offset, one.position, one.max_timestamp)
 

@@ -134,6 +134,23 @@ async def test_what_the_replicator_copies_twice_counts_once(write: object) -> No
     assert [value for value in await values_of(target, cache=1, offset=len(values) // 3) if value.startswith(b"b1")] == []
 
 
+async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown() -> None:
+    """The broker has refused it alone. The source hides what came behind it, by what its writer knew; in the target nobody knows."""
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a", batches_per_entry=1)
+    await append(partition, batch(b"opens the writer"))
+    source.refuse_sends = 1
+    for one in [begin_append(partition, numbered(sequence)) for sequence in range(3)]:
+        await one
+    for sequence in range(5):
+        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+    partition.close()
+    replicate(source.entries, target)
+    for cache in (1, 1_000_000):
+        values = await values_of(target, cache=cache)
+        assert sorted(values[1:]) == [b"b%d" % number for number in range(5)]
+
+
 async def test_what_the_source_counted_is_never_hidden_where_replication_began_later() -> None:
     source, target = MemoryLog(), MemoryLog()
     partition = opened(source, "kafka-sidecar-a")
