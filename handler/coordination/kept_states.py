@@ -16,6 +16,7 @@ import logging
 import math
 from collections.abc import Awaitable, Iterable
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from handler.clock import Clock
@@ -29,7 +30,7 @@ from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.raw_entries import raw_entries_from
-from handler.tasks import BytesASecond
+from handler.tasks import BytesASecond, while_it_goes_on
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -47,6 +48,7 @@ PERMITS: Final = 64
 # A value of more than a part is stored in parts, of which brokers take each. Nothing that is kept comes near this.
 MAX_BYTES: Final = 64 * 1024 * 1024
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
+OWN_IDS: Final = 1_000
 COMPACT_AFTER_BYTES: Final = 64 * 1024 * 1024  # that were written
 LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
@@ -78,7 +80,7 @@ class KeptStates:
     async def find(self, key: bytes) -> Kept | None:
         """What was kept last, as far as is known; None also where that can't be told now."""
         try:
-            async with asyncio.timeout(ASK_SECONDS):
+            async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
                     await self._begin(self._admin.topics.partitions(self._topic))
                 return await self._shard(key).find(key) if self._shards else None
@@ -91,7 +93,7 @@ class KeptStates:
     async def look_up(self, key: bytes) -> Kept | None:
         """What was kept last by anybody, before this call. Raises PulsarError where that can't be told."""
         try:
-            async with asyncio.timeout(ASK_SECONDS):
+            async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
                     await self._begin(self._admin.topics.partitions(self._topic))
                 return await self._shard(key).look_up(key)
@@ -126,8 +128,21 @@ class KeptStates:
                 _Shard(self._client, self._admin, f"{self._topic}-partition-{number}", self._clock, self._new_id) for number in range(count)
             ]
 
+    def _progress(self) -> int:
+        return sum([shard.progress for shard in self._shards])
+
     def _shard(self, key: bytes) -> _Shard:
         return self._shards[crc32c(key) % len(self._shards)]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a shard. It is read anew as a whole."""
+
+    places: dict[bytes, Position] = field(default_factory=dict)  # of the last value of each key
+    heads: dict[bytes, Head] = field(default_factory=dict)  # of the values that are in parts
+    old: dict[bytes, None] = field(default_factory=dict)  # in order; keys whose value is to be deleted
+    read_to: Position | None = None
 
 
 class _Shard:
@@ -137,8 +152,7 @@ class _Shard:
         self._client = client
         self._admin = admin
         self._topic = topic
-        self._places: dict[bytes, Position] = {}  # of the last value of each key
-        self._read_to: Position | None = None
+        self._known = _Known()
         self._looked_at = -math.inf  # when the last look began
         self._is_outdated = False  # what is known of places
         self._turn = asyncio.Lock()
@@ -146,21 +160,29 @@ class _Shard:
         self._opening = asyncio.Lock()
         self._written = 0
         self._written_bytes = 0
-        self._heads: dict[bytes, Head] = {}  # of the values that are in parts
+        self._own_ids: dict[bytes, None] = {}  # of values in parts that this one has kept
+        self._kept_heads: dict[bytes, Head] = {}  # of the last value that this one has kept in parts, by key
+        self._unnamed: dict[bytes, None] = {}  # parts that no head names, maybe
+        self.progress = 0  # grows while something is read
 
     async def find(self, key: bytes) -> Kept | None:
         await self._read_if_not_since(asyncio.get_running_loop().time() - LOOK_SECONDS)
-        place = self._places.get(key)
+        place = self._known.places.get(key)
         kept = None if place is None else await self._value_at(place, key)
         return None if kept is None else await self._whole(key, kept)
 
     async def look_up(self, key: bytes) -> Kept | None:
+        missing = 0
         torn: bytes | None = None
         for _ in range(LOOKS):
-            await self._read_if_not_since(asyncio.get_running_loop().time())
-            place = self._places.get(key)
+            has_read = await self._read_if_not_since(asyncio.get_running_loop().time())
+            place = self._known.places.get(key)
             if place is None:
-                return None
+                # Compaction may have taken an older value before it was read, for a newer one behind what was the end then.
+                missing += 1
+                if missing == LOOKS - 1 or not has_read:
+                    return None
+                continue
             kept = await self._value_at(place, key)
             if kept is None:
                 continue
@@ -168,8 +190,9 @@ class _Shard:
             if whole is not None:
                 return whole
             if torn == kept.value:
-                return None  # its parts are not there, and nobody has stored others meanwhile
+                return None  # its parts are not there, also for who has read all anew, and nobody has stored others
             torn = kept.value
+            self._is_outdated = True
         raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
 
     async def _whole(self, key: bytes, kept: Kept) -> Kept | None:
@@ -177,12 +200,14 @@ class _Shard:
         head = Head.decode(kept.value)
         if head is None:
             return kept
+        places = self._known.places  # it is replaced as a whole
         parts = []
         for part_key in head.keys(key):
-            place = self._places.get(part_key)
+            place = places.get(part_key)
             part = None if place is None else await self._value_at(place, part_key)
             if part is None:
                 break
+            self.progress += 1
             parts.append(part.value)
         value = head.joined(parts)
         if value is None:
@@ -191,15 +216,22 @@ class _Shard:
             return None
         return Kept(value, kept.written_at)
 
-    async def _read_if_not_since(self, moment: float) -> None:
-        """Know where values stand that were kept before `moment`. Those who ask at the same time share one look."""
+    async def _read_if_not_since(self, moment: float) -> bool:
+        """Know where values stand that were kept before `moment`. Those who ask at the same time share one look. Whether it has read."""
         async with self._turn:
-            if self._looked_at <= moment or self._is_outdated:
-                begun = asyncio.get_running_loop().time()
-                if self._is_outdated:
-                    self._places, self._heads, self._read_to, self._is_outdated = {}, {}, None, False
-                await self._read_on()
-                self._looked_at = begun
+            if self._looked_at > moment and not self._is_outdated:
+                return True
+            begun = asyncio.get_running_loop().time()
+            known = _Known() if self._is_outdated else self._known
+            self._is_outdated = False
+            try:
+                has_read = await self._read_on(known)
+            except BaseException:
+                self._is_outdated = self._is_outdated or known is not self._known
+                raise
+            self._known = known
+            self._looked_at = begun
+            return has_read
 
     async def _value_at(self, place: Position, key: bytes) -> Kept | None:
         async with aclosing(raw_entries_from(CompactedTopic(self._client, self._topic), place, 1)) as entries:
@@ -210,45 +242,57 @@ class _Shard:
         self._is_outdated = True
         return None
 
-    async def _read_on(self) -> None:
+    async def _read_on(self, known: _Known) -> bool:
+        """To the end. Whether there was something to read."""
         last = (await self._admin.topics.log_stats(self._topic)).last
-        if last is None or (self._read_to is not None and last <= self._read_to):
-            return
+        if last is None or (known.read_to is not None and last <= known.read_to):
+            return False
+        read = await self._read_up_to(last, known)
+        if known.old:
+            # What is old is deleted behind all that was written meanwhile.
+            last = (await self._admin.topics.log_stats(self._topic)).last or last
+            read += await self._read_up_to(last, known)
+            old, known.old = known.old, {}
+            await self._delete(old)
+        if read > len(known.places) + COMPACT_AFTER:
+            await self._compact()
+        return True
+
+    async def _read_up_to(self, last: Position, known: _Known) -> int:
+        if known.read_to is not None and last <= known.read_to:
+            return 0
         read = 0
-        old: dict[bytes, None] = {}  # in order
         oldest = self._clock.wall() - EXPIRY_MS
-        begin = None if self._read_to is None else self._read_to.after()
+        begin = None if known.read_to is None else known.read_to.after()
         async with aclosing(raw_entries_from(CompactedTopic(self._client, self._topic), begin, PERMITS)) as entries:
-            while self._read_to is None or self._read_to < last:
+            while known.read_to is None or known.read_to < last:
                 entry = await anext(entries)
+                self.progress += 1
                 for message in _messages(entry):
                     read += 1
-                    self._note(message, entry.position)
+                    self._note(known, message, entry.position)
                     if message.key is not None:
-                        old.pop(message.key, None)
+                        known.old.pop(message.key, None)
                         if message.timestamp < oldest and message.value and message.key != MARKER_KEY:
-                            old[message.key] = None
-                self._read_to = entry.position
-        if old:
-            await self._delete(old)
-        if read > len(self._places) + COMPACT_AFTER:
-            await self._compact()
+                            known.old[message.key] = None
+                known.read_to = entry.position
+        return read
 
-    def _note(self, message: Message, position: Position) -> None:
+    def _note(self, known: _Known, message: Message, position: Position) -> None:
         if message.key is None or message.key == MARKER_KEY:
             return
         if message.value:
-            self._places[message.key] = position
-            self._note_head(message.key, Head.decode(message.value))
+            known.places[message.key] = position
         else:
-            self._places.pop(message.key, None)
-            self._note_head(message.key, None)
-
-    def _note_head(self, key: bytes, head: Head | None) -> None:
+            known.places.pop(message.key, None)
+        head = Head.decode(message.value) if message.value else None
+        before = known.heads.get(message.key)
+        if before is not None and before != head and before.id in self._own_ids:
+            self._unnamed.update(dict.fromkeys(before.keys(message.key)))  # another has kept a value at the same time
         if head is None:
-            self._heads.pop(key, None)
+            known.heads.pop(message.key, None)
         else:
-            self._heads[key] = head
+            known.heads[message.key] = head
 
     async def _delete(self, keys: Iterable[bytes]) -> None:
         writes = await self._writer()
@@ -259,26 +303,45 @@ class _Shard:
 
     async def keep(self, key: bytes, value: bytes) -> None:
         writes = await self._writer()
-        before = self._heads.get(key)
-        if len(value) <= PART_BYTES:
-            await writes.send(key, value)
-            self._note_head(key, None)
-        else:
-            head, parts = split(value, self._new_id())
-            await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(head.keys(key), parts, strict=True)])
-            await writes.send(key, head.encode())
-            self._note_head(key, head)
-        if before is not None:
-            await self._delete(before.keys(key))
+        replaced = self._parts_of(key)
         self._written += 1
         self._written_bytes += len(value)
+        if len(value) <= PART_BYTES:
+            await writes.send(key, value)
+        else:
+            await self._keep_in_parts(writes, key, value)
+        await self._delete_unnamed(replaced)
         if self._written >= COMPACT_AFTER or self._written_bytes >= COMPACT_AFTER_BYTES:
             self._written = self._written_bytes = 0
             await self._compact()
 
+    async def _keep_in_parts(self, writes: KeyedWrites, key: bytes, value: bytes) -> None:
+        head, parts = split(value, self._new_id())
+        keys = head.keys(key)
+        self._own_ids[head.id] = None
+        if len(self._own_ids) > OWN_IDS:
+            self._own_ids.pop(next(iter(self._own_ids)))
+        self._unnamed.update(dict.fromkeys(keys))
+        await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(keys, parts, strict=True)])
+        await writes.send(key, head.encode())
+        self._kept_heads[key] = head
+        for part_key in keys:
+            self._unnamed.pop(part_key, None)
+
+    def _parts_of(self, key: bytes) -> list[bytes]:
+        """The parts of the value that is known, and of that which this one has kept."""
+        heads = {head for head in (self._known.heads.get(key), self._kept_heads.pop(key, None)) if head is not None}
+        return [part_key for head in heads for part_key in head.keys(key)]
+
+    async def _delete_unnamed(self, keys: Iterable[bytes]) -> None:
+        """Parts of values that were replaced, and of those that could not be stored."""
+        unnamed = dict.fromkeys([*keys, *self._unnamed])
+        if unnamed:
+            await self._delete(unnamed)
+            self._unnamed.clear()
+
     async def forget(self, key: bytes) -> None:
-        before = self._heads.pop(key, None)
-        await self._delete([key] if before is None else [key, *before.keys(key)])
+        await self._delete([key, *self._parts_of(key)])
 
     async def _compact(self) -> None:
         with suppress(AlreadyExists):

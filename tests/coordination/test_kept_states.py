@@ -266,5 +266,72 @@ async def test_a_value_of_which_a_part_is_missing_is_none_and_counted(missing: i
     assert await value_of(states(topic), b"a") == LARGER
 
 
+async def test_a_value_that_is_kept_anew_and_compacted_while_places_are_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.keep(b"a", b"1")
+    await mine.keep(b"b", b"2")
+    told = topic.log_stats
+
+    async def log_stats(name: str) -> Any:
+        stats = await told(name)
+        if topic.entries[0] is not topic.entries[1]:
+            await mine.keep(b"a", b"3")
+            topic.entries[0] = topic.entries[1]  # the reader is given the next that is there
+        return stats
+
+    monkeypatch.setattr(topic, "log_stats", log_stats)
+    assert (await other.look_up(b"a")).value == b"3"  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_value_in_parts_is_found_while_others_find_that_places_have_changed() -> None:
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    for key in (b"x", b"y"):
+        await mine.keep(key, b"1")
+    await mine.keep(b"a", LARGE)
+    for key in (b"x", b"y", b"a"):
+        assert await other.look_up(key)
+    for number, key in enumerate((b"x", b"y")):
+        await mine.keep(key, b"2")
+        topic.entries[number] = topic.entries[2]  # the reader is given the next that is there
+    found = await asyncio.gather(*(other.look_up(key) for key in (b"a", b"x", b"y")))
+    assert [None if one is None else one.value for one in found] == [LARGE, b"2", b"2"]
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_parts_of_a_value_that_could_not_be_stored_are_deleted() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"b", b"1")
+    sending = asyncio.create_task(mine.keep(b"a", LARGE))
+    while len(topic.entries) < 5:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    topic.lose()
+    assert not await sending
+    assert await mine.keep(b"a", LARGER)
+    live = {key for key, value in dict(topic.stored()).items() if value is not None}
+    assert len(live) == 2 + 1 + len(LARGER) // 10 - 1, "two values, and the parts of one"
+
+
+async def test_what_is_old_is_not_deleted_when_it_was_kept_anew_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic(there=True)
+    sender = Writer(topic, cast(Any, Silent()))
+    sender.send_batch(0, 1, write_batch([(b"old", b"1")], 5))
+    told = topic.log_stats
+
+    async def log_stats(name: str) -> Any:
+        stats = await told(name)
+        if len(topic.entries) == 1:
+            sender.send_batch(1, 1, write_batch([(b"old", b"2")], EXPIRY_MS + 5))
+        return stats
+
+    monkeypatch.setattr(topic, "log_stats", log_stats)
+    monkeypatch.setattr(time, "time_ns", lambda: (EXPIRY_MS + 10) * 1_000_000)
+    await states(topic).look_up(b"other")
+    assert topic.stored()[-1] == (b"old", b"2")
+
+
 class Silent:
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
