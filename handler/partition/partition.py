@@ -37,7 +37,7 @@ from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
 from handler.partition.read.read_to_end import EmptiedBehind, ReadToEnd
-from handler.partition.read.replay import Replay
+from handler.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
@@ -462,7 +462,8 @@ class Partition:
         return self._appender.is_in_flight(producer_id) or any(append.producer_id == producer_id for append in self._waiting)
 
     def begin_of_window(self, stats: LogStats, position: Position) -> Position:
-        return stats.before(position, self._limits.replay_entries, self._limits.replay_bytes)
+        window = stats.before(position, self._limits.replay_entries, self._limits.replay_bytes)
+        return min(window, stats.before(position, LEAST_REPLICATED_ENTRIES, 2**63))
 
     def has_reached_fold_end(self, position: Position) -> bool:
         return self._fold.last_position is not None and position >= self._fold.last_position

@@ -285,15 +285,18 @@ class Fold:
         if isinstance(why, CountedFewer) and why.content.known_there is not None and not self._is_resent(why.content):
             for number, (header, _) in enumerate(why.content.batches):  # what its producers wrote behind it is in order
                 batch = sequence_of(header)
-                if batch is not None:
+                if header.attributes & CONTROL:
+                    self._end_transaction(why.content, number, base, position)
+                elif batch is not None:
                     self._check_and_record(batch, why.content, number, base, position)
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
 
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
         base = last_index - content.offset_count + 1
         self._advance(position, base, last_index)
-        is_of_unknown_writer = content.known_there is not None and not self.knows_the_past and content.writer not in self.writers
-        is_resent = self._is_resent(content)
+        # Of what was replicated nothing is concluded before enough is known, not even whether it was copied twice.
+        is_unsure = content.known_there is not None and not self.knows_the_past
+        is_resent = self._is_resent(content) and not is_unsure
         verdicts: list[Verdict] = []
         sure_from: Position | None = None
         offset = base
@@ -303,10 +306,12 @@ class Fold:
                 verdict = self._of_resent(batch)
             elif header.attributes & CONTROL:
                 verdict = self._end_transaction(content, number, offset, position)
+                if is_unsure:
+                    verdict, sure_from = UNJUDGED, THE_PAST
             elif batch is None:
                 verdict = ACCEPTED
                 is_own = content.writer == self.own_writer  # its first try, if it has landed, was seen here
-                if is_of_unknown_writer:
+                if is_unsure:
                     verdict, sure_from = UNJUDGED, THE_PAST
                 elif content.basis is not None and not is_own and not self._has_folded_since(content.basis.folded_to):
                     verdict, sure_from = UNJUDGED, min(sure_from or content.basis.folded_to, content.basis.folded_to)
@@ -406,7 +411,7 @@ class Fold:
         if content.known_there is not None:
             return THE_PAST
         assert content.basis is not None
-        return content.basis.folded_to if unsure is None else unsure.known_from
+        return content.basis.folded_to if unsure is None or unsure.known_from == THE_PAST else unsure.known_from
 
     def _end_transaction(self, content: Content, number: int, offset: int, position: Position) -> Verdict:
         header, at = content.batches[number]

@@ -128,8 +128,8 @@ class UnsureProducer:
 
     @property
     def known_from(self) -> Position:
-        """A fold that began here could judge all that was seen."""
-        return min(one.folded_to for one in self.seen)
+        """A fold that began here could judge all that was seen, but for what was replicated."""
+        return min((one.folded_to for one in self.seen if not one.is_replicated), default=THE_PAST)
 
 
 class ProducerTable:
@@ -191,6 +191,11 @@ class ProducerTable:
             self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
         return state is not None or self.begins_expired
 
+    @property
+    def has_replicated(self) -> bool:
+        """Whether a producer waits for a verdict whose batches were all replicated."""
+        return any(unsure.known_from == THE_PAST for unsure in self.unsure.values())
+
     def _is_judged_here(self, one: Unjudged, known_from: Position | None) -> bool:
         """The same for a batch that was replicated: it is judged by what this log has of its producer, in the order of this log.
 
@@ -200,7 +205,10 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is None:
             return known_from is None or self.begins_expired or self.knows_the_past
-        if _is_ahead(one.known, state):
+        if state.has_expired and one.sent_again and one.known.epoch >= 0:
+            # Its writer had read all before it sent it again: what counted here before, whatever it was, did not count there.
+            self._put(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, state.at))
+        elif _is_ahead(one.known, state):
             epoch, last = one.known
             if one.batch.epoch == epoch and is_later(one.batch.first, last):
                 last = ANY_SEQUENCE
@@ -237,7 +245,7 @@ class ProducerTable:
     def settle_replicated(self) -> None:
         """No more of the log is read for them: of a producer whose batches were replicated, the first that was seen counts."""
         for producer_id, unsure in list(self.unsure.items()):
-            if all(one.is_replicated for one in unsure.seen):
+            if unsure.known_from == THE_PAST:
                 del self.unsure[producer_id]
                 for one in unsure.seen:
                     if one.is_marker:
@@ -308,6 +316,7 @@ class ProducerTable:
             return
         fenced = _fenced(state, marker)
         if fenced is not state:
+            fenced.has_expired = state is None and marker.is_replicated  # what a writer here knows of it counts more
             self._put(producer_id, fenced)
         self.states.move_to_end(producer_id)
 

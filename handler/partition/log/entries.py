@@ -65,6 +65,10 @@ class Content(NamedTuple):
         return self.writer is None or self.known_there is not None
 
     @property
+    def has_markers(self) -> bool:
+        return any([header.attributes & CONTROL for header, _ in self.batches])
+
+    @property
     def max_timestamp(self) -> int:
         return max(header.max_timestamp for header, _ in self.batches)
 
@@ -97,8 +101,13 @@ def read_entry(entry: RawEntry) -> Content:
 
 def read_headers(entry: RawEntry) -> Content:
     """The same without its data, for a fold that serves nobody. What ends a transaction has it: the fold has to look into it."""
-    content = _read(entry, _headers)
-    return read_entry(entry) if any([header.attributes & CONTROL for header, _ in content.batches]) else content
+    try:
+        content = _read(entry, _headers)
+    except CountedFewer as error:
+        if error.content.has_markers:
+            read_entry(entry)
+        raise
+    return read_entry(entry) if content.has_markers else content
 
 
 def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, memoryview], _Batches]) -> Content:

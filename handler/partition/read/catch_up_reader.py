@@ -270,7 +270,10 @@ class CatchUpReader(ConsumerEvents):
                 case _LacksProof(first_position):
                     self._fold.follows_offset = await end_before(self._log, first_position)
                 case _ReadFrom(folded_to):
+                    begun = self._fold.replayed_from, self._knows_the_past
                     start = await self._begin_of_what_judges(folded_to)
+                    if begun == (start, True) and self._fold.last_position is not None:
+                        raise Unavailable(f"the entry at offset {self.next_offset} can't be judged by what stands from {start} on")
                     self._fold = Fold(start, self._verdicts)
                     self._fold.producers.knows_the_past = self._knows_the_past
                 case _Chunked(last, folded):

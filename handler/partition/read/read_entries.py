@@ -24,7 +24,7 @@ class ReadEntry(NamedTuple):
 
 
 async def end_before(log_: EntryLog, position: Position) -> int:
-    """The offset behind the entry that readers are given before this one; 0 where none is left that has an index.
+    """The offset behind the entry that readers are given before this one, or behind a marker where none is left; 0 where nothing is.
 
     It tells where an entry begins of which only its writer says how many records are in it. May raise PulsarError.
     """
@@ -33,7 +33,7 @@ async def end_before(log_: EntryLog, position: Position) -> int:
     if before is None:
         return 0
     readable = await log_.last_readable(before, BEFORE_ALL)
-    index = None if readable is None else await log_.index_of(readable)
+    index = await log_.index_of(before if readable is None else readable)
     return 0 if index is None else index + 1
 
 

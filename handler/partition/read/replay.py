@@ -39,6 +39,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 # The first piece; each further one is four times as long, as long as entries are small.
 FIRST_ENTRIES: Final = 16
 PIECE_BYTES: Final = 4 * 1024 * 1024
+# Of a log with producers of another cluster, however large: what was under way together with a batch that is hidden there.
+LEAST_REPLICATED_ENTRIES: Final = 64
 # Entries on their way at a time: where their size is not known, in pieces, and behind what was kept.
 FIRST_PERMITS: Final = 4
 PIECE_PERMITS: Final = 100
@@ -119,6 +121,7 @@ class Replay:
         self._before_gap: Fold | None = None  # what was known then; goes on after a lost connection
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._entries_left = self._max_entries  # of the window
+        self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
         self._has_begun_window = False
         self._piece = FIRST_ENTRIES
@@ -191,8 +194,14 @@ class Replay:
         if not self._has_begun_window:
             self._has_begun_window = True
             await self._leave_out_what_is_folded()
-        while not self._fold.has_all and self._entries_left > 0 and self._bytes_left > 0:
-            await self._read_piece(self._entries_left)
+        while not self._fold.has_all and self._wants_more:
+            await self._read_piece(self._entries_left if self._entries_left > 0 else self._least_left)
+
+    @property
+    def _wants_more(self) -> bool:
+        if self._entries_left > 0 and self._bytes_left > 0:
+            return True
+        return self._least_left > 0 and self._fold.producers.has_replicated
 
     async def _leave_out_what_is_folded(self) -> None:
         """The window ends at the log's end, and the partition has folded a part of it."""
@@ -267,7 +276,10 @@ class Replay:
         assert reached is not None
         # The entry that it has reached is read once more: its index has to be what is known.
         # Where retention has taken that one, the first that is left has to go on from there.
-        place = max(reached, (await self._log.stats()).first or reached)
+        first = (await self._log.stats()).first or reached
+        if max(begin, reached) < first:
+            raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
+        place = max(reached, first)
         await self._fold_up_to(earlier, place, begin, reached, PERMITS)
         if self._fold.replayed_from != begin:
             return False  # the partition's fold has begun again meanwhile
@@ -336,6 +348,7 @@ class Replay:
             self._partition.alarm(alarm)
             raise PartitionEnded(str(alarm)) from alarm
         self._entries_left -= entries
+        self._least_left -= entries
         self._bytes_left -= size
         fitting = max(1, entries * PIECE_BYTES // max(1, size))
         self._piece = min(4 * entries, MOST_ENTRIES, fitting)

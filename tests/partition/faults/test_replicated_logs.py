@@ -6,13 +6,18 @@ import asyncio
 
 import pytest
 
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.log.entries import read_entry
 from handler.partition.partition import Partition
+from handler.partition.write.append import Append
 from handler.pulsar.errors import Unavailable
+from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
+from tests.partition.test_transactions import ABORTED, Coordinator, committed_values, end, write
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
-from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
+from tests.support.partitions import Outcome, append, begin_append, fetch, open_partition, read_all
 from tests.support.replicator import replicate
 
 PRODUCER = 7
@@ -171,6 +176,100 @@ async def test_what_was_not_replicated_hides_no_more_than_what_was_on_its_way() 
     replicate([*source.entries[:4], *source.entries[6:]], target)
     expected = [b"b%d" % number for number in (0, 1, 2, 3, 6, 7, 8, 9)]
     assert await values_of(target) == await values_of(target, cache=1) == expected
+
+
+@pytest.mark.parametrize("offset", [0, 1, 180, 181, 185])
+async def test_records_without_a_producer_that_were_copied_twice_count_once_wherever_one_reads(offset: int) -> None:
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a")
+    for number in range(100):
+        await append(partition, batch(b"v%d" % number))
+    partition.close()
+    replicate(source.entries, target)
+    along = open_partition(target, "kafka-sidecar-along")
+    await along.confirmed_end()
+    for _ in range(80):
+        target.write(batch(b"mine"))
+    replicate(source.entries[90:], target)
+    await along.confirmed_end()
+    expected = [b"v%d" % number for number in range(offset, 100)] + [b"mine"] * min(80, 180 - offset)
+    for one in (along, open_partition(target, "kafka-sidecar-cold", cache=1)):
+        assert [value for _, value in await read_all(one, offset) if value] == (expected if offset < 180 else [])
+        one.close()
+
+
+async def test_a_reader_of_large_batches_goes_back_behind_what_the_source_has_hidden() -> None:
+    """A window of bytes alone would begin in the middle of it."""
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a", batches_per_entry=1)
+    await append(partition, numbered(0))
+    source.refuse_sends = 1
+    for one in [begin_append(partition, numbered(sequence)) for sequence in range(1, 6)]:
+        await one
+    for sequence in range(1, 7):
+        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+    partition.close()
+    replicate(source.entries, target)
+    expected = [found for found in await read_all(open_partition(source, "kafka-sidecar-r")) if found[1] is not None]
+    for offset in range(11):
+        reader = open_partition(target, "kafka-sidecar-west", cache=1, replay_bytes=100)
+        found = [found for found in await read_all(reader, offset) if found[1] is not None]
+        reader.close()
+        assert found == [one for one in expected if one[0] >= offset], offset
+
+
+async def aborted_and_copied_again(source: MemoryLog, target: MemoryLog, between: int) -> None:
+    """The marker that ended the first transaction comes once more, in the middle of the second."""
+    partition = opened(source, "kafka-sidecar-a")
+    coordinator = Coordinator(100)
+    await write(partition, coordinator, b"t1", sequence=0)
+    await end(partition, ABORTED, number=100)
+    coordinator.number = 101
+    for sequence, value in ((1, b"t2-first"), (2, b"t2-second")):
+        await write(partition, coordinator, value, sequence=sequence)
+    await end(partition, ABORTED, number=101)
+    await append(partition, batch(b"after"))
+    partition.close()
+    replicate(source.entries[:3], target)
+    for _ in range(between):
+        target.write(batch(b"mine"))
+    replicate(source.entries[1:], target)
+
+
+@pytest.mark.parametrize("offset", [0, 2, 80, 150])
+async def test_a_marker_that_was_copied_twice_ends_nothing(offset: int) -> None:
+    source, target = MemoryLog(), MemoryLog()
+    await aborted_and_copied_again(source, target, 200)
+    target.transactions_behind = BEFORE_ALL
+    reader = open_partition(target, "kafka-sidecar-west", cache=1)
+    values = [value for value in await committed_values(reader, offset) if value and value != b"mine"]
+    reader.close()
+    assert values == [b"after"]
+
+
+async def test_a_marker_in_an_entry_without_a_count_ends_its_transaction() -> None:
+    source, target = MemoryLog(), MemoryLog()
+    partition = open_partition(source, "kafka-sidecar-a")
+    await write(partition, Coordinator(100), b"t1", sequence=0)
+    source.hold_sends = True
+    sent = [begin_append(partition, batch(b"x")) for _ in range(12)]  # more than may be in flight: what comes next shares an entry
+    ended = Outcome()
+    marker = write_marker(PRODUCER, 0, EndTransactionMarker(committed=True, coordinator_epoch=0), 1_000)
+    partition.append(Append.of_marker(marker, 100, asyncio.get_running_loop().time() + 5, ended, 0))
+    while len(source.held) < 10:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    source.hold_sends = False
+    source.let_go()
+    for one in (*sent, ended.result):
+        await one
+    partition.close()
+    assert any(len(read_entry(entry).batches) > 1 for entry in source.entries)
+    replicate(source.entries, target)
+    target.transactions_behind = BEFORE_ALL
+    reader = open_partition(target, "kafka-sidecar-west")
+    assert await reader.opened() is ErrorCode.NONE
+    assert reader.last_stable_offset == reader.end_offset
+    reader.close()
 
 
 @pytest.mark.parametrize("on_their_way", [False, True])

@@ -411,3 +411,22 @@ async def test_a_gap_while_it_is_asked_what_is_left_does_not_end_the_past() -> N
     await reading
     assert (await append(partition, numbered(0))).base_offset == written.base_offset
     partition.close()
+
+
+async def test_markers_are_what_is_left_of_a_log_whose_producers_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention takes the records between the opening and the first append. No reader is given what stands behind them."""
+    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-a", states=states)
+    await append(before, numbered(0))
+    for keeping in before.close():
+        await keeping
+    for _ in range(100):
+        log.write(other())
+    partition = open_partition(log, "kafka-sidecar-b", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    log.roll()
+    log.mark()
+    log.trim(101)
+    assert (await append(partition, numbered(1), 5)).error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    partition.close()
