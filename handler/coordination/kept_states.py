@@ -160,6 +160,7 @@ class _Shard:
         self._opening = asyncio.Lock()
         self._written = 0
         self._written_bytes = 0
+        self._own_keys: dict[bytes, None] = {}  # of what this one has kept: it is not old, whatever was read
         self._own_ids: dict[bytes, None] = {}  # of values in parts that this one has kept
         self._kept_heads: dict[bytes, Head] = {}  # of the last value that this one has kept in parts, by key
         self._unnamed: dict[bytes, None] = {}  # parts that no head names, maybe
@@ -249,11 +250,12 @@ class _Shard:
             return False
         read = await self._read_up_to(last, known)
         if known.old:
+            await self._writer()
             # What is old is deleted behind all that was written meanwhile.
             last = (await self._admin.topics.log_stats(self._topic)).last or last
             read += await self._read_up_to(last, known)
             old, known.old = known.old, {}
-            await self._delete(old)
+            await self._delete([key for key in old if key not in self._own_keys])
         if read > len(known.places) + COMPACT_AFTER:
             await self._compact()
         return True
@@ -302,6 +304,7 @@ class _Shard:
         await writes.send(MARKER_KEY, b"after deletions")
 
     async def keep(self, key: bytes, value: bytes) -> None:
+        self._own_keys[key] = None
         writes = await self._writer()
         replaced = self._parts_of(key)
         self._written += 1
@@ -321,12 +324,14 @@ class _Shard:
         self._own_ids[head.id] = None
         if len(self._own_ids) > OWN_IDS:
             self._own_ids.pop(next(iter(self._own_ids)))
-        self._unnamed.update(dict.fromkeys(keys))
-        await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(keys, parts, strict=True)])
+        try:
+            await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(keys, parts, strict=True)])
+        except BaseException:
+            self._unnamed.update(dict.fromkeys(keys))
+            raise
+        # Whether the head is stored is not known without a receipt: the parts stay.
         await writes.send(key, head.encode())
         self._kept_heads[key] = head
-        for part_key in keys:
-            self._unnamed.pop(part_key, None)
 
     def _parts_of(self, key: bytes) -> list[bytes]:
         """The parts of the value that is known, and of that which this one has kept."""
@@ -335,10 +340,9 @@ class _Shard:
 
     async def _delete_unnamed(self, keys: Iterable[bytes]) -> None:
         """Parts of values that were replaced, and of those that could not be stored."""
-        unnamed = dict.fromkeys([*keys, *self._unnamed])
+        unnamed, self._unnamed = dict.fromkeys([*keys, *self._unnamed]), {}
         if unnamed:
             await self._delete(unnamed)
-            self._unnamed.clear()
 
     async def forget(self, key: bytes) -> None:
         await self._delete([key, *self._parts_of(key)])

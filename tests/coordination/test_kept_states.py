@@ -315,6 +315,20 @@ async def test_parts_of_a_value_that_could_not_be_stored_are_deleted() -> None:
     assert len(live) == 2 + 1 + len(LARGER) // 10 - 1, "two values, and the parts of one"
 
 
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("key", [b"a", b"b"])
+async def test_values_that_one_sidecar_keeps_at_the_same_time_do_not_harm_each_other(key: bytes) -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.keep(b"c", b"1")
+    assert all(await asyncio.gather(mine.keep(b"a", LARGE), mine.keep(key, LARGER), mine.keep(b"c", b"2")))
+    await mine.keep(b"c", b"3")
+    for who in (mine, states(topic)):
+        found = await who.look_up(b"a")
+        assert found is not None
+        assert found.value in ((LARGE, LARGER) if key == b"a" else (LARGE,))
+
+
 async def test_what_is_old_is_not_deleted_when_it_was_kept_anew_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = InternalTopic(there=True)
     sender = Writer(topic, cast(Any, Silent()))

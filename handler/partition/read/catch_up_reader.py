@@ -234,7 +234,8 @@ class CatchUpReader(ConsumerEvents):
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
         start = None if before == stats.first else before
         self._first = stats.first
-        self._fold = Fold(start, self._verdicts)
+        self._knows_the_past = False
+        self._fold = self._new_fold(start)
         while True:
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
@@ -255,7 +256,7 @@ class CatchUpReader(ConsumerEvents):
                     last = self._fold.last_position
                     if last is not None and not (await self._log.stats()).may_hold(last):
                         start = None  # what is known of producers is of before that
-                        self._fold = Fold(start, self._verdicts)
+                        self._fold = self._new_fold(start)
                         continue
                     if self._has_passed_over and not self._fold.knows_next_offset:  # what it looks for may be before them
                         raise IndexAlarm(f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there")
@@ -263,7 +264,7 @@ class CatchUpReader(ConsumerEvents):
                 case _BeginsLater():
                     if start is not None and not (await self._log.stats()).may_hold(start):
                         start = None  # retention took what stood there, since it was asked where to begin
-                        self._fold = Fold(start, self._verdicts)
+                        self._fold = self._new_fold(start)
                     self._begin_is_known = True
                 case _MayBeWhole():
                     self._fold.is_of_the_whole_log = await begins_with(self._log, self._first)
@@ -274,13 +275,17 @@ class CatchUpReader(ConsumerEvents):
                     start = await self._begin_of_what_judges(folded_to)
                     if begun == (start, True) and self._fold.last_position is not None:
                         raise Unavailable(f"the entry at offset {self.next_offset} can't be judged by what stands from {start} on")
-                    self._fold = Fold(start, self._verdicts)
-                    self._fold.producers.knows_the_past = self._knows_the_past
+                    self._fold = self._new_fold(start)
                 case _Chunked(last, folded):
                     await self._put_chunked(last, folded)
                     start = last.position
                     if self._partition.has_reached_fold_end(start):
                         return
+
+    def _new_fold(self, start: Position | None) -> Fold:
+        fold = Fold(start, self._verdicts)
+        fold.producers.knows_the_past = self._knows_the_past
+        return fold
 
     async def _begin_of_what_judges(self, folded_to: Position) -> Position | None:
         """Where a fold begins that can judge the next entry, which needs what stands behind `folded_to`. None: at the log's start."""

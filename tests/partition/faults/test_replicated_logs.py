@@ -218,6 +218,25 @@ async def test_a_reader_of_large_batches_goes_back_behind_what_the_source_has_hi
         assert found == [one for one in expected if one[0] >= offset], offset
 
 
+async def test_a_reader_that_has_lost_its_connection_goes_on() -> None:
+    """Where what it has to know reaches no further back than where it begins anyway."""
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a")
+    for sequence in range(200):
+        await append(partition, numbered(sequence))
+    partition.close()
+    for _ in range(200):
+        target.write(batch(b"mine"))
+    replicate(source.entries, target)
+    target.read_delay, target.at_once = 0.001, 20
+    reader = open_partition(target, "kafka-sidecar-west", cache=1, replay_bytes=100)
+    reading = asyncio.create_task(read_all(reader, 200))
+    await asyncio.sleep(0.02)
+    target.disconnect()
+    assert [value for _, value in await reading if value] == [b"b%d" % number for number in range(200)]
+    reader.close()
+
+
 async def aborted_and_copied_again(source: MemoryLog, target: MemoryLog, between: int) -> None:
     """The marker that ended the first transaction comes once more, in the middle of the second."""
     partition = opened(source, "kafka-sidecar-a")
