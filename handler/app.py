@@ -39,6 +39,7 @@ from handler.groups.vocabulary import Now
 from handler.ids import WRITER_PREFIX, new_id
 from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror, PulsarTopics
+from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.log_starts import log_starts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
@@ -129,7 +130,7 @@ class Sidecar:
                 read_ahead=limits.read_ahead_bytes, idle_seconds=limits.pulsar_idle_seconds,
                 batches_per_entry=limits.batches_per_entry,
             ),
-            clock, self._kept_states,
+            ProducerMemory(limits.producer_state_bytes, config.transactions.producer_id_expiration_ms), clock, self._kept_states,
         )  # fmt: skip
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)

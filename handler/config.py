@@ -146,6 +146,9 @@ class TransactionsConfig:
     state_partitions: int = setting(8, "Partitions of __transaction_state when it is made; what is there keeps its count.")
     max_timeout_ms: int = setting(900_000, "Longest transaction.timeout.ms that a producer may ask for.")
     id_expiration_ms: int = setting(604_800_000, "How long a transactional id that nobody uses is remembered.")
+    producer_id_expiration_ms: int = setting(
+        86_400_000, "How long the last batches of a producer that writes nothing are remembered: so long its retries are recognised."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +193,11 @@ class LimitsConfig:
         "to recognise retries.",
     )
     replay_bytes: int = setting(16 * 1024 * 1024, "The same in bytes.")
+    producer_state_bytes: int = setting(
+        64 * 1024 * 1024,
+        "Bytes of what is known of the producers of all partitions in use, by which their retries are recognised. When they are used up, "
+        "producers that nobody knows are told NOT_ENOUGH_REPLICAS, and try again.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +334,8 @@ def check(config: Config) -> None:
         raise ConfigError("groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate, so unset one of them")
     if config.telemetry.metrics_listen:
         _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
+    if config.transactions.producer_id_expiration_ms < 1:
+        raise ConfigError("transactions.producer_id_expiration_ms must be 1 or more")
     for item in fields(config.limits):
         if not 0 < getattr(config.limits, item.name) < math.inf:
             raise ConfigError(f"limits.{item.name} must be more than 0, and a number")

@@ -18,6 +18,7 @@ from handler.errors import SidecarError
 from handler.ids import WRITER_PREFIX, new_id
 from handler.mirror.committed import GroupHasMembers, commit, committed_offsets
 from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
+from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import PulsarError, TopicMissing
@@ -64,7 +65,7 @@ async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None])
 
 async def _transfer(logs: TopicLogs, wanted: Transfer, say: Callable[[str], None]) -> int:
     writer = WRITER_PREFIX + new_id()
-    partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1), SYSTEM_CLOCK)
+    partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1), ProducerMemory(), SYSTEM_CLOCK)
     mirror = Mirror(wanted.group, logs.admin, PulsarTopics(logs, writer, partitions))
     try:
         committed = await committed_offsets(wanted.bootstrap, wanted.group)

@@ -1,6 +1,6 @@
 """What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written since.
 
-    fold ── copy ──▶ encoded in a thread ──▶ kept state "producers:PARTITION" ──▶ whoever opens the partition next goes on from there
+    fold ── copy ──▶ encoded in a thread ──▶ kept state "producer-states:PARTITION" ──▶ whoever opens the partition next
 
 The sidecar that appends keeps it: when it begins to append, when a new ledger has begun or much was written, when a minute has passed, and
 when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
@@ -25,7 +25,8 @@ from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-_KEY: Final = b"producers:"
+# Whoever packs them in another way needs another key.
+_KEY: Final = b"producer-states:"
 KEPT_SECONDS: Final = 60.0
 # So many entries are folded again in half a second.
 ENTRIES_BEHIND: Final = 30_000

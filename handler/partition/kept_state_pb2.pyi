@@ -79,56 +79,32 @@ class Producer(_message.Message):
     def __init__(self, id: _Optional[int] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., not_conclusive: _Optional[bool] = ..., at_ledger: _Optional[int] = ..., at_entry: _Optional[int] = ..., max_timestamp: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[Batch, _Mapping]]] = ...) -> None: ...
 
 class Producers(_message.Message):
-    __slots__ = ("next_offset", "last_ledger", "last_entry", "began_within", "began_ledger", "began_entry", "ids", "epochs", "last_sequences", "at_ledgers", "at_entries", "max_timestamps", "batch_counts", "first_sequences", "batch_last_sequences", "base_offsets", "ledgers", "entries", "incomplete", "follows_epochs", "follows_sequences", "writers", "unjudged", "expired")
+    __slots__ = ("next_offset", "last_ledger", "last_entry", "began_within", "began_ledger", "began_entry", "pages", "writers", "unjudged", "mark_ledgers", "mark_entries", "mark_times")
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_LEDGER_FIELD_NUMBER: _ClassVar[int]
     LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     BEGAN_WITHIN_FIELD_NUMBER: _ClassVar[int]
     BEGAN_LEDGER_FIELD_NUMBER: _ClassVar[int]
     BEGAN_ENTRY_FIELD_NUMBER: _ClassVar[int]
-    IDS_FIELD_NUMBER: _ClassVar[int]
-    EPOCHS_FIELD_NUMBER: _ClassVar[int]
-    LAST_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
-    AT_LEDGERS_FIELD_NUMBER: _ClassVar[int]
-    AT_ENTRIES_FIELD_NUMBER: _ClassVar[int]
-    MAX_TIMESTAMPS_FIELD_NUMBER: _ClassVar[int]
-    BATCH_COUNTS_FIELD_NUMBER: _ClassVar[int]
-    FIRST_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
-    BATCH_LAST_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
-    BASE_OFFSETS_FIELD_NUMBER: _ClassVar[int]
-    LEDGERS_FIELD_NUMBER: _ClassVar[int]
-    ENTRIES_FIELD_NUMBER: _ClassVar[int]
-    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWS_EPOCHS_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWS_SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    PAGES_FIELD_NUMBER: _ClassVar[int]
     WRITERS_FIELD_NUMBER: _ClassVar[int]
     UNJUDGED_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    MARK_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    MARK_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    MARK_TIMES_FIELD_NUMBER: _ClassVar[int]
     next_offset: int
     last_ledger: int
     last_entry: int
     began_within: bool
     began_ledger: int
     began_entry: int
-    ids: _containers.RepeatedScalarFieldContainer[int]
-    epochs: _containers.RepeatedScalarFieldContainer[int]
-    last_sequences: _containers.RepeatedScalarFieldContainer[int]
-    at_ledgers: _containers.RepeatedScalarFieldContainer[int]
-    at_entries: _containers.RepeatedScalarFieldContainer[int]
-    max_timestamps: _containers.RepeatedScalarFieldContainer[int]
-    batch_counts: _containers.RepeatedScalarFieldContainer[int]
-    first_sequences: _containers.RepeatedScalarFieldContainer[int]
-    batch_last_sequences: _containers.RepeatedScalarFieldContainer[int]
-    base_offsets: _containers.RepeatedScalarFieldContainer[int]
-    ledgers: _containers.RepeatedScalarFieldContainer[int]
-    entries: _containers.RepeatedScalarFieldContainer[int]
-    incomplete: _containers.RepeatedScalarFieldContainer[int]
-    follows_epochs: _containers.RepeatedScalarFieldContainer[int]
-    follows_sequences: _containers.RepeatedScalarFieldContainer[int]
+    pages: _containers.RepeatedScalarFieldContainer[bytes]
     writers: _containers.RepeatedCompositeFieldContainer[Writer]
     unjudged: _containers.RepeatedCompositeFieldContainer[UnjudgedBatch]
-    expired: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ..., ids: _Optional[_Iterable[int]] = ..., epochs: _Optional[_Iterable[int]] = ..., last_sequences: _Optional[_Iterable[int]] = ..., at_ledgers: _Optional[_Iterable[int]] = ..., at_entries: _Optional[_Iterable[int]] = ..., max_timestamps: _Optional[_Iterable[int]] = ..., batch_counts: _Optional[_Iterable[int]] = ..., first_sequences: _Optional[_Iterable[int]] = ..., batch_last_sequences: _Optional[_Iterable[int]] = ..., base_offsets: _Optional[_Iterable[int]] = ..., ledgers: _Optional[_Iterable[int]] = ..., entries: _Optional[_Iterable[int]] = ..., incomplete: _Optional[_Iterable[int]] = ..., follows_epochs: _Optional[_Iterable[int]] = ..., follows_sequences: _Optional[_Iterable[int]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., unjudged: _Optional[_Iterable[_Union[UnjudgedBatch, _Mapping]]] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
+    mark_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    mark_entries: _containers.RepeatedScalarFieldContainer[int]
+    mark_times: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ..., pages: _Optional[_Iterable[bytes]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., unjudged: _Optional[_Iterable[_Union[UnjudgedBatch, _Mapping]]] = ..., mark_ledgers: _Optional[_Iterable[int]] = ..., mark_entries: _Optional[_Iterable[int]] = ..., mark_times: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UnjudgedBatch(_message.Message):
     __slots__ = ("producer_id", "epoch", "first_sequence", "last_sequence", "base_offset", "ledger", "entry", "max_timestamp", "folded_to_ledger", "folded_to_entry", "known_epoch", "known_sequence", "writer", "writer_sequence", "sent_again")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -19,7 +19,8 @@ from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.fold import Fold, IndexAlarm
-from handler.partition.fold.producers import ProducerState
+from handler.partition.fold.producer_states import ProducerMemory, ProducerStates
+from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.folded_entries import FoldedEntries
 from handler.partition.foreign_transactions import ForeignTransactions
@@ -30,6 +31,7 @@ from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.opening import begin_fold
+from handler.partition.producer_times import ProducerTimes
 from handler.partition.read.catch_up_readers import CatchUpReaders
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.fetch_cache import FetchedRun
@@ -82,16 +84,17 @@ class Watcher(Protocol):
 class Partition:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures,
-        clock: Clock,
+        memory: ProducerMemory, clock: Clock,
     ) -> None:  # fmt: skip
         self.name = name
+        self.producer_memory = memory
         self.ended: ErrorCode | None = None
         self.transactions = TransactionTable()
         self._log = log_
         self._limits = limits
         self._failures = failures
         self._loop = asyncio.get_running_loop()
-        self._fold = Fold(transactions=self.transactions)
+        self._fold = Fold(None, self.transactions, memory)
         self._fold.own_writer = writer_name.encode()
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, clock)
         foreign = ForeignTransactions(log_, self._fold, self.transactions)
@@ -116,6 +119,7 @@ class Partition:
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
         self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
+        self._producer_times = ProducerTimes(self._fold, self._tail, self._begun_at)
         self._configs_told = 0
         self._opening = asyncio.create_task(self._open())
 
@@ -278,10 +282,15 @@ class Partition:
         """Whoever appends keeps what it knows of producers; one that only reads does not."""
         return self._replay.done and self._appender.has_appended
 
-    async def known_producers(self) -> Mapping[int, ProducerState]:
-        """The producers that the log knows, by id; the one that wrote last is last. May raise PulsarError."""
+    async def known_producers(self) -> ProducerStates:
+        """The producers that the log knows, by id. May raise PulsarError."""
         await self._replay.over()
         return self._fold.producers.states
+
+    def producer_tables(self) -> Iterator[ProducerTable]:
+        """What this and its readers know of producers, to be counted."""
+        yield self._fold.producers
+        yield from self._catch_ups.producer_tables()
 
     @property
     def producer_count(self) -> int:
@@ -546,6 +555,7 @@ class Partition:
         self._kept.tick(now)
         if self._keeps_producers():
             self._kept_producers.tick(now)
+        self._producer_times.tick(now)
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._tail_fold.foreign_at) > TAIL_IDLE_SECONDS
@@ -558,6 +568,8 @@ class Partition:
             limited.info("partition %s is being opened: its log is folded up to offset %d", self.name, self._fold.next_offset)
 
     def idle(self, now: float) -> bool:
-        used = max(self.used_at, self._appender.used_at)
+        return self.unused_seconds(now) > self._limits.idle_seconds * 5
+
+    def unused_seconds(self, now: float) -> float:
         busy = self._appender.pending or self._watchers or self._waiting or not self._opening.done() or len(self.searches)
-        return not busy and now - used > self._limits.idle_seconds * 5
+        return 0.0 if busy else now - max(self.used_at, self._appender.used_at)

@@ -10,6 +10,7 @@ from typing import Final
 from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
+from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -25,6 +26,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # As fine as the deadlines of appends.
 TICK_SECONDS: Final = 1.0
+# Before a partition is closed because what is known of producers takes too much.
+UNUSED_SECONDS: Final = 5.0
 # What is kept of folds is worth a moment of a shutdown, and no more.
 CLOSE_SECONDS: Final = 3.0
 
@@ -36,9 +39,11 @@ class PartitionTable:
         writer_name: str,
         cache_bytes: int,
         limits: PartitionLimits,
+        memory: ProducerMemory,
         clock: Clock,
         states: KeptStates | None = None,
     ) -> None:
+        self._memory = memory
         self._open_log = open_log
         self._writer_name = writer_name
         self._limits = limits
@@ -83,8 +88,9 @@ class PartitionTable:
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(
-                pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures, self._clock
-            )
+                pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures,
+                self._memory, self._clock,
+            )  # fmt: skip
             self._partitions[pulsar_topic] = partition
             self.opening += 1
             partition.when_opened_or_ended(self._on_opened)
@@ -131,10 +137,33 @@ class PartitionTable:
             except Exception:  # the others go on
                 metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()
                 log.exception("partition %s: housekeeping failed", name)
+        self._count_producers()
         metrics.PARTITIONS.set(len(self._partitions))
         metrics.CACHE_BYTES.set(self.cache.used)
         metrics.READ_AHEAD_BYTES.set(self.cache.ahead)
         metrics.TRANSACTION_BYTES.set(self.cache.fixed)
+
+    def _count_producers(self) -> None:
+        memory = self._memory
+        memory.count(table for partition in self._partitions.values() for table in partition.producer_tables())
+        metrics.PRODUCER_STATE_BYTES.set(memory.used)
+        if memory.is_full:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Close partitions that nobody uses at the moment. What is known of their producers is kept in Pulsar, and looked up again."""
+        now = asyncio.get_running_loop().time()
+        unused = [(partition.unused_seconds(now), name) for name, partition in self._partitions.items()]
+        for seconds, name in sorted(unused, reverse=True):
+            if seconds < UNUSED_SECONDS or not self._memory.is_full:
+                break
+            self._memory.used -= sum([table.size for table in self._partitions[name].producer_tables()])
+            self.forget(name)
+        if self._memory.is_full:
+            log.warning(
+                "what is known of producers takes %d bytes, more than limits.producer_state_bytes: producers that nobody knows are refused "
+                "until others expire, or partitions are used no more", self._memory.used,
+            )  # fmt: skip
 
     def _tick_one(self, name: str, partition: Partition, now: float) -> None:
         if partition.ended is not None:

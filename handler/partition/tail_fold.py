@@ -8,7 +8,7 @@ from typing import Final
 
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import Fold, index_of
-from handler.partition.fold.producers import THE_PAST
+from handler.partition.fold.producer_state import THE_PAST
 from handler.partition.folded_entries import FoldedEntries
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
@@ -55,6 +55,7 @@ class TailFold:
         last_index = index_of(entry)
         if fold.last_position is not None and position <= fold.last_position:
             fold.check_again(position, last_index)
+            fold.note_time(entry)
             return
         try:
             content = self._contents.read(entry)
@@ -76,6 +77,7 @@ class TailFold:
             return
         self._begin_again_behind_a_gap(position, last_index - content.offset_count + 1)
         folded = fold.by_reading(position, last_index, content)
+        fold.note_time(entry)
         if folded.sure_from == THE_PAST and is_open:
             self._replay.start()  # what comes next is judged at once
         self._folded.add(folded, content)

@@ -26,6 +26,7 @@ PULSAR_REACHED = Gauge(
 FLEET_MEMBERS = Gauge("kafka_sidecar_fleet_members", "Sidecars that lead partitions, as this one sees it.")
 REDIRECTED = Counter("kafka_sidecar_redirected_total", "Requests about a partition that were refused because another sidecar leads it.")
 CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")
+PRODUCER_STATE_BYTES = Gauge("kafka_sidecar_producer_state_bytes", "Bytes of what is known of producers, see limits.producer_state_bytes.")
 TRANSACTION_BYTES = Gauge("kafka_sidecar_transaction_bytes", "Bytes of what is known of aborted transactions, of which the cache has less.")
 READ_AHEAD_BYTES = Gauge("kafka_sidecar_read_ahead_bytes", "Bytes that readers of old data have read ahead of their consumers.")
 ANSWER_BYTES = Gauge("kafka_sidecar_answer_bytes", "Bytes of fetch answers that clients have not taken yet.")

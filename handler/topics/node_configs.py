@@ -120,6 +120,12 @@ def _coordinators(settings: Settings) -> Sequence[_Row]:
         ("transaction.state.log.replication.factor", "1", SHORT, replicas),
         ("transaction.state.log.min.isr", "1", INT, replicas),
         ("transaction.max.timeout.ms", str(transactions.max_timeout_ms), INT, "The longest transaction.timeout.ms of a producer."),
+        (
+            "producer.id.expiration.ms",
+            str(transactions.producer_id_expiration_ms),
+            INT,
+            "How long a producer is remembered.",
+        ),
         ("transactional.id.expiration.ms", str(transactions.id_expiration_ms), INT, "How long an unused transactional id is remembered."),
     )
 

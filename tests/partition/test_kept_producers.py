@@ -22,7 +22,7 @@ from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
 
-KEY = b"producers:t-partition-0"
+KEY = b"producer-states:t-partition-0"
 PRODUCER = 7
 
 

@@ -413,7 +413,7 @@ async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> 
     await end(partition, ABORTED)
     assert b"fold:t-partition-0" not in states.values
     await table.close()
-    assert sorted(states.values) == [b"fold:t-partition-0", b"producers:t-partition-0"]
+    assert sorted(states.values) == [b"fold:t-partition-0", b"producer-states:t-partition-0"]
     assert all(states.values.values())
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
+from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
@@ -70,7 +71,8 @@ class Node:
         bounds = self._topic.bounds
         limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
         indexes = TimeIndexes(self.cache, self._states)
-        return Partition(NAME, View(self._topic, name, self._context), name, indexes, limits, EntryFailures(), self._clock)
+        memory = ProducerMemory(most_awake=bounds.most_awake)
+        return Partition(NAME, View(self._topic, name, self._context), name, indexes, limits, EntryFailures(), memory, self._clock)
 
     def _tick(self) -> None:
         if self.partition is not None and self.partition.ended is None:

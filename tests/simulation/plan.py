@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from handler.partition.fold.producer_states import MOST_AWAKE
+from handler.partition.read import replay
 from tests.simulation.chance import Chance
 
 # Faults come while clients are at work.
@@ -64,6 +66,8 @@ class Bounds:
     deduplicates: bool = False
     names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
+    most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
+    most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class Swarm:
 
 def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     swarm = swarm or Swarm()
-    draw = Chance(seed).of("plan")
+    draw, memory = Chance(seed).of("plan"), Chance(seed).of("memory")
     nodes = draw.choice((2, 2, 3, 5))
     rough = draw.random() < 0.8  # else the network does no wrong
     bounds = Bounds(
@@ -111,6 +115,8 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         failed_questions=draw.choice((0.0, 0.02)) if rough else 0.0,
         deduplicates=draw.random() < 0.2,
         names_markers=draw.random() < 0.5,
+        most_awake=memory.choice((1, 2, MOST_AWAKE)),
+        most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
     )
     kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)
     faults, at = [], 0.0

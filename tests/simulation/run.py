@@ -16,7 +16,7 @@ from typing import Final
 
 from handler.partition import opening
 from handler.partition.log.entries import read_entry
-from handler.partition.read import catch_up_reader
+from handler.partition.read import catch_up_reader, replay
 from handler.pulsar.entry import RawEntry
 from handler.tasks import Pace
 from handler.telemetry import metrics
@@ -228,6 +228,7 @@ def run_plan(plan: Plan) -> Result:
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
     before = _troubles()
     before_end, before_entry = opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE
+    most_unjudged, replay.MOST_UNJUDGED = replay.MOST_UNJUDGED, plan.bounds.most_unjudged  # type: ignore[misc]
     opening.ENTRIES_BEFORE_END = catch_up_reader.ENTRIES_BEFORE = plan.bounds.entries_before  # type: ignore[misc]
     gc.disable()  # what is collected when would decide what happens when
     Pace.clock = loop.time
@@ -242,7 +243,7 @@ def run_plan(plan: Plan) -> Result:
             await run.go()
 
         loop.run_until_complete(go())
-        troubles = {name: now - before[name] for name, now in _troubles().items() if now > before[name]}
+        troubles = {name: now - before.get(name, 0) for name, now in _troubles().items() if now > before.get(name, 0)}
         if troubles or loop.failures:
             violation = f"troubles: {troubles} {[str(one.get('exception') or one['message']) for one in loop.failures[:3]]}"
     except (Violation, Endless) as found:
@@ -250,6 +251,7 @@ def run_plan(plan: Plan) -> Result:
     finally:
         Pace.clock = time.perf_counter
         opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE = before_end, before_entry  # type: ignore[misc]
+        replay.MOST_UNJUDGED = most_unjudged  # type: ignore[misc]
         loop.bury()
         asyncio.set_event_loop(None)
         loop.close()

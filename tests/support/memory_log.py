@@ -52,6 +52,7 @@ class MemoryLog:
     offloaded: set[int] = field(default_factory=set)  # ledgers
     opened_at: list[Position | None] = field(default_factory=list)  # where each reader began
     find_last_stretch: bool = False
+    clock_ms: int = 1_000  # the broker's, but for a millisecond for each entry
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
@@ -63,7 +64,7 @@ class MemoryLog:
         in_ledger = sum(1 for entry in self.entries if entry.position.ledger == self.ledger)
         position = Position(self.ledger, in_ledger)
         self.index += count
-        entry = RawEntry(position, self.index, 1_000 + len(self.entries), metadata.SerializeToString(), memoryview(payload))
+        entry = RawEntry(position, self.index, self.clock_ms + len(self.entries), metadata.SerializeToString(), memoryview(payload))
         self.entries.append(entry)
         for reader in list(self.readers):
             reader.wake()

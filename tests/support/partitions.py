@@ -9,6 +9,7 @@ from typing import cast
 from handler.clock import SYSTEM_CLOCK
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
+from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
@@ -25,17 +26,20 @@ from tests.support.records import records_in
 
 
 def open_partition(
-    log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None, **limits: int
-) -> Partition:
+    log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None,
+    memory: ProducerMemory | None = None, **limits: int,
+) -> Partition:  # fmt: skip
     indexes = TimeIndexes(FetchCache(cache), cast("KeptStates | None", states))
-    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures(), SYSTEM_CLOCK)
+    memory = memory or ProducerMemory()
+    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures(), memory, SYSTEM_CLOCK)
 
 
 def open_table(
     open_log: Callable[[str, str], EntryLog], name: str = "kafka-sidecar-t", cache: int = 1_000_000, states: MemoryStates | None = None,
-    **limits: int,
+    memory: ProducerMemory | None = None, **limits: int,
 ) -> PartitionTable:  # fmt: skip
-    return PartitionTable(open_log, name, cache, PartitionLimits(**limits), SYSTEM_CLOCK, cast("KeptStates | None", states))
+    kept = cast("KeptStates | None", states)
+    return PartitionTable(open_log, name, cache, PartitionLimits(**limits), memory or ProducerMemory(), SYSTEM_CLOCK, kept)
 
 
 class Told:

@@ -19,7 +19,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.fold.producers import ACCEPTED, ANY_SEQUENCE, THE_PAST, UNJUDGED, ProducerTable, Unjudged, Verdict, is_next_sequence
+from handler.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, Unjudged
+from handler.partition.fold.producer_states import ProducerMemory
+from handler.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
 from handler.partition.fold.recent_ends import RecentEnds
 from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
@@ -72,6 +74,7 @@ class Fold:
         "is_of_the_whole_log",
         "knows_next_offset",
         "last_position",
+        "memory",
         "next_offset",
         "own_writer",
         "passed_to",
@@ -82,8 +85,11 @@ class Fold:
         "writers",
     )
 
-    def __init__(self, replayed_from: Position | None = None, transactions: TransactionVerdicts | None = None) -> None:
+    def __init__(
+        self, replayed_from: Position | None = None, transactions: TransactionVerdicts | None = None, memory: ProducerMemory | None = None
+    ) -> None:
         self.transactions = transactions  # None: this one believes every batch and every marker
+        self.memory = memory or ProducerMemory()
         self.replayed_from = replayed_from  # None: at the first entry that is there
         self.begins_at_first = replayed_from is None  # with the first entry that is there
         # Whether nothing was ever taken from the log, if somebody has asked: markers of Pulsar's may stand before the first entry.
@@ -98,7 +104,7 @@ class Fold:
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
         self.own_writer: bytes | None = None  # of who folds here, if it writes
-        self.producers = ProducerTable()
+        self.producers = self._new_table()
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent_ends = RecentEnds()
 
@@ -152,15 +158,26 @@ class Fold:
 
         Returns a fold that knows what was known, and goes on behind the last entry. If no entry is gone, `learn` from it.
         """
-        before = Fold(self.replayed_from)
+        before = Fold(self.replayed_from, memory=self.memory)
         if self.last_position is not None:
             before.restore(self.last_position, self.first_offset, self.next_offset)
         before.producers, before.writers = self.producers, self.writers.copy()
         self.replayed_from = position
         self.begins_at_first = False
         self.first_offset = base_offset
-        self.producers = ProducerTable()
+        self.producers = self._new_table()
         return before
+
+    def _new_table(self) -> ProducerTable:
+        return ProducerTable(self.memory, self._has_open_transaction)
+
+    def _has_open_transaction(self, producer_id: int) -> bool:
+        return self.transactions is not None and self.transactions.is_open(producer_id)
+
+    def note_time(self, entry: RawEntry) -> None:
+        """Of one that is folded: when the broker stored it, if that is known."""
+        if entry.broker_timestamp is not None:
+            self.producers.states.times.note(entry.position, entry.broker_timestamp)
 
     def known_producer(self, producer_id: int) -> KnownProducer | None:
         """The last batch of a producer."""
@@ -199,7 +216,7 @@ class Fold:
             return -1
         state = None
         if producer_id != NO_PRODUCER_ID:
-            state = self.producers.states.get(producer_id)
+            state = self.producers.states.awake.get(producer_id)  # of one that is asleep `by_receipt` knows
             if state is None or state.epoch != epoch or not is_next_sequence(state.last, first_sequence):
                 return -1
         base = self.next_offset
@@ -223,7 +240,7 @@ class Fold:
     def end_of_the_past(self, *, is_whole: bool) -> None:
         """Nothing stands before what is folded. Retention has taken it, unless the log `is_whole`."""
         is_whole = is_whole or self.seen_from == 0
-        nothing = Fold(None if is_whole else self.replayed_from)
+        nothing = Fold(None if is_whole else self.replayed_from, self.transactions, self.memory)
         nothing.producers.begins_expired = not is_whole
         self.learn(nothing)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -14,10 +14,13 @@ from handler.partition import kept_state_pb2 as kept
 from handler.partition.fold.columns import differences
 from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.fold.producers import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, ProducerTable, Unjudged, WrittenBatch
+from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
+from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import OpenTransaction, TransactionTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
+
+MAX_PRODUCERS_IN_0_2: Final = 10_000
 
 
 class Snapshot(NamedTuple):
@@ -29,6 +32,7 @@ class Snapshot(NamedTuple):
 
     def encode(self) -> bytes:
         self.fold.known.CopyFrom(self.producers.message())
+        self.fold.producers.extend(_for_sidecars_of_0_2(self.producers))
         self.fold.transactions.CopyFrom(_transactions(self.transactions))
         return self.fold.SerializeToString()
 
@@ -54,10 +58,6 @@ def snapshot(fold: Fold, transactions: TransactionTable) -> Snapshot:
         first_offset=fold.first_offset, next_offset=fold.next_offset,
         last_ledger=fold.last_position.ledger, last_entry=fold.last_position.entry,
         began_within=fold.replayed_from is not None, began_ledger=began.ledger, began_entry=began.entry,
-        producers=[
-            *(_producer(producer_id, state) for producer_id, state in fold.producers.states.items()),
-            *(_unsure(producer_id, unsure.seen) for producer_id, unsure in fold.producers.unsure.items()),
-        ],
         writers=[kept.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
     )  # fmt: skip
     return Snapshot(stored, KnownProducers.of(fold), transactions.copy())
@@ -90,6 +90,20 @@ def restore(found: Kept, fold: Fold, transactions: TransactionTable) -> None:
     transactions.take(found.transactions)
 
 
+def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[kept.Producer]:
+    """They know as many as this, and take one of which nobody is sure for what its last batches say."""
+    for producer_id, state in deque(producers.rows, maxlen=MAX_PRODUCERS_IN_0_2):
+        yield _producer(producer_id, state)
+    unsure: dict[int, list[Unjudged]] = {}
+    for one in producers.unjudged:
+        unsure.setdefault(one.batch.producer_id, []).append(one)
+    for producer_id, state in producers.awake:
+        if state.follows is not None and state.follows.seen:
+            unsure.pop(producer_id, None)
+    for producer_id, seen in unsure.items():
+        yield _unsure(producer_id, seen)
+
+
 def _producer(producer_id: int, state: ProducerState) -> kept.Producer:
     return kept.Producer(
         id=producer_id, epoch=state.epoch, last_sequence=state.last, at_ledger=state.at.ledger, at_entry=state.at.entry,
@@ -98,7 +112,6 @@ def _producer(producer_id: int, state: ProducerState) -> kept.Producer:
 
 
 def _unsure(producer_id: int, seen: Sequence[Unjudged]) -> kept.Producer:
-    """As sidecars of 0.2 keep one of which they are not sure: they know it by its last batches."""
     last = seen[-1]
     written = [WrittenBatch(one.batch.first, one.batch.last, one.base_offset, one.position) for one in seen[-REMEMBERED_BATCHES:]]
     return kept.Producer(

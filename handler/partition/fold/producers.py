@@ -19,28 +19,28 @@ its first batch that is left counts, whatever its sequence is.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from handler.partition.fold.producer_state import (
+    ANY_SEQUENCE,
+    REMEMBERED_BATCHES,
+    THE_PAST,
+    Before,
+    ProducerState,
+    Unjudged,
+    UnsureProducer,
+    WrittenBatch,
+)
+from handler.partition.fold.producer_states import ProducerMemory, ProducerStates
 from handler.partition.log.basis import BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE, NO_TIMESTAMP
+from handler.wire.records import MAX_SEQUENCE
 
-# ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
-REMEMBERED_BATCHES: Final = 5
-# Kafka forgets a producer id after a day (producer.id.expiration.ms); here the least recently used
-# one goes when there are too many, so the memory of a partition has a bound.
-MAX_PRODUCERS: Final = 10_000
-# Of one producer. A sidecar has no more on their way (10 entries of 100 batches), and those behind them know more.
-MAX_UNJUDGED: Final = 1_024
+# What a batch takes that is not judged yet.
+UNJUDGED_BYTES: Final = 512
 
-# Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands before it does.
-THE_PAST: Final = Position(-2, -2)
-
-# Of a producer of which only the epoch is known, from a marker: it may begin anywhere.
-ANY_SEQUENCE: Final = -2
 _SEQUENCES: Final = MAX_SEQUENCE + 1
 
 
@@ -67,76 +67,16 @@ OUT_OF_ORDER: Final = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 UNJUDGED: Final = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
-class WrittenBatch(NamedTuple):
-    first: int
-    last: int
-    base_offset: int
-    position: Position
-
-
-class Unjudged(NamedTuple):
-    """A batch of which this fold does not know whether others have accepted it."""
-
-    batch: BatchSequence  # of a marker, ANY_SEQUENCE
-    base_offset: int
-    position: Position
-    max_timestamp: int
-    folded_to: Position  # by its writer; THE_PAST for a batch that was replicated
-    known: KnownProducer  # to its writer
-    writer: bytes = b""
-    writer_sequence: int = 0
-    sent_again: bool = False
-
-    @property
-    def is_marker(self) -> bool:
-        return self.batch.first == ANY_SEQUENCE
-
-    @property
-    def is_replicated(self) -> bool:
-        return self.folded_to == THE_PAST
-
-
-class Before(NamedTuple):
-    """What a producer wrote before the batches that are remembered of it."""
-
-    known: KnownProducer  # the last of it
-    seen: tuple[Unjudged, ...] = ()  # what this fold has seen of it
-
-
-@dataclass(slots=True)
-class ProducerState:
-    epoch: int
-    last: int
-    at: Position  # nothing of this producer stands between its last batch and here
-    max_timestamp: int = NO_TIMESTAMP  # of the last batch, where this fold has seen it
-    batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
-    follows: Before | None = None  # None: no batch is missing before those that are remembered
-    has_expired: bool = False  # before its batches here: what a writer knew of it counts more
-    began_at: int | None = None  # the first sequence that counted, whatever it was, of a producer of another cluster
-    filled_to: int | None = None  # what came before that, and counts too: its last sequence
-
-    @property
-    def knows_its_batches(self) -> bool:
-        """Whether a batch that is not among the remembered ones is none of the last five."""
-        return self.follows is None or len(self.batches) == REMEMBERED_BATCHES
-
-
-@dataclass(slots=True)
-class UnsureProducer:
-    seen: list[Unjudged] = field(default_factory=list)
-    forgotten_to: Position | None = None  # more was seen up to here than there is room for
-
-    @property
-    def known_from(self) -> Position:
-        """A fold that began here could judge all that was seen, but for what was replicated."""
-        return min((one.folded_to for one in self.seen if not one.is_replicated), default=THE_PAST)
+def _nobody(_: int) -> bool:
+    return False
 
 
 class ProducerTable:
-    __slots__ = ("begins_expired", "knows_the_past", "states", "unsure")
+    __slots__ = ("begins_expired", "knows_the_past", "memory", "states", "unsure")
 
-    def __init__(self) -> None:
-        self.states: OrderedDict[int, ProducerState] = OrderedDict()  # by producer id; the one that wrote last is last
+    def __init__(self, memory: ProducerMemory | None = None, is_held: Callable[[int], bool] = _nobody) -> None:
+        self.memory = memory or ProducerMemory()
+        self.states = ProducerStates(self.memory, is_held)
         self.unsure: OrderedDict[int, UnsureProducer] = OrderedDict()  # those of which not enough is known; none is in both
         # What stood before is gone from the log: of who wrote there nothing is known, as of one that has expired.
         self.begins_expired = False
@@ -157,14 +97,27 @@ class ProducerTable:
 
         One that is out of order may be a retry of a batch that was written before what is known here.
         """
-        producer_id = batch.producer_id
-        state = self.states.get(producer_id)
-        if state is None and (not self.knows_the_past or (producer_id in self.unsure and not has_all)):
+        state = self.states.get(batch.producer_id)
+        if state is None and (not self.knows_the_past or (batch.producer_id in self.unsure and not has_all)):
             return UNJUDGED
         verdict = _verdict(state, batch)
         if verdict is OUT_OF_ORDER and state is not None and not has_all and batch.epoch == state.epoch and not state.knows_its_batches:
             return verdict if is_later(batch.first, state.last) else UNJUDGED
         return verdict
+
+    @property
+    def unjudged(self) -> int:
+        """Batches of those that are unsure."""
+        return sum([len(unsure.seen) for unsure in self.unsure.values()])
+
+    @property
+    def size(self) -> int:
+        """About how many bytes all of it takes."""
+        return self.states.size + UNJUDGED_BYTES * self.unjudged
+
+    def has_no_room_for(self, producer_id: int) -> bool:
+        """Whether what it writes could not be remembered, of one of which nothing is known."""
+        return self.memory.is_full and producer_id not in self.states
 
     # --- what the log says
 
@@ -186,7 +139,7 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
-            self._put(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
+            self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to)
         if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
             self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
         return state is not None or self.begins_expired
@@ -207,12 +160,12 @@ class ProducerTable:
             return known_from is None or self.begins_expired or self.knows_the_past
         if state.has_expired and one.sent_again and one.known.epoch >= 0:
             # Its writer had read all before it sent it again: what counted here before, whatever it was, did not count there.
-            self._put(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, state.at))
+            self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, state.at)
         elif _is_ahead(one.known, state):
             epoch, last = one.known
             if one.batch.epoch == epoch and is_later(one.batch.first, last):
                 last = ANY_SEQUENCE
-            self._put(producer_id, ProducerState(epoch, last, state.at))
+            self.states[producer_id] = ProducerState(epoch, last, state.at)
         return True
 
     def check_replicated(self, batch: BatchSequence) -> Verdict:
@@ -249,7 +202,7 @@ class ProducerTable:
                 del self.unsure[producer_id]
                 for one in unsure.seen:
                     if one.is_marker:
-                        self._put(producer_id, _fenced(self.states.get(producer_id), one))
+                        self.states[producer_id] = _fenced(self.states.get(producer_id), one)
                     elif self._is_judged_here(one, None) and self.check_replicated(one.batch).accepted:
                         self.record_replicated(one.batch, one.base_offset, one.position, one.max_timestamp)
 
@@ -264,17 +217,17 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is None:
             if known.epoch >= 0:
-                self._put(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
+                self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known))
         elif state.at <= folded_to and (state.epoch, state.last) == known:
             state.at = folded_to  # whoever began to fold behind that batch knows it as of here
             state.has_expired = False
         elif state.has_expired and known.epoch >= 0:
-            self._put(producer_id, _judged_again(producer_id, state, folded_to, known))
+            self.states[producer_id] = _judged_again(producer_id, state, folded_to, known)
         elif state.at > folded_to:
             return
         elif known.epoch >= 0:
             # Of what stood before nothing counts any more.
-            self._put(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to))
+            self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, folded_to)
         else:
             del self.states[producer_id]
 
@@ -289,7 +242,7 @@ class ProducerTable:
             if state is None and may_follow:
                 before = Before(KnownProducer(batch.epoch, ANY_SEQUENCE), () if unsure is None else tuple(unsure.seen))
             state = ProducerState(batch.epoch, batch.last, position, follows=before, has_expired=has_expired)
-            self._put(producer_id, state)
+            self.states[producer_id] = state
         _append(state, batch, base_offset, position, max_timestamp)
         self.states.move_to_end(producer_id)
 
@@ -300,11 +253,7 @@ class ProducerTable:
         if unsure is None:
             unsure = self.unsure[producer_id] = UnsureProducer()
         unsure.seen.append(one)
-        if len(unsure.seen) > MAX_UNJUDGED:
-            unsure.forgotten_to = unsure.seen.pop(0).position
         self.unsure.move_to_end(producer_id)
-        if len(self.unsure) > MAX_PRODUCERS:
-            self.unsure.popitem(last=False)
 
     def fence(self, marker: Unjudged, known_from: Position | None) -> None:
         """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
@@ -317,7 +266,7 @@ class ProducerTable:
         fenced = _fenced(state, marker)
         if fenced is not state:
             fenced.has_expired = state is None and marker.is_replicated  # what a writer here knows of it counts more
-            self._put(producer_id, fenced)
+            self.states[producer_id] = fenced
         self.states.move_to_end(producer_id)
 
     def append(
@@ -336,26 +285,21 @@ class ProducerTable:
         behind that; `earlier` is used up.
         """
         for producer_id, unsure in self.unsure.items():
-            if unsure.forgotten_to is not None and unsure.forgotten_to > reached:
-                earlier.states.pop(producer_id, None)
-                earlier.unsure[producer_id] = unsure
-            else:
-                earlier._go_on(unsure.seen, reached, known_from, writers)
+            earlier._go_on(unsure.seen, reached, known_from, writers)
             if producer_id in earlier.states:
                 earlier.states.move_to_end(producer_id)
         for producer_id, state in self.states.items():
-            earlier._take_later(producer_id, state, reached, known_from, writers)
+            if state.follows is not None:
+                earlier._go_on(state.follows.seen, reached, known_from, writers)
+                earlier._tell_of_before(producer_id, state, state.follows, known_from)
+            earlier._take_later(producer_id, state)
+        earlier.states.times.go_on(self.states.times.marks)
         self.states, self.unsure, self.begins_expired = earlier.states, earlier.unsure, earlier.begins_expired
 
-    def _take_later(
-        self, producer_id: int, state: ProducerState, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]
-    ) -> None:
+    def _take_later(self, producer_id: int, state: ProducerState) -> None:
         """`state` is what is known of a producer later on."""
-        if state.follows is not None:
-            self._go_on(state.follows.seen, reached, known_from, writers)
-            self._tell_of_before(producer_id, state, state.follows, known_from)
         self.unsure.pop(producer_id, None)
-        self._put(producer_id, state)
+        self.states[producer_id] = state
         self.states.move_to_end(producer_id)
 
     def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
@@ -398,8 +342,6 @@ class ProducerTable:
         judges 10 to 14, and goes on. False where that is not certain: one that is refused may have been accepted by its own writer's word.
         """
         unsure = self.unsure[producer_id]
-        if unsure.forgotten_to is not None and unsure.forgotten_to > folded_to:
-            return False
         seen = unsure.seen
         before = tuple([one for one in seen if one.position <= folded_to])
         state = None if known.epoch < 0 else ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known, before))
@@ -423,13 +365,8 @@ class ProducerTable:
                 return False
         del self.unsure[producer_id]
         if state is not None:
-            self._put(producer_id, state)
+            self.states[producer_id] = state
         return True
-
-    def _put(self, producer_id: int, state: ProducerState) -> None:
-        self.states[producer_id] = state
-        if len(self.states) > MAX_PRODUCERS:
-            self.states.popitem(last=False)
 
 
 def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:

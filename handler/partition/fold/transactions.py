@@ -36,6 +36,7 @@ class TransactionVerdicts(Protocol):
 
     def append(self, producer_id: int, number: int, offset: int) -> bool: ...
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool: ...
+    def is_open(self, producer_id: int) -> bool: ...
 
 
 class KnownVerdicts(TransactionVerdicts):
@@ -51,6 +52,9 @@ class KnownVerdicts(TransactionVerdicts):
 
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
         return offset not in self._table.hidden
+
+    def is_open(self, producer_id: int) -> bool:
+        return producer_id in self._table.open
 
 
 class TransactionTable(TransactionVerdicts):
@@ -87,6 +91,9 @@ class TransactionTable(TransactionVerdicts):
     def size(self) -> int:
         """About how many bytes it takes, for what grows with the log."""
         return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden)
+
+    def is_open(self, producer_id: int) -> bool:
+        return producer_id in self.open
 
     def last_stable_offset(self, next_offset: int) -> int:
         """Up to where every transaction is decided."""

@@ -17,7 +17,9 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.alarms import raise_alarm
 from handler.partition.errors import PartitionEnded, error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import THE_PAST
+from handler.partition.fold.producer_state import THE_PAST
+from handler.partition.fold.producer_states import ProducerMemory
+from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index, served_data
 from handler.partition.log.port import EntryLog, LogReader
@@ -48,6 +50,7 @@ class PartitionForCatchUp(Protocol):
     """The partition, as far as its readers of old data need it."""
 
     transactions: TransactionTable
+    producer_memory: ProducerMemory
 
     def has_reached_fold_end(self, position: Position) -> bool:
         """Whether `position` is the last entry that the partition has folded, or behind it."""
@@ -140,7 +143,7 @@ class CatchUpReader(ConsumerEvents):
         self._begin_is_known = False  # that the fold's begin is what the log still has, whatever comes first
         self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
         self._verdicts = KnownVerdicts(partition.transactions)
-        self._fold = Fold(transactions=self._verdicts)
+        self._fold = Fold(None, self._verdicts, partition.producer_memory)
         self._reader: LogReader | None = None
         self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
@@ -283,7 +286,7 @@ class CatchUpReader(ConsumerEvents):
                         return
 
     def _new_fold(self, start: Position | None) -> Fold:
-        fold = Fold(start, self._verdicts)
+        fold = Fold(start, self._verdicts, self._partition.producer_memory)
         fold.producers.knows_the_past = self._knows_the_past
         return fold
 
@@ -410,6 +413,7 @@ class CatchUpReader(ConsumerEvents):
         if self._is_gap(position, base_offset):
             return _Gap(position, base_offset)
         folded = self._fold.by_reading(position, entry.last_index, content)
+        self._fold.note_time(entry)
         if folded.next_offset > self.next_offset:
             if folded.sure_from is not None:
                 return _ReadFrom(folded.sure_from)
@@ -436,6 +440,10 @@ class CatchUpReader(ConsumerEvents):
         self._ahead.append(entry)
         self._largest = max(self._largest, entry.size)
         self._account.take(entry.size + ENTRY_OVERHEAD)
+
+    @property
+    def producers(self) -> ProducerTable:
+        return self._fold.producers
 
     def on_end(self, reason: PulsarError) -> None:
         if not self._ended.done():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from handler.partition.fold.producers import ProducerTable
 from handler.partition.log.port import EntryLog
 from handler.partition.read.catch_up_reader import CatchUpReader, PartitionForCatchUp
 from handler.partition.read.entry_contents import EntryContents
@@ -59,6 +61,9 @@ class CatchUpReaders:
         for reader in list(self._readers):
             if reader.drained or now - reader.touched_at > idle_seconds:
                 self._close(reader)
+
+    def producer_tables(self) -> Iterator[ProducerTable]:
+        return (reader.producers for reader in self._readers)
 
     def close(self) -> None:
         for reader in list(self._readers):

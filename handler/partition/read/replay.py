@@ -5,6 +5,7 @@ wrote before. So the first append with a producer waits for the first of these t
 
     what was known before a gap in the offsets, if no entry is gone ──▶ a fold that goes on over the gap
     what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
+    retention has taken what stood behind that ──▶ a fold of all that is left
     nothing was kept ──▶ folds of what lies before, piece by piece, until the window is read
 
 What such an earlier fold knows the partition's fold learns. A producer of which the window tells too little waits: its append has
@@ -41,6 +42,8 @@ FIRST_ENTRIES: Final = 16
 PIECE_BYTES: Final = 4 * 1024 * 1024
 # Of a log with producers of another cluster, however large: what was under way together with a batch that is hidden there.
 LEAST_REPLICATED_ENTRIES: Final = 64
+# Batches of which it tells too little end the window, where they come to ten megabytes.
+MOST_UNJUDGED: Final = 20_000
 # Entries on their way at a time: where their size is not known, in pieces, and behind what was kept.
 FIRST_PERMITS: Final = 4
 PIECE_PERMITS: Final = 100
@@ -48,8 +51,6 @@ PERMITS: Final = 1_000
 MOST_ENTRIES: Final = 1_000
 # What was known is of no use where so much has to be read behind it: half a minute of folding. Sidecars keep it far more often.
 TOO_FAR_ENTRIES: Final = 2_000_000
-# Read backwards where that is of no use: a hundred readers, some seconds.
-MOST_LEFT_ENTRIES: Final = 100_000
 
 
 class PartitionForReplay(Protocol):
@@ -120,6 +121,7 @@ class Replay:
         self._begun += 1
         self._before_gap: Fold | None = None  # what was known then; goes on after a lost connection
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
+        self._left: Fold | None = None  # of all that is left behind what was kept; likewise
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -188,7 +190,7 @@ class Replay:
     async def _learn(self) -> None:
         begun = self._begun
         if not self._fold.has_all and not self._has_begun_window:
-            for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept):
+            for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept, self._fold_all_that_is_left):
                 if await go_on() or begun != self._begun:
                     return
         if not self._has_begun_window:
@@ -199,7 +201,7 @@ class Replay:
 
     @property
     def _wants_more(self) -> bool:
-        if self._entries_left > 0 and self._bytes_left > 0:
+        if self._entries_left > 0 and self._bytes_left > 0 and self._fold.producers.unjudged <= MOST_UNJUDGED:
             return True
         return self._least_left > 0 and self._fold.producers.has_replicated
 
@@ -235,6 +237,8 @@ class Replay:
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
+        if self._left is not None:
+            return False
         earlier = self._going_on
         if earlier is None:
             earlier = self._going_on = await self._kept_fold()
@@ -255,8 +259,7 @@ class Replay:
         try:
             has_learnt = await self._go_on(earlier)
         except _TrimmedMeanwhile:
-            self._going_on = None
-            await self._read_all_that_is_left()
+            self._going_on, self._left = None, self._new_fold(None)
             return False
         except NoEntryCame:
             self._going_on = None  # the log may have been emptied meanwhile
@@ -286,13 +289,33 @@ class Replay:
         self._fold.learn(earlier)
         return True
 
-    async def _read_all_that_is_left(self) -> None:
-        """Instead of what was kept, behind which retention has taken entries. It is read backwards, in pieces, so not much of it."""
-        stats = await self._log.stats()
-        if stats.first is not None and stats.last is not None:
-            entries, size = stats.between(stats.first, stats.last.after())
-            if entries <= MOST_LEFT_ENTRIES:
-                self._entries_left, self._bytes_left = max(self._entries_left, entries), max(self._bytes_left, 2 * size)
+    async def _fold_all_that_is_left(self) -> bool:
+        """Where retention has taken entries behind what was kept. False where that would take too long, or nothing is left."""
+        earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
+        if earlier is None or end is None or stats.first is None or end <= stats.first or is_too_far(stats.first, end, stats):
+            return False
+        try:
+            if earlier.last_position is not None and earlier.last_position < stats.first:
+                raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
+            place = earlier.last_position or stats.first
+            await self._fold_up_to(earlier, place, end, place, PERMITS)
+        except _TrimmedMeanwhile:
+            self._left = self._new_fold(None)
+            raise
+        except IndexAlarm as alarm:
+            self._partition.alarm(alarm)
+            raise PartitionEnded(str(alarm)) from alarm
+        if self._fold.replayed_from != end:
+            return False  # the partition's fold has begun again meanwhile
+        if earlier.knows_next_offset:
+            self._fold.learn(earlier)
+        else:
+            await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
+        self._left = None  # it is used up
+        return True
+
+    def _new_fold(self, begin: Position | None) -> Fold:
+        return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
 
     def _goes_on_at_once(self, earlier: Fold) -> bool:
         """Whether retention has taken all up to where it was kept, and nothing behind that: the log begins with the next offset."""
@@ -304,7 +327,7 @@ class Replay:
         if kept is None:
             return None
         stats = await self._log.stats()
-        earlier = kept.fold(KnownVerdicts(self._partition.transactions))
+        earlier = kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
         if self._goes_on_at_once(earlier):
             return earlier
         if not stats.may_hold(kept.last) and (stats.first is None or kept.last > stats.first):
@@ -332,7 +355,7 @@ class Replay:
             return
         entries = self._piece if most is None else min(self._piece, most)
         begin = stats.before(before, entries, 2**63)
-        earlier = Fold(None if begin == stats.first else begin, KnownVerdicts(self._partition.transactions))
+        earlier = self._new_fold(None if begin == stats.first else begin)
         try:
             size = await self._fold_up_to(earlier, begin, end, begin, self._permits, PIECE_BYTES if entries > 1 else None)
             if fold.replayed_from != end:
@@ -444,6 +467,7 @@ class Replay:
             earlier.unreadable(position, last_index, error)
         else:
             earlier.by_reading(position, last_index, content)
+            earlier.note_time(entry)
 
 
 def is_too_far(reached: Position, end: Position, stats: LogStats) -> bool:

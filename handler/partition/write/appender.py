@@ -54,6 +54,9 @@ STALE_FOLD_SECONDS: Final = 5.0
 # The marker of the transaction came before the batch. Its producer sends it again, and the coordinator is asked which is ongoing now.
 TRANSACTION_IS_OVER: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
+# What is known of producers takes as much as it may, and nobody knows this one. Every client tries that again.
+NO_ROOM: Final = ErrorCode.NOT_ENOUGH_REPLICAS
+
 
 class FoldedEntriesForAppender(Protocol):
     """Who is to learn of what the appender folds."""
@@ -229,6 +232,9 @@ class Appender:
                 return
             if not known.accepted:
                 append.resolve(known.error, known.base_offset)
+                return
+            if self._fold.producers.has_no_room_for(append.producer_id) and self._in_flight.last_of(append.producer_id) is None:
+                append.refuse(NO_ROOM)
                 return
         self._sender.begin(append, self._loop.time())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from handler.partition.fold.producer_state import ProducerState
 from handler.partition.fold.producers import (
     ACCEPTED,
     OUT_OF_ORDER,
     UNJUDGED,
-    ProducerState,
     ProducerTable,
     Verdict,
     is_later,
@@ -52,7 +52,7 @@ def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, pr
     if producer_id == NO_PRODUCER_ID:
         return True
     last = in_flight.last_of(producer_id)
-    state = producers.states.get(producer_id)
+    state = producers.states.awake.get(producer_id)  # who is asleep is woken up on the longer way
     if last is not None:
         return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence) and not _is_ahead(state, last)
     return state is not None and state.epoch == epoch and is_next_sequence(state.last, first_sequence)

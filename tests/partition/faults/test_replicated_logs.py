@@ -31,7 +31,7 @@ def numbered(sequence: int, count: int = 1) -> bytes:
 def opened(log: MemoryLog, name: str, states: MemoryStates | None = None, **limits: int) -> Partition:
     """Where the policies name another cluster."""
     log.counts = True
-    return open_partition(log, name, states=states, **limits)
+    return open_partition(log, name, states=states, memory=None, **limits)
 
 
 async def values_of(log: MemoryLog, *, cache: int = 1_000_000, offset: int = 0) -> list[bytes]:

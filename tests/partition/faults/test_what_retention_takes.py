@@ -353,7 +353,7 @@ async def test_a_gap_while_it_is_asked_what_others_have_kept_loses_nothing(other
 
     async def slow(key: bytes) -> object:
         nonlocal count
-        count += key.startswith(b"producers:")
+        count += key.startswith(b"producer-states:")
         if count == 2:  # before it is kept for the first time
             asked.set()
             await may_answer.wait()

@@ -38,6 +38,13 @@ def folded(fold: Fold, entries: list[Content], first: int) -> list[object]:
     return [fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)]
 
 
+def known(fold: Fold, table: TransactionTable) -> tuple[object, ...]:
+    """Whoever is asleep."""
+    snapshot = kept.snapshot(fold, table)
+    producers, transactions = snapshot.producers, {name: getattr(table, name) for name in TransactionTable.__slots__}
+    return snapshot.fold, dict(producers.rows), sorted(producers.unjudged), transactions
+
+
 @given(_steps, _steps)
 def test_it_comes_to_the_same_verdicts(before: list[Step], after: list[Step]) -> None:
     if not before:
@@ -53,10 +60,10 @@ def test_it_comes_to_the_same_verdicts(before: list[Step], after: list[Step]) ->
     data = snapshot.encode()
     assert kept.decode(data).position == Position(1, len(before) - 1)
     kept.restore(kept.decode(data), restored, restored_table)
-    assert kept.snapshot(restored, restored_table).encode() == data
+    assert known(restored, restored_table) == known(fold, table)
     later = entries[len(before) :]
     assert folded(restored, later, len(before)) == folded(fold, later, len(before))
-    assert kept.snapshot(restored, restored_table).encode() == kept.snapshot(fold, table).encode()
+    assert known(restored, restored_table) == known(fold, table)
 
 
 @pytest.mark.parametrize("stored", [b"\xff\xff", b"\x08\x05", b"\x10\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from handler.partition.fold import kept as kept_fold
 from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.fold.log_times import DAY_MS
 from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.basis import Basis, KnownProducer
+from handler.partition.log.basis import Basis, BatchSequence, KnownProducer
 from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
 from handler.wire.records import all_batches
@@ -34,6 +35,12 @@ def go_on(fold: Fold, entries: Sequence[Content], first: int) -> list[object]:
     return [fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)]
 
 
+def known(fold: Fold) -> tuple[object, ...]:
+    """Whoever is asleep."""
+    kept = KnownProducers.of(fold)
+    return kept.last, kept.next_offset, kept.began, dict(kept.rows), kept.writers, sorted(kept.unjudged), kept.marks
+
+
 written = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 6), st.integers(0, 30)), min_size=2, max_size=30)
 
 
@@ -44,15 +51,15 @@ def test_it_comes_to_the_same_verdicts_wherever_it_began(before: list[Written], 
     fold = Fold(Position(1, begin) if begin else None)
     go_on(fold, entries[begin : len(before)], begin)
     kept = KnownProducers.of(fold)
-    restored = KnownProducers.decode(kept.encode()).fold(TransactionTable())
-    assert KnownProducers.of(restored) == kept
+    restored = KnownProducers.decode(kept.encode()).fold(TransactionTable(), fold.memory)
+    assert known(restored) == known(fold)
     table, restored_table, of_a_fold = TransactionTable(), TransactionTable(), Fold()
     table.known_from = BEFORE_ALL
     kept_fold.restore(kept_fold.decode(kept_fold.snapshot(fold, table).encode()), of_a_fold, restored_table)
-    assert KnownProducers.of(of_a_fold) == kept, "the fold of a partition with transactions has them too"
+    assert known(of_a_fold) == known(fold), "the fold of a partition with transactions has them too"
     later = entries[len(before) :]
     assert go_on(restored, later, len(before)) == go_on(fold, later, len(before))
-    assert KnownProducers.of(restored) == KnownProducers.of(fold)
+    assert known(restored) == known(fold)
 
 
 def test_what_is_kept_is_a_copy() -> None:
@@ -63,6 +70,29 @@ def test_what_is_kept_is_a_copy() -> None:
     encoded = kept.encode()
     go_on(fold, entries[1:], 1)
     assert kept.encode() == encoded != KnownProducers.of(fold).encode()
+
+
+def test_what_came_before_the_first_batch_of_another_cluster_is_kept() -> None:
+    """Its last sequence, and where the first began: a copy of what lies between is a copy."""
+    fold = Fold()
+    for offset, first in enumerate((5, 2)):
+        fold.producers.record_replicated(BatchSequence(7, 0, first, first), offset, Position(1, offset), 5)
+    fold.last_position = Position(1, 1)
+    restored = KnownProducers.decode(KnownProducers.of(fold).encode()).fold(TransactionTable(), fold.memory)
+    for one in (fold, restored):
+        assert [one.producers.check_replicated(BatchSequence(7, 0, first, first)).accepted for first in (2, 3, 4, 5, 6)] == [
+            False, True, False, False, True,
+        ]  # fmt: skip
+
+
+def test_times_are_kept_so_whoever_goes_on_lets_expire_what_has_expired() -> None:
+    fold = Fold()
+    fold.producers.record(BatchSequence(7, 0, 0, 0), 0, Position(1, 0), 5)
+    fold.producers.states.times.note(Position(1, 0), 1_000)
+    restored = KnownProducers.decode(KnownProducers.of(fold).encode()).fold(TransactionTable(), fold.memory)
+    assert 7 in restored.producers.states
+    restored.producers.states.times.note(Position(1, 9), 1_000 + DAY_MS)
+    assert 7 not in restored.producers.states
 
 
 @pytest.mark.parametrize("stored", [b"\xff\xff", b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x3a\x08" + bytes(8)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.producers import REMEMBERED_BATCHES, UNJUDGED, ProducerTable
+from handler.partition.fold.producer_state import REMEMBERED_BATCHES
+from handler.partition.fold.producers import UNJUDGED, ProducerTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode

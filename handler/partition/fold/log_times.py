@@ -1,0 +1,50 @@
+"""When a log had come to which entry, by the broker's clock: that is how producers expire. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from handler.pulsar.entry import Position
+
+# Kafka's default of producer.id.expiration.ms.
+DAY_MS: Final = 86_400_000
+# A producer expires after its time and a part of it.
+MARKS: Final = 24
+# Before all places that stand for one.
+NOWHERE: Final = Position(-3, -3)
+
+
+class Mark(NamedTuple):
+    position: Position  # all up to here was written
+    at: int  # by then, in milliseconds since 1970
+
+
+class LogTimes:
+    """A few marks are enough: nobody needs to know within minutes when a producer expires."""
+
+    __slots__ = ("_expiry_ms", "_next_at", "expired_to", "marks")
+
+    def __init__(self, expiry_ms: int) -> None:
+        self._expiry_ms = expiry_ms
+        self._next_at = 0
+        self.marks: deque[Mark] = deque()
+        self.expired_to = NOWHERE  # who has written nothing behind it has expired
+
+    def note(self, position: Position, at: int) -> None:
+        """The broker stored this entry at that time. Entries come in order, but for some that are read once more."""
+        if at < self._next_at or (self.marks and position <= self.marks[-1].position):
+            return
+        self._next_at = at + self._expiry_ms // MARKS
+        self.marks.append(Mark(position, at))
+        self._expire(at)
+
+    def go_on(self, later: Iterable[Mark]) -> None:
+        """Another has noted these, some of them further on."""
+        for mark in later:
+            self.note(mark.position, mark.at)
+
+    def _expire(self, now: int) -> None:
+        while self.marks and self.marks[0].at <= now - self._expiry_ms:
+            self.expired_to = self.marks.popleft().position

@@ -1,0 +1,90 @@
+"""What a fold knows of one producer."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from handler.partition.log.basis import BatchSequence, KnownProducer
+from handler.pulsar.entry import Position
+from handler.wire.records import NO_TIMESTAMP
+
+# ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
+REMEMBERED_BATCHES: Final = 5
+
+# Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands before it does.
+THE_PAST: Final = Position(-2, -2)
+
+# Of a producer of which only the epoch is known, from a marker: it may begin anywhere.
+ANY_SEQUENCE: Final = -2
+
+
+class WrittenBatch(NamedTuple):
+    first: int
+    last: int
+    base_offset: int
+    position: Position
+
+
+class Unjudged(NamedTuple):
+    """A batch of which this fold does not know whether others have accepted it."""
+
+    batch: BatchSequence  # of a marker, ANY_SEQUENCE
+    base_offset: int
+    position: Position
+    max_timestamp: int
+    folded_to: Position  # by its writer; THE_PAST for a batch that was replicated
+    known: KnownProducer  # to its writer
+    writer: bytes = b""
+    writer_sequence: int = 0
+    sent_again: bool = False
+
+    @property
+    def is_marker(self) -> bool:
+        return self.batch.first == ANY_SEQUENCE
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.folded_to == THE_PAST
+
+
+class Before(NamedTuple):
+    """What a producer wrote before the batches that are remembered of it."""
+
+    known: KnownProducer  # the last of it
+    seen: tuple[Unjudged, ...] = ()  # what this fold has seen of it
+
+
+@dataclass(slots=True)
+class ProducerState:
+    epoch: int
+    last: int
+    at: Position  # nothing of this producer stands between its last batch and here
+    max_timestamp: int = NO_TIMESTAMP  # of the last batch, where this fold has seen it
+    batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    follows: Before | None = None  # None: no batch is missing before those that are remembered
+    has_expired: bool = False  # before its batches here: what a writer knew of it counts more
+    began_at: int | None = None  # the first sequence that counted, whatever it was, of a producer of another cluster
+    filled_to: int | None = None  # what came before that, and counts too: its last sequence
+
+    def copy(self) -> ProducerState:
+        return ProducerState(
+            self.epoch, self.last, self.at, self.max_timestamp, self.batches.copy(), self.follows, self.has_expired, self.began_at,
+            self.filled_to,
+        )  # fmt: skip
+
+    @property
+    def knows_its_batches(self) -> bool:
+        """Whether a batch that is not among the remembered ones is none of the last five."""
+        return self.follows is None or len(self.batches) == REMEMBERED_BATCHES
+
+
+@dataclass(slots=True)
+class UnsureProducer:
+    seen: list[Unjudged] = field(default_factory=list)
+
+    @property
+    def known_from(self) -> Position:
+        """A fold that began here could judge all that was seen, but for what was replicated."""
+        return min((one.folded_to for one in self.seen if not one.is_replicated), default=THE_PAST)

@@ -1,0 +1,186 @@
+"""The states of all producers of a fold. Those that write are objects; those that have not written for a while are packed. Pure.
+
+awake ── others write, or a while has passed ──▶ asleep ── it writes again ──▶ awake
+                                                   └── producer.id.expiration.ms later ──▶ gone
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+
+from handler.partition.fold.log_times import DAY_MS, LogTimes
+from handler.partition.fold.packed_states import PackedStates
+from handler.partition.fold.producer_state import ProducerState
+from handler.pulsar.entry import Position
+
+# Of one fold.
+MOST_AWAKE: Final = 1_024
+# The same, where all folds together have too many.
+LEAST_AWAKE: Final = 8
+# What one that is awake takes, with five batches.
+AWAKE_BYTES: Final = 2_048
+# Of all that may be taken, for those that are awake.
+AWAKE_SHARE: Final = 4
+_SWEPT_PAGES: Final = 16
+# A dictionary that has had more than this keeps its table, until it is made anew.
+_WIDE: Final = 64
+
+
+class Counted(Protocol):
+    """What a fold knows of its producers."""
+
+    states: ProducerStates
+
+    @property
+    def size(self) -> int: ...
+
+
+class ProducerMemory:
+    """What all folds of a process may take together, for what they know of producers."""
+
+    __slots__ = ("_most_awake", "awake", "expiry_ms", "limit", "used")
+
+    def __init__(self, limit: int = 64 * 1024 * 1024, expiry_ms: int = DAY_MS, most_awake: int = MOST_AWAKE) -> None:
+        self.limit = limit
+        self.expiry_ms = expiry_ms
+        self._most_awake = most_awake
+        self.awake = 0  # about: counted anew once a second
+        self.used = 0  # bytes, when they were counted
+
+    @property
+    def is_full(self) -> bool:
+        return self.used > self.limit
+
+    @property
+    def most_awake(self) -> int:
+        """Of one fold."""
+        is_much = self.awake > self.limit // AWAKE_SHARE // AWAKE_BYTES
+        return min(self._most_awake, LEAST_AWAKE) if is_much else self._most_awake
+
+    def count(self, tables: Iterable[Counted]) -> None:
+        self.awake = self.used = 0
+        for table in tables:
+            self.awake += len(table.states.awake)
+            self.used += table.size
+
+
+class ProducerStates:
+    __slots__ = ("_asleep", "_is_held", "_memory", "_swept_to", "_widest", "awake", "times")
+
+    def __init__(self, memory: ProducerMemory, is_held: Callable[[int], bool]) -> None:
+        self._memory = memory
+        self._is_held = is_held  # whether a producer has a transaction open: then it does not expire
+        self._asleep = PackedStates()
+        self.times = LogTimes(memory.expiry_ms)
+        self._swept_to = self.times.expired_to
+        # By id; the one that wrote last is last. Whoever finds nothing here has to ask `get`.
+        self.awake: OrderedDict[int, ProducerState] = OrderedDict()
+        self._widest = 0  # as many as `awake` has had
+
+    def __len__(self) -> int:
+        return len(self.awake) + len(self._asleep)
+
+    def __contains__(self, producer_id: int) -> bool:
+        return self.get(producer_id) is not None
+
+    def __getitem__(self, producer_id: int) -> ProducerState:
+        state = self.get(producer_id)
+        if state is None:
+            raise KeyError(producer_id)
+        return state
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        state = self.awake.get(producer_id)
+        if state is None:
+            state = self._asleep.pop(producer_id) if self._asleep else None
+            if state is None:
+                return None
+            self[producer_id] = state
+        if self._is_gone(producer_id, state.at):
+            del self[producer_id]
+            return None
+        return state
+
+    def __setitem__(self, producer_id: int, state: ProducerState) -> None:
+        awake = self.awake
+        if producer_id not in awake:
+            if self._asleep:
+                self._asleep.pop(producer_id)
+            self._memory.awake += 1
+        awake[producer_id] = state
+        self._widest = max(self._widest, len(awake))
+        if len(awake) > self._memory.most_awake:
+            self._put_to_sleep(len(awake) - self._memory.most_awake)
+
+    def __delitem__(self, producer_id: int) -> None:
+        if self.pop(producer_id) is None:
+            raise KeyError(producer_id)
+
+    def pop(self, producer_id: int) -> ProducerState | None:
+        state = self.awake.pop(producer_id, None)
+        if state is None:
+            return self._asleep.pop(producer_id)
+        self._memory.awake -= 1
+        return state
+
+    def move_to_end(self, producer_id: int) -> None:
+        """Of one that is awake: it has written."""
+        self.awake.move_to_end(producer_id)
+
+    def items(self) -> Iterator[tuple[int, ProducerState]]:
+        """Those that are awake come last. They may go on while this is read."""
+        awake = list(self.awake.items())
+        for producer_id, state in self._asleep.copy().items():
+            if not self._is_gone(producer_id, state.at):
+                yield producer_id, state
+        yield from awake
+
+    def copy(self) -> tuple[PackedStates, list[tuple[int, ProducerState]]]:
+        """Those that are asleep, and those that are awake."""
+        return self._asleep.copy(), [(producer_id, state.copy()) for producer_id, state in self.awake.items()]
+
+    def take(self, asleep: PackedStates) -> None:
+        """Those that were kept, by a fold that knows of none yet."""
+        assert not self
+        self._asleep = asleep
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        return AWAKE_BYTES * len(self.awake) + self._asleep.size
+
+    # --- to sleep, and gone
+
+    def rest(self, before: Position) -> None:
+        """Put those to sleep that have written nothing behind that entry, some at a time, and let those go that have expired."""
+        for _ in range(_SWEPT_PAGES):
+            state = next(iter(self.awake.values()), None)
+            if state is None or state.at > before:
+                break
+            self._put_to_sleep(1)
+        if self._widest > max(_WIDE, 4 * len(self.awake)):
+            self.awake, self._widest = OrderedDict(self.awake), len(self.awake)
+        self._sweep(_SWEPT_PAGES)
+
+    def _put_to_sleep(self, count: int) -> None:
+        awake = self.awake
+        for _ in range(count):
+            producer_id, state = awake.popitem(last=False)
+            if state.follows is not None and state.follows.seen:
+                awake[producer_id] = state  # the fold is about to learn what stood before
+            elif self._is_gone(producer_id, state.at):
+                self._memory.awake -= 1
+            else:
+                self._asleep.add(producer_id, state)
+                self._memory.awake -= 1
+        self._sweep(1)
+
+    def _sweep(self, pages: int) -> None:
+        horizon = self.times.expired_to
+        if horizon != self._swept_to and self._asleep.sweep(pages, self._is_gone):
+            self._swept_to = horizon
+
+    def _is_gone(self, producer_id: int, at: Position) -> bool:
+        return at <= self.times.expired_to and not self._is_held(producer_id)

@@ -1,0 +1,46 @@
+"""When a partition's producers fall asleep, and how their expiry comes to know the time.
+
+An entry that was folded by its receipt says nothing of when the broker stored it. Where nothing is read for long, the last entry is.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from handler.partition.fold.fold import Fold
+from handler.partition.fold.log_times import MARKS
+from handler.pulsar.entry import Position
+
+# Who has written nothing for so long is packed.
+REST_SECONDS: Final = 30.0
+
+
+class Tail(Protocol):
+    def want(self) -> None:
+        """Read on from the last entry, for some seconds."""
+        ...
+
+
+class ProducerTimes:
+    def __init__(self, fold: Fold, tail: Tail, now: float) -> None:
+        self._fold = fold
+        self._tail = tail
+        self._seconds = fold.memory.expiry_ms / 1_000 / MARKS
+        self._read_again_at = now + self._seconds
+        self._rested_at = now
+        self._ended_at: Position | None = None  # the last entry, some time ago
+
+    def tick(self, now: float) -> None:
+        """Once in some seconds."""
+        fold = self._fold
+        states = fold.producers.states
+        if not states:
+            return
+        if now >= self._read_again_at:
+            self._read_again_at = now + self._seconds
+            self._tail.want()
+        if self._ended_at is not None:
+            states.rest(self._ended_at)
+        if now - self._rested_at >= REST_SECONDS:
+            self._rested_at = now
+            self._ended_at = fold.last_position

@@ -1,0 +1,111 @@
+"""Packed states are what they were before they were packed, however many there are."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.partition.fold.packed_states import PackedStates
+from handler.partition.fold.producer_state import ANY_SEQUENCE, Before, ProducerState, WrittenBatch
+from handler.partition.log.basis import KnownProducer
+from handler.pulsar.entry import Position
+
+DRAW = random.Random(1)
+_int32, _int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+_positions = st.builds(Position, _int64, _int64)
+_batches = st.builds(WrittenBatch, _int32, _int32, _int64, _positions)
+_before = st.builds(Before, st.builds(KnownProducer, _int32, _int32), st.just(()))
+states = st.builds(
+    ProducerState, st.integers(-1, 2**15 - 1), _int32, _positions, _int64,
+    st.lists(_batches, max_size=5).map(lambda few: deque(few, maxlen=5)),
+    st.none() | _before, st.booleans(), st.none() | _int32, st.none() | _int32,
+)  # fmt: skip
+
+
+def ended(number: int) -> ProducerState:
+    """Of a producer that wrote one batch."""
+    at = Position(1_234_567, number)
+    return ProducerState(0, 9, at, 1_700_000_000_000 + number, deque([WrittenBatch(0, 9, 10 * number, at)], maxlen=5))
+
+
+@given(st.dictionaries(_int64, states, max_size=100), st.data())
+def test_they_are_what_they_were(expected: dict[int, ProducerState], data: st.DataObject) -> None:
+    packed = PackedStates()
+    for producer_id, state in expected.items():
+        packed.add(producer_id, state)
+    assert dict(packed.items()) == expected
+    assert dict(PackedStates.of_pages(packed.pages).items()) == expected
+    copied = packed.copy()
+    for producer_id in data.draw(st.lists(st.sampled_from(sorted(expected)), unique=True)) if expected else ():
+        assert packed.pop(producer_id) == expected[producer_id]
+        assert packed.pop(producer_id) is None
+    assert dict(copied.items()) == expected, "a copy stays what it is"
+    assert len(copied) == len(expected)
+
+
+@pytest.mark.parametrize("ids", [range(5_000), range(0, 5_000 << 44, 1 << 44), [DRAW.getrandbits(63) for _ in range(5_000)]])
+def test_one_that_has_ended_takes_forty_bytes_whatever_ids_look_like(ids: range | list[int]) -> None:
+    packed = PackedStates()
+    for number, producer_id in enumerate(ids):
+        packed.add(producer_id, ended(number))
+    assert packed.size < 40 * len(ids)
+    assert max(map(len, packed.pages)) < 5 * packed.size / len(packed.pages), "no page is much longer than others"
+    assert all(packed.pop(producer_id) == ended(number) for number, producer_id in enumerate(ids))
+    assert len(packed) == 0
+
+
+def test_those_that_are_gone_are_swept_out_some_pages_at_a_time() -> None:
+    packed = PackedStates()
+    for number in range(1_000):
+        packed.add(number, ended(number))
+    steps, held = 1, {7}
+    while not packed.sweep(3, lambda producer_id, at: at.entry < 900 and producer_id not in held):
+        steps += 1
+    assert steps > 3
+    assert sorted(one for one, _ in packed.items()) == [7, *range(900, 1_000)]
+    assert packed.sweep(10_000, lambda *_: True)
+    assert not packed.pages[0]
+    assert packed.size < 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda page: page[:-1],
+        lambda page: page + b"\0",
+        lambda page: page + page,
+        lambda page: page[:8] + b"\0\0" + page[10:],
+        lambda page: page[:10] + b"\x60" + page[11:],
+        lambda page: page[:-1] + b"\x80",
+        lambda page: b"\7" + page[1:],
+    ],
+    ids=[
+        "it ends early",
+        "something follows",
+        "a producer is there twice",
+        "no numbers",
+        "six batches",
+        "a number goes on",
+        "of another page",
+    ],
+)
+def test_pages_that_never_were_are_refused(change: object) -> None:
+    packed = PackedStates()
+    for number in range(64):
+        packed.add(number, ended(number))
+    assert callable(change)
+    first, *others = packed.pages
+    with pytest.raises(ValueError, match=r"."):
+        PackedStates.of_pages([change(first), *others])
+
+
+def test_what_was_seen_before_its_batches_is_not_packed() -> None:
+    packed = PackedStates()
+    packed.add(1, ProducerState(0, 5, Position(1, 2), follows=Before(KnownProducer(0, ANY_SEQUENCE))))
+    found = packed.pop(1)
+    assert found is not None
+    assert found.follows == Before(KnownProducer(0, ANY_SEQUENCE), ())

@@ -1,0 +1,109 @@
+"""Producers fall asleep, wake up and expire. Whoever asks for one does not notice, until it is gone."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.partition.fold.log_times import DAY_MS
+from handler.partition.fold.producer_state import Before, ProducerState, Unjudged
+from handler.partition.fold.producer_states import AWAKE_BYTES, AWAKE_SHARE, LEAST_AWAKE, ProducerMemory, ProducerStates
+from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
+from handler.pulsar.entry import Position
+
+
+class Counted:
+    """What a fold knows of its producers: their states alone."""
+
+    def __init__(self, states: ProducerStates) -> None:
+        self.states = states
+        self.size = states.size
+
+
+def at(entry: int) -> ProducerState:
+    """Of a producer whose last batch is there."""
+    return ProducerState(0, entry, Position(1, entry))
+
+
+def of(*producers: int, most_awake: int = 4, held: tuple[int, ...] = (), memory: ProducerMemory | None = None) -> ProducerStates:
+    """They have written in this order."""
+    states = ProducerStates(memory or ProducerMemory(most_awake=most_awake), lambda producer_id: producer_id in held)
+    for entry, producer_id in enumerate(producers):
+        states[producer_id] = at(entry)
+        states.move_to_end(producer_id)
+    return states
+
+
+def a_day_later(states: ProducerStates, expired_to: int) -> None:
+    states.times.note(Position(1, expired_to), 0)
+    states.times.note(Position(1, 1_000), DAY_MS)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("write", "ask", "forget")), st.integers(0, 9))), st.integers(1, 12))
+def test_however_few_may_be_awake_it_is_a_mapping(steps: list[tuple[str, int]], most_awake: int) -> None:
+    states, expected = of(most_awake=most_awake), dict[int, ProducerState]()
+    for entry, (what, producer_id) in enumerate(steps):
+        if what == "write":
+            states[producer_id] = at(entry)
+            states.move_to_end(producer_id)
+            expected[producer_id] = at(entry)
+        elif what == "ask":
+            assert states.get(producer_id) == expected.get(producer_id)
+        else:
+            assert states.pop(producer_id) == expected.pop(producer_id, None)
+        assert len(states) == len(expected)
+        assert len(states.awake) <= most_awake
+    assert dict(states.items()) == expected
+
+
+def test_one_that_is_written_to_while_awake_falls_asleep_as_it_is_then() -> None:
+    states = of(1, 2, 3, 4)
+    states[1].last = 99
+    states[5] = at(9)
+    assert 1 not in states.awake
+    assert states[1].last == 99
+
+
+def test_those_that_rest_are_the_ones_that_have_written_nothing_since() -> None:
+    states = of(1, 2, 3)
+    states.rest(Position(1, 1))
+    assert list(states.awake) == [3]
+    assert len(states) == 3
+
+
+def test_one_of_which_the_past_is_not_known_stays_awake() -> None:
+    states = of(1, most_awake=1)
+    seen = Unjudged(BatchSequence(1, 0, 0, 0), 0, Position(1, 0), 0, Position(1, 0), UNKNOWN_PRODUCER)
+    states[1].follows = Before(KnownProducer(0, 0), (seen,))
+    states[2] = at(1)
+    states[3] = at(2)
+    assert states.awake[1].follows == Before(KnownProducer(0, 0), (seen,))
+    assert 3 in states.awake, "who is about to be written to does not fall asleep"
+
+
+def test_who_has_written_nothing_for_a_day_is_gone() -> None:
+    states = of(1, 2, 3, 4, 5, 6)
+    a_day_later(states, expired_to=3)
+    assert [producer_id in states for producer_id in (1, 4, 5, 6)] == [False, False, True, True]
+    assert sorted(producer_id for producer_id, _ in states.items()) == [5, 6]
+    for _ in range(10):
+        states.rest(Position(1, 5))
+    assert len(states) == 2
+
+
+def test_who_has_a_transaction_open_stays() -> None:
+    states = of(1, 2, 3, 4, 5, 6, held=(1, 3))
+    a_day_later(states, expired_to=5)
+    for _ in range(10):
+        states.rest(Position(1, 5))
+    assert sorted(producer_id for producer_id, _ in states.items()) == [1, 3]
+
+
+def test_where_all_folds_together_have_too_many_awake_each_has_few() -> None:
+    memory = ProducerMemory(limit=100 * AWAKE_BYTES * AWAKE_SHARE)
+    folds = [of(*range(90), memory=memory) for _ in range(20)]
+    assert sum(len(states.awake) for states in folds) <= 100 + 20 * LEAST_AWAKE
+    assert all(len(states) == 90 for states in folds)
+    memory.count(Counted(states) for states in folds)
+    assert memory.awake == sum(len(states.awake) for states in folds)
+    assert memory.used == sum(states.size for states in folds)
