@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from handler.clock import SYSTEM_CLOCK
-from handler.coordination import kept_parts, kept_states
-from handler.coordination.kept_states import EXPIRY_MS, KeptStates
+from handler.coordination import kept_parts, kept_places, kept_shard
+from handler.coordination.kept_places import EXPIRY_MS
+from handler.coordination.kept_states import MAX_BYTES, KeptStates
 from handler.ids import new_id
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
@@ -22,7 +23,7 @@ from tests.support.internal_topic import InternalTopic, Writer
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(kept_shard, "LOOK_SECONDS", 0.0)
 
 
 def states(topic: InternalTopic) -> KeptStates:
@@ -110,7 +111,8 @@ async def test_a_value_of_long_ago_is_deleted_by_who_comes_upon_it(monkeypatch: 
 
 async def test_it_is_compacted_when_most_of_it_says_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(kept_states, "COMPACT_AFTER", 10)
+    monkeypatch.setattr(kept_places, "COMPACT_AFTER", 10)
+    monkeypatch.setattr(kept_shard, "COMPACT_AFTER_WRITES", 10)
     topic = InternalTopic()
     mine = states(topic)
     for number in range(20):
@@ -129,7 +131,7 @@ async def test_who_asks_at_once_reads_it_once() -> None:
 
 
 async def test_who_looks_a_value_up_finds_what_was_kept_a_moment_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 3_600.0)
+    monkeypatch.setattr(kept_shard, "LOOK_SECONDS", 3_600.0)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.keep(b"a", b"1")
@@ -190,13 +192,13 @@ async def test_an_empty_value_is_none_and_behind_it_stands_an_entry_that_compact
 async def test_keeping_says_whether_it_was_kept() -> None:
     topic = InternalTopic(refuse=1)
     mine = states(topic)
-    assert [await mine.keep(b"a", value) for value in (b"1", b"2", bytes(kept_states.MAX_BYTES + 1))] == [False, True, False]
+    assert [await mine.keep(b"a", value) for value in (b"1", b"2", bytes(MAX_BYTES + 1))] == [False, True, False]
 
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_parts, "PART_BYTES", 10)
-    monkeypatch.setattr(kept_states, "PART_BYTES", 10)
+    monkeypatch.setattr(kept_shard, "PART_BYTES", 10)
 
 
 LARGE = bytes(range(95))
@@ -313,6 +315,23 @@ async def test_parts_of_a_value_that_could_not_be_stored_are_deleted() -> None:
     assert await mine.keep(b"a", LARGER)
     live = {key for key, value in dict(topic.stored()).items() if value is not None}
     assert len(live) == 2 + 1 + len(LARGER) // 10 - 1, "two values, and the parts of one"
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_parts_whose_head_got_no_receipt_are_deleted_with_the_next_value(is_stored: bool) -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    sending = asyncio.create_task(mine.keep(b"a", LARGE))
+    while len(topic.entries) < 11:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    topic.lose()
+    if not is_stored:
+        topic.entries.pop()
+    assert not await sending
+    assert await value_of(states(topic), b"a") == (LARGE if is_stored else None)
+    assert await mine.keep(b"a", b"small")
+    assert {key for key, value in dict(topic.stored()).items() if value is not None} == {b"a"}
 
 
 @pytest.mark.usefixtures("small_parts")

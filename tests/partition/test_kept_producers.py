@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.coordination.kept_states import Kept
+from handler.coordination.kept_places import Kept
 from handler.partition import kept_producers
 from handler.partition.fold.fold import IndexAlarm
 from handler.partition.fold.kept_producers import KnownProducers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.coordination.kept_states import Kept
+from handler.coordination.kept_places import Kept
 from handler.pulsar.errors import Unavailable
 from handler.tasks import BytesASecond
 from tests.simulation.model import NOBODYS, Topic

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.coordination.kept_states import Kept
+from handler.coordination.kept_places import Kept
 from handler.pulsar.errors import Unavailable
 from handler.tasks import BytesASecond
 

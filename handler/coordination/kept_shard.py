@@ -1,0 +1,188 @@
+"""One partition of `__kept_states`: values are stored in it, whole or in parts, and what they replace is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from handler.clock import Clock
+from handler.coordination.compacted_topic import MARKER_KEY, KeyedWrites
+from handler.coordination.kept_parts import PART_BYTES, Head, split
+from handler.coordination.kept_places import Kept, KeptPlaces
+from handler.coordination.own_parts import OwnParts
+from handler.ids import WRITER_PREFIX, NewId
+from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import Unavailable
+from handler.telemetry import metrics
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+# An older value costs its reader some entries more.
+LOOK_SECONDS: Final = 5.0
+# Compaction may move a value while one looks for it.
+LOOKS: Final = 5
+COMPACT_AFTER_WRITES: Final = 500
+COMPACT_AFTER_BYTES: Final = 64 * 1024 * 1024
+
+
+class KeptShard:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, clock: Clock, new_id: NewId) -> None:
+        self._clock = clock
+        self._new_id = new_id
+        self._client = client
+        self._admin = admin
+        self._topic = topic
+        self._places = KeptPlaces(client, admin, topic, self, clock)
+        self._parts = OwnParts()
+        self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each
+        self._kept_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted
+        self._writes: KeyedWrites | None = None
+        self._opening = asyncio.Lock()
+        self._written = 0
+        self._written_bytes = 0
+
+    @property
+    def progress(self) -> int:
+        """Grows while something is read."""
+        return self._places.progress
+
+    def close(self) -> None:
+        if self._writes is not None and self._writes.producer is not None:
+            self._writes.producer.close()
+
+    # --- found
+
+    async def find(self, key: bytes) -> Kept | None:
+        await self._places.read_if_not_since(asyncio.get_running_loop().time() - LOOK_SECONDS)
+        place = self._places.of(key)
+        kept = None if place is None else await self._places.value_at(place, key)
+        return None if kept is None else await self._whole(key, kept)
+
+    async def look_up(self, key: bytes) -> Kept | None:
+        missing = 0
+        torn: bytes | None = None
+        for _ in range(LOOKS):
+            has_read = await self._places.read_if_not_since(asyncio.get_running_loop().time())
+            place = self._places.of(key)
+            if place is None:
+                # Compaction may have taken an older value before it was read, for a newer one behind what was the end then.
+                missing += 1
+                if missing == LOOKS - 1 or not has_read:
+                    return None
+                continue
+            kept = await self._places.value_at(place, key)
+            if kept is None:
+                continue
+            whole = await self._whole(key, kept)
+            if whole is not None:
+                return whole
+            if torn == kept.value:
+                return None  # its parts are not there, also for who has read all anew, and nobody has stored others
+            torn = kept.value
+            self._places.are_outdated()
+        raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
+
+    async def _whole(self, key: bytes, kept: Kept) -> Kept | None:
+        """The value itself, where `kept` is the head of its parts."""
+        head = Head.decode(kept.value)
+        if head is None:
+            return kept
+        places = self._places.all()
+        parts = []
+        for part_key in head.keys(key):
+            place = places.get(part_key)
+            part = None if place is None else await self._places.value_at(place, part_key)
+            if part is None:
+                break
+            self._places.progress += 1
+            parts.append(part.value)
+        value = head.joined(parts)
+        if value is None:
+            metrics.TORN_KEPT_STATES.inc()
+            log.warning("%s has a value of which parts are missing, so its log is read instead", self._topic)
+            return None
+        return Kept(value, kept.written_at)
+
+    # --- kept
+
+    async def keep(self, key: bytes, value: bytes) -> None:
+        if self._kept_meanwhile is not None:
+            self._kept_meanwhile.add(key)
+        self._keeping[key] = self._keeping.get(key, 0) + 1
+        try:
+            await self._keep(key, value)
+        finally:
+            self._keeping[key] -= 1
+            if not self._keeping[key]:
+                del self._keeping[key]
+
+    async def _keep(self, key: bytes, value: bytes) -> None:
+        writes = await self._writer()
+        before, known = self._parts.heads(key), self._places.head(key)
+        self._written += 1
+        self._written_bytes += len(value)
+        if len(value) <= PART_BYTES:
+            await writes.send(key, value)
+        else:
+            await self._keep_in_parts(writes, key, value)
+        self._parts.has_replaced(key, before)
+        replaced = [part_key for head in {*before, known} if head is not None for part_key in head.keys(key)]
+        await self._delete([*replaced, *self._parts.take_unnamed()])
+        if self._written >= COMPACT_AFTER_WRITES or self._written_bytes >= COMPACT_AFTER_BYTES:
+            self._written = self._written_bytes = 0
+            await self.compact()
+
+    async def _keep_in_parts(self, writes: KeyedWrites, key: bytes, value: bytes) -> None:
+        head, parts = split(value, self._new_id())
+        try:
+            await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(head.keys(key), parts, strict=True)])
+        except BaseException:
+            self._parts.head_was_not_sent(key, head)
+            raise
+        self._parts.head_is_sent(key, head)
+        await writes.send(key, head.encode())
+
+    async def forget(self, key: bytes) -> None:
+        before, known = self._parts.heads(key), self._places.head(key)
+        await self._delete([key, *[part_key for head in {*before, known} if head is not None for part_key in head.keys(key)]])
+        self._parts.has_replaced(key, before)
+
+    async def _delete(self, keys: Iterable[bytes]) -> None:
+        deleted = dict.fromkeys(keys)
+        if not deleted:
+            return
+        writes = await self._writer()
+        for key in deleted:
+            writes.send(key, None)
+        # Compaction leaves out deletions. Behind them stands an entry that it leaves: who reads to the last one finds it.
+        await writes.send(MARKER_KEY, b"after deletions")
+
+    async def _writer(self) -> KeyedWrites:
+        async with self._opening:
+            if self._writes is None or self._writes.ended is not None:
+                writes = KeyedWrites(self._topic, self._clock)
+                writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
+                self._writes = writes
+            return self._writes
+
+    # --- Housekeeping, for who reads
+
+    def on_replaced(self, key: bytes, head: Head) -> None:
+        self._parts.another_has_replaced(key, head)
+
+    async def delete_old(self, still_old: Callable[[], Awaitable[Iterable[bytes]]]) -> None:
+        self._kept_meanwhile = kept_meanwhile = set(self._keeping)
+        try:
+            await self._writer()
+            await self._delete([key for key in await still_old() if key not in kept_meanwhile])
+        finally:
+            self._kept_meanwhile = None
+
+    async def compact(self) -> None:
+        with suppress(AlreadyExists):
+            await self._admin.topics.compact(self._topic)
