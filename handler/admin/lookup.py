@@ -9,7 +9,8 @@ from handler.errors import EntryUnreadable
 from handler.fleet.rpc import Aborted, NotLikeThat, NotThere
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition
-from handler.partition.read.read_entries import ReadEntry, base_offset_of, understood
+from handler.partition.read.chunked_messages import read_chunked
+from handler.partition.read.read_entries import base_offset_of, understood
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.wire.error_code import ErrorCode
@@ -34,6 +35,12 @@ class Found(NamedTuple):
     offset_count: int
 
 
+class Unreadable(NamedTuple):
+    position: Position
+    next_offset: int
+    why: str
+
+
 async def find_offset(partition: Partition, offset: int) -> Found:
     """Where a record is in Pulsar."""
     await _opened(partition)
@@ -50,17 +57,31 @@ async def find_offset(partition: Partition, offset: int) -> Found:
     return Found(entry.position, offset - base if _is_batch(entry) else NO_BATCH, offset, base, count)
 
 
-async def find_unreadable(partition: Partition, offset: int) -> ReadEntry:
+async def find_unreadable(partition: Partition, offset: int) -> Unreadable:
     """The entry that holds an offset and can't be read. NotLikeThat where it can."""
     await _opened(partition)
     position = await partition.entry_log.find_index(offset)
     entry = None if position is None else await _entry_from(partition.entry_log, position)
     if entry is None or entry.last_index is None or offset > entry.last_index:
         raise NotInTheLog(f"no entry holds offset {offset}")
-    one = await understood(partition.entry_log, entry)
-    if one.content is not None:
+    why = await _why_unreadable(partition, entry)
+    if why is None:
         raise NotLikeThat(f"entry {entry.position} can be read, so it is not skipped: consumers may seek, and records can be deleted")
-    return one
+    return Unreadable(entry.position, entry.last_index + 1, why)
+
+
+async def _why_unreadable(partition: Partition, entry: RawEntry) -> str | None:
+    if partition.has_given_up(entry.position):
+        return "this sidecar failed at it twice"
+    one = await understood(partition.entry_log, entry)
+    if one.content is None:
+        return one.unreadable
+    if one.content.lacks_chunks:
+        try:
+            await read_chunked(partition.entry_log, entry)
+        except EntryUnreadable as error:
+            return str(error)
+    return None
 
 
 async def find_message_id(partition: Partition, position: Position, batch_index: int) -> Found:

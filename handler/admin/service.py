@@ -90,10 +90,10 @@ class AdminService:
         partition, name = await self._partition(request.topic, request.partition)
         entry = await find_unreadable(partition, request.offset)
         try:
-            await self._services.catalog.skip(name, request.partition, entry.position)
+            await self._services.catalog.skip(name, request.partition, entry.position, request.offset)
         except PulsarError as error:
             raise Aborted(f"it can't be skipped: {error}") from error
-        log.warning("an operator has entry %s of %s skipped, which can't be read: %s", entry.position, partition.name, entry.unreadable)
+        log.warning("an operator has entry %s of %s skipped, which can't be read: %s", entry.position, partition.name, entry.why)
         message_id = pb.MessageId(ledger=entry.position.ledger, entry=entry.position.entry, partition=request.partition, batch_index=-1)
         return pb.SkipEntryResponse(message_id=message_id, next_offset=entry.next_offset)
 

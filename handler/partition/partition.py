@@ -313,6 +313,10 @@ class Partition:
         elif skipped != self._contents.skipped:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "an operator has an entry skipped")
 
+    def has_given_up(self, position: Position) -> bool:
+        """Whether this sidecar failed at an entry twice, and takes it for one that can't be read."""
+        return self._failures.is_given_up(self.name, position)
+
     def read_on_if_tailed(self) -> None:
         """What was appended may be news to consumers, and to nobody else."""
         if self._tail.running:

@@ -25,7 +25,7 @@ from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
 from handler.topics.replication import Replication
-from handler.topics.skipped import SKIPPED, skipped_of, with_skipped
+from handler.topics.skipped import skipped_of, skipping
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -243,14 +243,14 @@ class Catalog:
         topic = self.known(name, FRESH_SECONDS)
         return skipped_of((topic or await self._admin.topics.describe(name.pulsar)).properties, partition)
 
-    async def skip(self, name: TopicName, partition: int, position: Position) -> None:
+    async def skip(self, name: TopicName, partition: int, position: Position, offset: int) -> None:
         """Let an entry that can't be read be passed over, by every sidecar. Refused where Pulsar keeps no property for it."""
         properties = (await self._admin.topics.describe(name.pulsar)).properties
         try:
-            changed = with_skipped(properties, partition, position)
+            one_more = skipping(properties, partition, position, offset)
         except ValueError as error:
             raise Refused(str(error)) from error
-        await self._admin.topics.set_properties(name.pulsar, {SKIPPED: changed})
+        await self._admin.topics.set_properties(name.pulsar, one_more)
         await self.look_at(name)  # it tells the partitions in use
 
     async def log_of(self, partition: str) -> str:

@@ -1,6 +1,8 @@
-"""Entries that nobody can read and that an operator has skipped: a property of their topic. Pure.
+"""Entries that nobody can read and that an operator has skipped: each is a property of their topic. Pure.
 
-kafka.skipped = 0/12:3 0/12:7 1/5:0        partition/ledger:entry
+kafka.skipped.0.12.3 = 4711        partition, ledger, entry: the offset that the operator has named
+
+A property for each, because Pulsar has no way to change one that another may be changing.
 """
 
 from __future__ import annotations
@@ -10,32 +12,28 @@ from typing import Final
 
 from handler.pulsar.entry import Position
 
-SKIPPED: Final = "kafka.skipped"
+PREFIX: Final = "kafka.skipped."
 # Of a topic. A property is not made for more, and who has more deletes records.
 MOST: Final = 500
 
 
 def skipped_of(properties: Mapping[str, str], partition: int) -> frozenset[Position]:
     """What somebody else has written there is passed over."""
-    found = (_parsed(one) for one in properties.get(SKIPPED, "").split()[:MOST])
-    return frozenset(one[1] for one in found if one is not None and one[0] == partition)
+    found = [_parsed(key) for key in properties if key.startswith(PREFIX)]
+    return frozenset(one[1] for one in found[:MOST] if one is not None and one[0] == partition)
 
 
-def with_skipped(properties: Mapping[str, str], partition: int, position: Position) -> str:
-    """The property with one more. ValueError where there are too many."""
-    one = f"{partition}/{position.ledger}:{position.entry}"
-    known = properties.get(SKIPPED, "").split()
-    if one in known:
-        return " ".join(known)
-    if len(known) >= MOST:
+def skipping(properties: Mapping[str, str], partition: int, position: Position, offset: int) -> dict[str, str]:
+    """The property of one more. ValueError where there are too many."""
+    key = f"{PREFIX}{partition}.{position.ledger}.{position.entry}"
+    if key not in properties and sum([one.startswith(PREFIX) for one in properties]) >= MOST:
         raise ValueError(f"{MOST} entries of the topic are skipped, and no more can be: delete the records up to this one")
-    return " ".join([*known, one])
+    return {key: str(offset)}
 
 
-def _parsed(text: str) -> tuple[int, Position] | None:
-    partition, _, position = text.partition("/")
-    ledger, _, entry = position.partition(":")
+def _parsed(key: str) -> tuple[int, Position] | None:
     try:
-        return int(partition), Position(int(ledger), int(entry))
+        partition, ledger, entry = map(int, key.removeprefix(PREFIX).split("."))
     except ValueError:
         return None
+    return partition, Position(ledger, entry)

@@ -16,6 +16,8 @@ from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from handler.control.client import ControlClient, ControlFailed
 from handler.fleet.member import Member
 from handler.fleet.server import Answers, ControlServer, Further
+from handler.partition.read import chunked_messages
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -105,7 +107,7 @@ async def test_an_entry_that_nobody_can_read_is_skipped_and_no_other(setup: Setu
     position = log.append(metadata, 1, b"abc")
     skipped = await setup.ask(lambda client: client.skip("t", 0, 2))
     assert (skipped.message_id.ledger, skipped.message_id.entry, skipped.next_offset) == (*position, 3)
-    assert setup.sidecar.admin.properties["persistent://public/default/t"] == {"kafka.skipped": f"0/{position.ledger}:{position.entry}"}
+    assert setup.sidecar.admin.properties["persistent://public/default/t"] == {f"kafka.skipped.0.{position.ledger}.{position.entry}": "2"}
     for offset, code, why in (
         (0, grpc.StatusCode.FAILED_PRECONDITION, "can be read"),
         (7, grpc.StatusCode.NOT_FOUND, "no entry holds offset 7"),
@@ -113,6 +115,29 @@ async def test_an_entry_that_nobody_can_read_is_skipped_and_no_other(setup: Setu
         with pytest.raises(ControlFailed, match=why) as failure:
             await setup.ask(lambda client, at=offset: client.skip("t", 0, at))  # type: ignore[misc]
         assert failure.value.code is code
+
+
+async def test_a_message_in_parts_that_is_too_large_can_be_skipped(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunked_messages, "MAX_UNCOMPRESSED", 5)
+    await setup.produce(b"a")
+    log = setup.sidecar.logs["persistent://public/default/t-partition-0"]
+    for number, part in enumerate((b"abc", b"def")):
+        log.append(
+            MessageMetadata(
+                producer_name=b"native", sequence_id=0, publish_time=1, uuid=b"u", num_chunks_from_msg=2, chunk_id=number,
+                total_chunk_msg_size=6, uncompressed_size=6,
+            ), 1, part,
+        )  # fmt: skip
+    assert (await setup.ask(lambda client: client.skip("t", 0, 2))).next_offset == 3
+    with pytest.raises(ControlFailed, match="can be read"):
+        await setup.ask(lambda client: client.skip("t", 0, 1))
+
+
+async def test_an_entry_at_which_the_sidecar_failed_twice_can_be_skipped(setup: Setup) -> None:
+    await setup.produce(b"a")
+    for _ in range(2):
+        setup.sidecar.services.partitions._failures.note("persistent://public/default/t-partition-0", Position(1, 0))
+    assert (await setup.ask(lambda client: client.skip("t", 0, 0))).next_offset == 1
 
 
 async def test_partitions_in_use_are_listed_with_what_their_fold_knows(setup: Setup) -> None:

@@ -310,7 +310,7 @@ class CatchUpReader(ConsumerEvents):
         try:
             data = await read_chunked(self._log, last)
         except EntryUnreadable as error:
-            self._put_unreadable(folded, error)
+            self._put_unreadable_or_skipped(last.position, folded, error)
         else:
             if data is None:
                 metrics.UNREADABLE_ENTRIES.inc()
@@ -404,10 +404,7 @@ class CatchUpReader(ConsumerEvents):
                 return _Gap(position, entry.last_index)
             folded = self._fold.unreadable(position, entry.last_index, error)
             if folded.next_offset > self.next_offset:
-                if position in self._contents.skipped:
-                    self._put(CachedEntry.hole(min(folded.base_offset, self.next_offset), folded.next_offset))
-                else:
-                    self._put_unreadable(folded, error)
+                self._put_unreadable_or_skipped(position, folded, error)
             return None
         base_offset = entry.last_index - content.offset_count + 1
         if self._is_gap(position, base_offset):
@@ -425,7 +422,10 @@ class CatchUpReader(ConsumerEvents):
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         return None
 
-    def _put_unreadable(self, folded: Folded, error: EntryUnreadable) -> None:
+    def _put_unreadable_or_skipped(self, position: Position, folded: Folded, error: EntryUnreadable) -> None:
+        if position in self._contents.skipped:
+            self._put(CachedEntry.hole(min(folded.base_offset, self.next_offset), folded.next_offset))
+            return
         metrics.UNREADABLE_ENTRIES.inc()
         log.error("partition %s: %s", self._name, error)
         self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))

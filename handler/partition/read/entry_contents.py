@@ -47,7 +47,7 @@ class EntryContents:
 
     def _check_given_up(self, entry: RawEntry) -> None:
         if self._failures.is_given_up(self._name, entry.position):
-            raise EntryUnreadable(f"entry {entry.position} could not be folded twice, and is taken for one that can't be read")
+            raise EntryUnreadable(f"entry {entry.position}: this sidecar failed at it twice, and takes it for one that can't be read")
 
     def _note(self, content: Content, position: Position) -> None:
         if self._kept.is_for_clients and self._foreign.begin_in(content, position) and not self._foreign.announce():

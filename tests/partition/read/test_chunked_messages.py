@@ -135,3 +135,8 @@ async def test_a_message_that_begins_too_far_back_or_is_too_large_is_never_passe
     partition = open_partition(log)
     assert (await fetch(partition, 302)).error is ErrorCode.CORRUPT_MESSAGE
     partition.close()
+    log.skips = frozenset({log.entries[302].position})
+    log.write(batch(b"after"))
+    partition = open_partition(log)
+    assert await read_all(partition, 302) == [(303, b"after")], "an operator has it skipped"
+    partition.close()
