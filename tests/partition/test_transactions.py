@@ -504,3 +504,18 @@ async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monke
     assert second.last_stable_offset == 0, "the transaction is open"
     for partition in (writer, second):
         partition.close()
+
+
+async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_count_though_a_marker_stands_before() -> None:
+    """The transaction before was aborted without a batch here. b0 is refused by the broker alone, b1 was on its way behind it."""
+    log = MemoryLog()
+    partition, coordinator = open_partition(log), Coordinator(101)
+    assert (await end(partition, ABORTED)).error is ErrorCode.NONE
+    log.refuse_sends, log.refuse_with, log.refuse_saying = 1, 22, "Exceed maximum message size"
+    told = await asyncio.gather(*(begin(partition, coordinator, b"t%d" % number, sequence=number).result for number in (0, 1)))
+    assert ErrorCode.NONE not in [one.error for one in told]
+    again = [await write(partition, coordinator, b"t%d" % number, sequence=number) for number in (0, 1)]
+    assert [one.error for one in again] == [ErrorCode.NONE] * 2
+    assert (await end(partition, COMMITTED, 101)).error is ErrorCode.NONE
+    assert await committed_values(partition) == [b"t0", b"t1"]
+    partition.close()

@@ -185,9 +185,9 @@ class Fold:
         return None if state is None else KnownProducer(state.epoch, state.last)
 
     def basis(self, producer_id: int) -> bytes | None:
-        """The fold's knowledge now, encoded, for an entry of one batch that is about to be sent; None where its producer is not known."""
+        """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may begin anywhere."""
         state = self.producers.states.get(producer_id)
-        return None if state is None else encode_basis(self.reached or BEFORE_ALL, state.epoch, state.last)
+        return None if state is None or state.last == ANY_SEQUENCE else encode_basis(self.reached or BEFORE_ALL, state.epoch, state.last)
 
     def basis_with(self, known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
         """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""

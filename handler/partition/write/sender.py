@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.fold.fold import Fold
+from handler.partition.fold.producer_state import ANY_SEQUENCE
 from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
 from handler.partition.log.formats import KAFKA
 from handler.partition.log.port import EntryLog, LogWriter
@@ -165,9 +166,10 @@ class Sender:
 
     def _known_producer(self, append: Append) -> KnownProducer:
         known = self._fold.known_producer(append.producer_id)
-        if known is not None:
+        if known is not None and known.last_sequence != ANY_SEQUENCE:
             return known
-        return self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
+        before = self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
+        return before if known is None or before.epoch == known.epoch else known
 
     # --- the writer's life
 
