@@ -13,6 +13,7 @@ import pytest
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
 from handler.pulsar.admin.connections import NoAnswer, NotConnected, Response
 from handler.pulsar.admin.subscriptions import _subscription
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 
@@ -239,3 +240,24 @@ async def test_the_ledgers_of_a_topic_are_told_with_what_is_in_them(
     stats = {"ledgers": listed, "currentLedgerEntries": open_entries, "currentLedgerSize": 10 * open_entries}
     found = await admin("http://one", lambda _: response(200, stats)).topics.log_stats("persistent://public/default/t-partition-0")
     assert [(ledger.ledger, ledger.entries) for ledger in found.ledgers] == known
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        response(404, {"reason": "Message id not found"}),
+        response(500, {"reason": "Message: Message not found, the ledgerId does not belong to this topic or has been deleted"}),
+    ],
+    ids=["since 3.0", "before"],
+)
+async def test_an_entry_that_retention_has_taken_is_no_missing_topic(gone: Response) -> None:
+    made = admin("http://one", lambda _: gone)
+    assert await made.topics.index_of("persistent://public/default/t-partition-0", Position(1, 0)) is None
+    with pytest.raises(Unavailable, match="was removed"):
+        await made.topics.is_marker("persistent://public/default/t-partition-0", Position(1, 0))
+
+
+async def test_an_entry_of_a_topic_that_is_missing_is_not_just_gone() -> None:
+    made = admin("http://one", lambda _: response(404, {"reason": "Topic not found"}))
+    with pytest.raises(TopicMissing):
+        await made.topics.index_of("persistent://public/default/t-partition-0", Position(1, 0))

@@ -57,6 +57,7 @@ class Topic:
         self.index_property: int | None = None
         self.transactions_behind: Position | None = None
         self.connections: dict[Connection, None] = {}
+        self.writers: list[Writer] = []  # that the broker knows, or has known
         self.kept: dict[bytes, list[bytes]] = {}  # what sidecars have kept of the log, by key: every value
         self._ledger = 1
         self._ended: dict[int, float] = {}  # when each ledger was closed
@@ -125,6 +126,10 @@ class Topic:
         self._in_ledger += 1
         self.index += count
         self._keep(RawEntry(position, self.index, int(self.loop.time() * 1000), metadata.SerializeToString(), memoryview(payload)))
+
+    @property
+    def next_position(self) -> Position:
+        return Position(self._ledger, self._in_ledger)
 
     # --- what becomes of the topic
 
@@ -200,7 +205,7 @@ class Topic:
         )
 
     def has_writer(self, name: str) -> bool:
-        return any(isinstance(one, Writer) and one.name == name and one.is_known for one in self.connections)
+        return any(one.name == name and one.is_known for one in self.writers)
 
 
 class Connection:
@@ -263,6 +268,8 @@ class Writer(Connection):
         self.events = events
         self.name = name
         self.is_known = True  # to the broker; what lands of another is dropped (ServerCnx.handleSend)
+        topic.writers = [one for one in topic.writers if one.is_known]
+        topic.writers.append(self)
 
     def send(self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
         if not self.is_open:
@@ -276,7 +283,9 @@ class Writer(Connection):
 
     def cut(self, reason: PulsarError | None = None) -> None:
         if self.draw.random() < 0.5:
-            self.is_known = False  # else what is on its way lands late
+            self.is_known = False
+        else:
+            self.up(self._unknown)  # ServerCnx.channelInactive: what is on its way lands first, and keeps the name taken
         super().cut(reason)
 
     def close(self) -> None:
@@ -284,8 +293,11 @@ class Writer(Connection):
         self.up(self._closed)  # behind what was sent
 
     def _closed(self) -> None:
-        self.is_known = False
+        self._unknown()
         self.forget()
+
+    def _unknown(self) -> None:
+        self.is_known = False
 
     def abort_connection(self, reason: PulsarError) -> None:
         self.cut(reason)
@@ -461,4 +473,5 @@ class View:
 
     async def find_time(self, timestamp: int) -> Position | None:
         await self._ask()
-        return next((one.position for one in self._topic.present if (one.broker_timestamp or 0) >= timestamp), None)
+        found = (one.position for one in self._topic.present if (one.broker_timestamp or 0) >= timestamp)
+        return next(found, self._topic.next_position)

@@ -189,7 +189,8 @@ class MemoryLog:
         return next((entry.position for entry in self.present if entry.last_index is not None and entry.last_index >= index), None)
 
     async def find_time(self, timestamp: int) -> Position | None:
-        return next((entry.position for entry in self.present if (entry.broker_timestamp or 0) >= timestamp), None)
+        found = (entry.position for entry in self.present if (entry.broker_timestamp or 0) >= timestamp)
+        return next(found, self.entries[-1].position.after() if self.entries else Position(self.ledger, 0))
 
 
 @dataclass

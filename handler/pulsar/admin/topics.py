@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused, TopicMissing
+from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 
 BEFORE_FIRST: Final = Position(-1, -1)
 
-
+# Of an entry, as brokers say since 3.0, and before.
+_IS_GONE: Final = re.compile("Message id not found|ledgerId does not belong to this topic")
 # PartitionedTopicMetadata.MEDIA_TYPE
 _TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 
@@ -117,22 +118,34 @@ class TopicAdmin:
         return found or BEFORE_FIRST
 
     async def find_time(self, partition: str, timestamp: int) -> Position | None:
-        """The first entry whose broker timestamp is at or after `timestamp` milliseconds."""
+        """The first entry whose broker timestamp is at or after `timestamp` milliseconds; the place behind the last where none is."""
         try:
             return await self._http.get(f"{path_of(partition)}/messageid/{timestamp}", _position)
         except TopicMissing:
             return None
 
     async def index_of(self, partition: str, position: Position) -> int | None:
-        """The index of one entry. Its whole payload travels; for searches by halves on old brokers."""
-        path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
-        value = (await self._http.call("GET", path)).headers.get("x-pulsar-broker-entry-metadata-index", "")
+        """The index of one entry; None where it has none, or is gone. For searches by halves on old brokers."""
+        headers = await self._headers_of(partition, position)
+        value = "" if headers is None else headers.get("x-pulsar-broker-entry-metadata-index", "")
         return int(value) if value.isdigit() else None
 
     async def is_marker(self, partition: str, position: Position) -> bool:
-        """Whether an entry is a marker of Pulsar's own, which no consumer is given."""
+        """Whether an entry is a marker of Pulsar's own, which no consumer is given. Unavailable where it is gone."""
+        headers = await self._headers_of(partition, position)
+        if headers is None:
+            raise Unavailable(f"entry {position} of {partition} was removed meanwhile")
+        return "x-pulsar-marker-type" in headers
+
+    async def _headers_of(self, partition: str, position: Position) -> Mapping[str, str] | None:
+        """What the broker says of an entry, whose whole payload travels; None where retention has taken it."""
         path = f"{path_of(partition)}/ledger/{position.ledger}/entry/{position.entry}"
-        return "x-pulsar-marker-type" in (await self._http.call("GET", path)).headers
+        try:
+            return (await self._http.call("GET", path)).headers
+        except (TopicMissing, Unavailable) as error:
+            if _IS_GONE.search(str(error)):
+                return None
+            raise
 
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:
         """The stats of every partition of a partitioned topic that has some, by index."""

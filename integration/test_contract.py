@@ -1,0 +1,142 @@
+"""Real brokers keep the contract that the model of the simulation keeps (tests/simulation/test_contract.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from handler.partition.log.log_config import AS_IT_COMES, LogConfig
+from handler.partition.log.moved_start import MovedStart
+from handler.partition.log.port import EntryLog
+from handler.partition.log.pulsar_log import PulsarLog, StoredTopics
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import Position
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
+from integration.support import admin
+from integration.versions import OLDER_VERSIONS
+from tests.contract.all_cases import CASES
+from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, scribe, until
+
+SETTINGS = {
+    "managedLedgerMaxEntriesPerLedger": str(ENTRIES_OF_A_LEDGER),
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "1",
+}
+VERSIONS = (DEFAULT_VERSION, *(pytest.param(version, marks=pytest.mark.soak) for version in OLDER_VERSIONS))
+# It has apache/pulsar#22572, as 3.3 and later have.
+WITHOUT_MARKERS_AT_THE_END = (3, 0, 7)
+_topics = itertools.count(1)
+
+
+class OneTopic(StoredTopics):
+    """Of which nothing is asked but its entries."""
+
+    async def log_of(self, partition: str) -> str:
+        return partition
+
+    def id_of(self, partition: str) -> uuid.UUID | None:
+        return None
+
+    async def id_now(self, partition: str) -> uuid.UUID | None:
+        return None
+
+    async def config_of(self, partition: str) -> LogConfig:
+        return AS_IT_COMES
+
+    async def counts_records(self, partition: str) -> bool:
+        return False
+
+    async def skipped(self, partition: str) -> frozenset[Position]:
+        return frozenset()
+
+    async def moved_start_of(self, partition: str) -> MovedStart | None:
+        return None
+
+    async def transactions_from(self, partition: str) -> Position | None:
+        return None
+
+    async def begin_transactions(self, partition: str, behind: Position) -> None: ...
+
+
+class RealTopic:
+    """A World: a topic of its own at a real broker."""
+
+    def __init__(self, broker: Standalone, client: PulsarClient, of_admin: PulsarAdmin) -> None:
+        self.names_markers = version_tuple(broker.version) < WITHOUT_MARKERS_AT_THE_END
+        self._name = f"contract-{os.getpid()}-{next(_topics)}"
+        self._url = f"{broker.admin_url}/admin/v2/persistent/public/default/{self._name}"
+        self._client = client
+        self._admin = of_admin
+
+    async def _call(self, method: str, path: str, body: object = None) -> bytes:
+        return await asyncio.to_thread(admin, method, self._url + path, None if body is None else json.dumps(body).encode())
+
+    async def make(self, *, deduplicates: bool) -> None:
+        await self._call("PUT", "/partitions", 1)
+        if deduplicates:
+            await self._call("POST", "/deduplicationEnabled", True)
+            async with asyncio.timeout(30):
+                while await self._call("GET", "/deduplicationEnabled") != b"true":  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+
+    def log(self, writer: str) -> EntryLog:
+        return PulsarLog(self._client, self._admin, f"persistent://public/default/{self._name}-partition-0", writer, OneTopic())
+
+    async def unload(self) -> None:
+        await asyncio.to_thread(admin, "PUT", f"{self._url}-partition-0/unload")
+
+    async def roll(self) -> None:
+        """The broker does, as it has so many entries."""
+
+    async def mark(self) -> None:
+        """As replicated subscriptions do: what makes a marker of an entry are a field of its metadata, and one of the command."""
+        writer = await scribe(self, f"marker-{uuid.uuid4()}")
+        cast(Any, writer.writer)._command.send.MergeFromString(b"\x40\x01")  # CommandSend.marker, which no client of ours sets
+        fields = MessageMetadata(marker_type=10).SerializePartialToString()  # REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
+        writer.writer.send(0, 1, fields, b"", None)
+        await until(lambda: writer.receipts)
+        writer.writer.close()
+
+    async def trim(self) -> None:
+        log = self.log("w")
+        first = (await log.stats()).first
+        assert first is not None
+        await self._call("POST", "/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+        async with asyncio.timeout(60):
+            while True:
+                stats = await log.stats()
+                if stats.first is None or (stats.first > first and len(stats.ledgers) == 1):
+                    return
+                await asyncio.sleep(0.05)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    server = Standalone(tmp_path_factory.mktemp("contract"), version=request.param, settings=SETTINGS)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("one", CASES, ids=[one.name for one in CASES])
+def test_a_broker_keeps_the_contract(broker: Standalone, one: Case) -> None:
+    async def play() -> None:
+        client, of_admin = PulsarClient(broker.url), PulsarAdmin(broker.admin_url)
+        try:
+            topic = RealTopic(broker, client, of_admin)
+            await topic.make(deduplicates=one.deduplicates)
+            await one.play(topic)
+        finally:
+            await client.close()
+            await of_admin.close()
+
+    asyncio.run(play())

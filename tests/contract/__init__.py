@@ -1,0 +1,4 @@
+"""What Pulsar does with one topic, as far as partitions rely on it: each case holds on a real broker, and on the model of the simulation.
+
+A behaviour that the model has and no case shows is not to be believed.
+"""
