@@ -147,7 +147,8 @@ class TransactionsConfig:
     max_timeout_ms: int = setting(900_000, "Longest transaction.timeout.ms that a producer may ask for.")
     id_expiration_ms: int = setting(604_800_000, "How long a transactional id that nobody uses is remembered.")
     producer_id_expiration_ms: int = setting(
-        86_400_000, "How long the last batches of a producer that writes nothing are remembered: so long its retries are recognised."
+        86_400_000,
+        "How long a producer that writes nothing is remembered, and its retries are recognised. Kafka's producer.id.expiration.ms.",
     )
 
 
@@ -195,8 +196,8 @@ class LimitsConfig:
     replay_bytes: int = setting(16 * 1024 * 1024, "The same in bytes.")
     producer_state_bytes: int = setting(
         64 * 1024 * 1024,
-        "Bytes of what is known of the producers of all partitions in use, by which their retries are recognised. When they are used up, "
-        "producers that nobody knows are told NOT_ENOUGH_REPLICAS, and try again.",
+        "Bytes for what is known of producers, in all partitions in use: their retries are recognised by it. When it is full, a producer "
+        "that is new to a partition gets NOT_ENOUGH_REPLICAS, and tries again.",
     )
 
 

@@ -32,7 +32,7 @@ KEPT_SECONDS: Final = 60.0
 ENTRIES_BEHIND: Final = 30_000
 # However much is written.
 LEAST_SECONDS: Final = 5.0
-BYTES_OF_A_PRODUCER: Final = 100
+BYTES_OF_A_PRODUCER: Final = 100  # more than most take
 
 
 class PartitionForKept(Protocol):

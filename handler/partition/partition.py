@@ -290,6 +290,7 @@ class Partition:
     def producer_tables(self) -> Iterator[ProducerTable]:
         """What this and its readers know of producers, to be counted."""
         yield self._fold.producers
+        yield from self._replay.producer_tables()
         yield from self._catch_ups.producer_tables()
 
     @property
@@ -575,5 +576,6 @@ class Partition:
         return self.unused_seconds(now) > self._limits.idle_seconds * 5
 
     def unused_seconds(self, now: float) -> float:
-        busy = self._appender.pending or self._watchers or self._waiting or not self._opening.done() or len(self.searches)
+        is_read = self._replay.is_at_work or not self._opening.done()
+        busy = self._appender.pending or self._watchers or self._waiting or is_read or len(self.searches)
         return 0.0 if busy else now - max(self.used_at, self._appender.used_at)

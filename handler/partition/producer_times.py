@@ -11,8 +11,10 @@ from handler.partition.fold.fold import Fold
 from handler.partition.fold.log_times import MARKS
 from handler.pulsar.entry import Position
 
-# Who has written nothing for so long is packed.
-REST_SECONDS: Final = 30.0
+# Who has written nothing for so long falls asleep.
+ASLEEP_AFTER_SECONDS: Final = 30.0
+# To read the last entry means to read on for some seconds.
+LEAST_SECONDS: Final = 60.0
 
 
 class Tail(Protocol):
@@ -25,9 +27,9 @@ class ProducerTimes:
     def __init__(self, fold: Fold, tail: Tail, now: float) -> None:
         self._fold = fold
         self._tail = tail
-        self._seconds = fold.memory.expiry_ms / 1_000 / MARKS
+        self._seconds = max(LEAST_SECONDS, fold.memory.expiry_ms / 1_000 / MARKS)
         self._read_again_at = now + self._seconds
-        self._rested_at = now
+        self._ended_noted_at = now
         self._ended_at: Position | None = None  # the last entry, some time ago
 
     def tick(self, now: float) -> None:
@@ -40,7 +42,8 @@ class ProducerTimes:
             self._read_again_at = now + self._seconds
             self._tail.want()
         if self._ended_at is not None:
-            states.rest(self._ended_at)
-        if now - self._rested_at >= REST_SECONDS:
-            self._rested_at = now
+            states.put_to_sleep(self._ended_at)
+        states.expire()
+        if now - self._ended_noted_at >= ASLEEP_AFTER_SECONDS:
+            self._ended_noted_at = now
             self._ended_at = fold.last_position

@@ -10,7 +10,7 @@ from typing import Final
 from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
-from handler.partition.fold.producer_states import ProducerMemory
+from handler.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -157,8 +157,10 @@ class PartitionTable:
         for seconds, name in sorted(unused, reverse=True):
             if seconds < UNUSED_SECONDS or not self._memory.is_full:
                 break
-            self._memory.used -= sum([table.size for table in self._partitions[name].producer_tables()])
-            self.forget(name)
+            size = sum([table.size for table in self._partitions[name].producer_tables()])
+            if size >= AWAKE_BYTES:  # else it would be opened again for nothing
+                self._memory.used -= size
+                self.forget(name)
         if self._memory.is_full:
             log.warning(
                 "what is known of producers takes %d bytes, more than limits.producer_state_bytes: producers that nobody knows are refused "

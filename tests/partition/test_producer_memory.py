@@ -13,7 +13,7 @@ from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.formats import KAFKA
 from handler.partition.partition import Partition
-from handler.partition.producer_times import REST_SECONDS
+from handler.partition.producer_times import ASLEEP_AFTER_SECONDS
 from handler.partition.read import replay
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
@@ -65,11 +65,12 @@ async def test_a_producer_whose_first_batch_is_on_its_way_is_let_in() -> None:
     partition = open_partition(log, memory=memory)
     await partition.opened()
     first = begin_append(partition, of(1))
-    while not log.held:  # noqa: ASYNC110
+    for _ in range(1_000):
         await asyncio.sleep(0)
+    assert log.held
     fill(memory)
     second = begin_append(partition, of(1, 1))
-    while not all(one.done() for one in (first, second)):
+    for _ in range(1_000):
         log.let_go()
         await asyncio.sleep(0)
     assert [first.result().error, second.result().error] == [ErrorCode.NONE] * 2
@@ -113,14 +114,14 @@ async def test_those_of_whom_the_window_tells_too_little_are_known_when_all_was_
 # --- asleep
 
 
-async def test_producers_that_write_nothing_for_a_while_are_packed() -> None:
+async def test_producers_that_write_nothing_for_a_while_fall_asleep() -> None:
     log = MemoryLog()
     partition = open_partition(log)
     for producer_id in range(10):
         assert await written(partition, producer_id) is ErrorCode.NONE
     now = asyncio.get_running_loop().time()
     for _ in range(2):
-        now += REST_SECONDS
+        now += ASLEEP_AFTER_SECONDS
         partition.tick(now)
         await written(partition, 9, len(log.entries) - 9)
     partition.tick(now + 1)

@@ -169,10 +169,7 @@ class Fold:
         return before
 
     def _new_table(self) -> ProducerTable:
-        return ProducerTable(self.memory, self._has_open_transaction)
-
-    def _has_open_transaction(self, producer_id: int) -> bool:
-        return self.transactions is not None and self.transactions.is_open(producer_id)
+        return ProducerTable(self.memory, self.transactions)
 
     def note_time(self, entry: RawEntry) -> None:
         """Of one that is folded: when the broker stored it, if that is known."""

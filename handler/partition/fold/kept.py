@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -92,7 +92,8 @@ def restore(found: Kept, fold: Fold, transactions: TransactionTable) -> None:
 
 def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[kept.Producer]:
     """They know as many as this, and take one of which nobody is sure for what its last batches say."""
-    for producer_id, state in deque(producers.rows, maxlen=MAX_PRODUCERS_IN_0_2):
+    asleep = islice(producers.asleep.items(), max(0, MAX_PRODUCERS_IN_0_2 - len(producers.awake)))
+    for producer_id, state in chain(asleep, producers.awake):
         yield _producer(producer_id, state)
     unsure: dict[int, list[Unjudged]] = {}
     for one in producers.unjudged:

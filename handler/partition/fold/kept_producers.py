@@ -108,8 +108,8 @@ class KnownProducers(NamedTuple):
             raise ValueError(f"it ends at entry {last} with offset {stored.next_offset}")
         began = Position(stored.began_ledger, stored.began_entry) if stored.began_within else None
         writers = [(one.name, one.last_sequence) for one in stored.writers]
-        places = map(Position, accumulate(stored.mark_ledgers), accumulate(stored.mark_entries))
-        marks = list(map(Mark, places, accumulate(stored.mark_times)))
+        columns = zip(accumulate(stored.mark_ledgers), accumulate(stored.mark_entries), accumulate(stored.mark_times), strict=True)
+        marks = [Mark(Position(ledger, entry), at) for ledger, entry, at in columns]
         asleep = PackedStates.of_pages(stored.pages)
         return cls(last, stored.next_offset, began, asleep, [], writers, list(map(_decoded, stored.unjudged)), marks)
 

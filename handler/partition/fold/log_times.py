@@ -10,7 +10,7 @@ from handler.pulsar.entry import Position
 
 # Kafka's default of producer.id.expiration.ms.
 DAY_MS: Final = 86_400_000
-# A producer expires after its time and a part of it.
+# In an expiry, so a producer expires up to a 24th of its time late.
 MARKS: Final = 24
 # Before all places that stand for one.
 NOWHERE: Final = Position(-3, -3)
@@ -24,21 +24,23 @@ class Mark(NamedTuple):
 class LogTimes:
     """A few marks are enough: nobody needs to know within minutes when a producer expires."""
 
-    __slots__ = ("_expiry_ms", "_next_at", "expired_to", "marks")
+    __slots__ = ("_expiry_ms", "expired_to", "marks")
 
     def __init__(self, expiry_ms: int) -> None:
         self._expiry_ms = expiry_ms
-        self._next_at = 0
         self.marks: deque[Mark] = deque()
         self.expired_to = NOWHERE  # who has written nothing behind it has expired
 
     def note(self, position: Position, at: int) -> None:
         """The broker stored this entry at that time. Entries come in order, but for some that are read once more."""
-        if at < self._next_at or (self.marks and position <= self.marks[-1].position):
+        marks = self.marks
+        if marks and position <= marks[-1].position:
             return
-        self._next_at = at + self._expiry_ms // MARKS
-        self.marks.append(Mark(position, at))
-        self._expire(at)
+        while marks and at < marks[-1].at:  # the clock of the broker that stored that one was ahead
+            marks.pop()
+        if not marks or at >= marks[-1].at + self._expiry_ms // MARKS:
+            marks.append(Mark(position, at))
+            self._expire(at)
 
     def go_on(self, later: Iterable[Mark]) -> None:
         """Another has noted these, some of them further on."""

@@ -4,11 +4,13 @@
 
 A page is an immutable string of bytes, so a copy of all is a copy of the list of pages, and may be read in a thread. There is one page
 more for each 32 rows that are added, and making it moves the rows of one other page (linear hashing): nothing ever takes long.
-Pages are kept in Pulsar as they are here, so another hash or another row needs another key there (see `kept_producers`).
+Pages are kept in Pulsar as they are here. Whoever changes the hash or the rows needs another key in `kept_producers`, and another
+field for `Fold.known`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -26,8 +28,10 @@ _EXPIRED, _BEGAN, _FILLED, _FOLLOWS = 1, 2, 4, 8
 _COUNT_SHIFT: Final = 4
 # Bytes behind which a number goes on.
 _GO_ON: Final = bytes(range(0x80, 0x100))
-# Ten bytes of seven bits hold what 64 bits can.
-_MOST_BYTES: Final = 10
+# A number has ten bytes at the most, of seven bits each.
+_LONG: Final = re.compile(b"[\x80-\xff]{10}")
+_INT32: Final = 2**31
+_INT64: Final = 2**63
 
 
 class PackedStates:
@@ -41,6 +45,16 @@ class PackedStates:
 
     def __len__(self) -> int:
         return self._rows
+
+    def __contains__(self, producer_id: int) -> bool:
+        return self._rows > 0 and self._find(self._pages[self._page_of(producer_id)], producer_id) is not None
+
+    def that_follow(self) -> Iterator[tuple[int, ProducerState]]:
+        """Those of which earlier batches are missing."""
+        for page in self._pages:
+            for producer_id, begin, end in _rows(page):
+                if page[begin + _HEAD_BYTES] & _FOLLOWS:
+                    yield producer_id, _unpacked(page, begin + _HEAD_BYTES, end)
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:
         for page in self._pages:
@@ -95,13 +109,13 @@ class PackedStates:
         self._pages[number] = page
         self._rows -= fewer
 
-    def sweep(self, pages: int, is_gone: Callable[[int, Position], bool]) -> bool:
-        """Drop who is gone from the next pages. Whether that were the last of them."""
+    def sweep(self, pages: int, has_expired: Callable[[int, Position], bool]) -> bool:
+        """Drop those that have expired from the next pages. Whether these were the last."""
         last = min(self._swept + pages, len(self._pages))
         for number in range(self._swept, last):
             page = self._pages[number]
             rows = list(_rows(page))
-            kept = [page[begin:end] for one, begin, end in rows if not is_gone(one, _place(page, begin + _HEAD_BYTES, end))]
+            kept = [page[begin:end] for one, begin, end in rows if not has_expired(one, _place(page, begin + _HEAD_BYTES, end))]
             if len(kept) < len(rows):
                 self._replace(number, b"".join(kept), len(rows) - len(kept))
         self._swept = 0 if last == len(self._pages) else last
@@ -156,9 +170,21 @@ def _checked(page: bytes, producer_id: int, begin: int, end: int) -> int:
     count = flags >> _COUNT_SHIFT
     numbers = 5 + 5 * count + bool(flags & _BEGAN) + bool(flags & _FILLED) + 2 * bool(flags & _FOLLOWS)
     ends = body[1:].translate(None, _GO_ON)
-    if end > len(page) or count > REMEMBERED_BATCHES or len(ends) != numbers or body[-1] > 0x7F or len(body) > 1 + _MOST_BYTES * numbers:
+    has_shape = end <= len(page) and count <= REMEMBERED_BATCHES and len(ends) == numbers and body[-1] <= 0x7F and not _LONG.search(body)
+    if not has_shape or not _fits(_unpacked(page, begin + _HEAD_BYTES, end)):
         raise ValueError(f"what is known of producer {producer_id} makes no sense")
     return producer_id
+
+
+def _fits(state: ProducerState) -> bool:
+    """Whether its numbers are what Kafka and Pulsar have for them."""
+    follows = () if state.follows is None else state.follows.known
+    small = [state.epoch, state.last, state.began_at or 0, state.filled_to or 0, *follows]
+    large = [*state.at, state.max_timestamp]
+    for batch in state.batches:
+        small += batch[:2]
+        large += [batch.base_offset, *batch.position]
+    return min(small) >= -_INT32 and max(small) < _INT32 and min(large) >= -_INT64 and max(large) < _INT64
 
 
 def _packed(state: ProducerState) -> bytes:

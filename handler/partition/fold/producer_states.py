@@ -1,30 +1,34 @@
 """The states of all producers of a fold. Those that write are objects; those that have not written for a while are packed. Pure.
 
 awake ── others write, or a while has passed ──▶ asleep ── it writes again ──▶ awake
-                                                   └── producer.id.expiration.ms later ──▶ gone
+                                                   └── producer.id.expiration.ms later ──▶ expired
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, Protocol
 
 from handler.partition.fold.log_times import DAY_MS, LogTimes
 from handler.partition.fold.packed_states import PackedStates
 from handler.partition.fold.producer_state import ProducerState
+from handler.partition.fold.transactions import TransactionVerdicts
 from handler.pulsar.entry import Position
 
 # Of one fold.
 MOST_AWAKE: Final = 1_024
-# The same, where all folds together have too many.
+# The same, where all folds together have too many; fewer, where there are many folds.
 LEAST_AWAKE: Final = 8
 # What one that is awake takes, with five batches.
 AWAKE_BYTES: Final = 2_048
 # Of all that may be taken, for those that are awake.
 AWAKE_SHARE: Final = 4
+# At a time.
 _SWEPT_PAGES: Final = 16
-# A dictionary that has had more than this keeps its table, until it is made anew.
+_PUT_TO_SLEEP: Final = 64
+# Python never makes a dictionary smaller. One that has held more than this is made anew when most have left it.
 _WIDE: Final = 64
 
 
@@ -40,12 +44,13 @@ class Counted(Protocol):
 class ProducerMemory:
     """What all folds of a process may take together, for what they know of producers."""
 
-    __slots__ = ("_most_awake", "awake", "expiry_ms", "limit", "used")
+    __slots__ = ("_folds", "_most_awake", "awake", "expiry_ms", "limit", "used")
 
     def __init__(self, limit: int = 64 * 1024 * 1024, expiry_ms: int = DAY_MS, most_awake: int = MOST_AWAKE) -> None:
         self.limit = limit
         self.expiry_ms = expiry_ms
         self._most_awake = most_awake
+        self._folds = 0  # when they were counted
         self.awake = 0  # about: counted anew once a second
         self.used = 0  # bytes, when they were counted
 
@@ -56,25 +61,28 @@ class ProducerMemory:
     @property
     def most_awake(self) -> int:
         """Of one fold."""
-        is_much = self.awake > self.limit // AWAKE_SHARE // AWAKE_BYTES
-        return min(self._most_awake, LEAST_AWAKE) if is_much else self._most_awake
+        all_may_have = self.limit // AWAKE_SHARE // AWAKE_BYTES
+        if self.awake <= all_may_have:
+            return self._most_awake
+        return min(self._most_awake, LEAST_AWAKE, max(1, all_may_have // max(1, self._folds)))
 
     def count(self, tables: Iterable[Counted]) -> None:
-        self.awake = self.used = 0
+        self.awake = self.used = self._folds = 0
         for table in tables:
             self.awake += len(table.states.awake)
             self.used += table.size
+            self._folds += 1
 
 
 class ProducerStates:
-    __slots__ = ("_asleep", "_is_held", "_memory", "_swept_to", "_widest", "awake", "times")
+    __slots__ = ("_asleep", "_memory", "_sweeping_to", "_swept_to", "_transactions", "_widest", "awake", "times")
 
-    def __init__(self, memory: ProducerMemory, is_held: Callable[[int], bool]) -> None:
+    def __init__(self, memory: ProducerMemory, transactions: TransactionVerdicts | None) -> None:
         self._memory = memory
-        self._is_held = is_held  # whether a producer has a transaction open: then it does not expire
+        self._transactions = transactions  # who has one open does not expire
         self._asleep = PackedStates()
         self.times = LogTimes(memory.expiry_ms)
-        self._swept_to = self.times.expired_to
+        self._swept_to = self._sweeping_to = self.times.expired_to
         # By id; the one that wrote last is last. Whoever finds nothing here has to ask `get`.
         self.awake: OrderedDict[int, ProducerState] = OrderedDict()
         self._widest = 0  # as many as `awake` has had
@@ -98,21 +106,25 @@ class ProducerStates:
             if state is None:
                 return None
             self[producer_id] = state
-        if self._is_gone(producer_id, state.at):
+        if self._has_expired(producer_id, state.at):
             del self[producer_id]
             return None
         return state
 
+    def is_asleep(self, producer_id: int) -> bool:
+        return producer_id in self._asleep
+
     def __setitem__(self, producer_id: int, state: ProducerState) -> None:
         awake = self.awake
-        if producer_id not in awake:
-            if self._asleep:
-                self._asleep.pop(producer_id)
-            self._memory.awake += 1
+        if producer_id in awake:
+            awake[producer_id] = state
+            return
+        if self._asleep:
+            self._asleep.pop(producer_id)
+        self._memory.awake += 1
         awake[producer_id] = state
         self._widest = max(self._widest, len(awake))
-        if len(awake) > self._memory.most_awake:
-            self._put_to_sleep(len(awake) - self._memory.most_awake)
+        self._pack(len(awake) - self._memory.most_awake)  # the one that was put in is the last, and stays
 
     def __delitem__(self, producer_id: int) -> None:
         if self.pop(producer_id) is None:
@@ -132,10 +144,16 @@ class ProducerStates:
     def items(self) -> Iterator[tuple[int, ProducerState]]:
         """Those that are awake come last. They may go on while this is read."""
         awake = list(self.awake.items())
-        for producer_id, state in self._asleep.copy().items():
-            if not self._is_gone(producer_id, state.at):
+        for producer_id, state in chain(self._asleep.copy().items(), awake):
+            if not self._has_expired(producer_id, state.at):
                 yield producer_id, state
-        yield from awake
+
+    def that_follow(self) -> Iterator[tuple[int, ProducerState]]:
+        """Those of which earlier batches are missing. They may go on while this is read."""
+        awake = list(self.awake.items())
+        for producer_id, state in chain(self._asleep.copy().that_follow(), awake):
+            if state.follows is not None and not self._has_expired(producer_id, state.at):
+                yield producer_id, state
 
     def copy(self) -> tuple[PackedStates, list[tuple[int, ProducerState]]]:
         """Those that are asleep, and those that are awake."""
@@ -151,36 +169,41 @@ class ProducerStates:
         """About how many bytes they take."""
         return AWAKE_BYTES * len(self.awake) + self._asleep.size
 
-    # --- to sleep, and gone
+    # --- asleep, and expired
 
-    def rest(self, before: Position) -> None:
-        """Put those to sleep that have written nothing behind that entry, some at a time, and let those go that have expired."""
-        for _ in range(_SWEPT_PAGES):
+    def put_to_sleep(self, before: Position) -> None:
+        """Those that have written nothing behind that entry, some at a time."""
+        self._pack(min(len(self.awake) - self._memory.most_awake, _PUT_TO_SLEEP))
+        for _ in range(_PUT_TO_SLEEP):
             state = next(iter(self.awake.values()), None)
             if state is None or state.at > before:
                 break
-            self._put_to_sleep(1)
+            self._pack(1)
         if self._widest > max(_WIDE, 4 * len(self.awake)):
             self.awake, self._widest = OrderedDict(self.awake), len(self.awake)
+
+    def expire(self) -> None:
+        """Let those go whose time is over, some at a time."""
         self._sweep(_SWEPT_PAGES)
 
-    def _put_to_sleep(self, count: int) -> None:
+    def _pack(self, count: int) -> None:
         awake = self.awake
         for _ in range(count):
             producer_id, state = awake.popitem(last=False)
             if state.follows is not None and state.follows.seen:
                 awake[producer_id] = state  # the fold is about to learn what stood before
-            elif self._is_gone(producer_id, state.at):
-                self._memory.awake -= 1
-            else:
+                continue
+            self._memory.awake -= 1
+            if not self._has_expired(producer_id, state.at):
                 self._asleep.add(producer_id, state)
-                self._memory.awake -= 1
-        self._sweep(1)
+        if count > 0:
+            self._sweep(1)
 
     def _sweep(self, pages: int) -> None:
-        horizon = self.times.expired_to
-        if horizon != self._swept_to and self._asleep.sweep(pages, self._is_gone):
-            self._swept_to = horizon
+        if self._sweeping_to == self._swept_to:
+            self._sweeping_to = self.times.expired_to
+        if self._sweeping_to != self._swept_to and self._asleep.sweep(pages, self._has_expired):
+            self._swept_to = self._sweeping_to
 
-    def _is_gone(self, producer_id: int, at: Position) -> bool:
-        return at <= self.times.expired_to and not self._is_held(producer_id)
+    def _has_expired(self, producer_id: int, at: Position) -> bool:
+        return at <= self.times.expired_to and (self._transactions is None or not self._transactions.is_open(producer_id))

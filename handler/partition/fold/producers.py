@@ -18,8 +18,8 @@ its first batch that is left counts, whatever its sequence is.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from handler.partition.fold.producer_state import (
@@ -33,6 +33,7 @@ from handler.partition.fold.producer_state import (
     WrittenBatch,
 )
 from handler.partition.fold.producer_states import ProducerMemory, ProducerStates
+from handler.partition.fold.transactions import TransactionVerdicts
 from handler.partition.log.basis import BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
@@ -67,17 +68,13 @@ OUT_OF_ORDER: Final = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 UNJUDGED: Final = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
-def _nobody(_: int) -> bool:
-    return False
-
-
 class ProducerTable:
     __slots__ = ("begins_expired", "knows_the_past", "memory", "states", "unsure")
 
-    def __init__(self, memory: ProducerMemory | None = None, is_held: Callable[[int], bool] = _nobody) -> None:
+    def __init__(self, memory: ProducerMemory | None = None, transactions: TransactionVerdicts | None = None) -> None:
         self.memory = memory or ProducerMemory()
-        self.states = ProducerStates(self.memory, is_held)
-        self.unsure: OrderedDict[int, UnsureProducer] = OrderedDict()  # those of which not enough is known; none is in both
+        self.states = ProducerStates(self.memory, transactions)
+        self.unsure: dict[int, UnsureProducer] = {}  # those of which not enough is known; none is in both
         # What stood before is gone from the log: of who wrote there nothing is known, as of one that has expired.
         self.begins_expired = False
         # Who is in none of both has not written for long: it may begin anywhere. Else it may have, before all that was folded.
@@ -107,8 +104,9 @@ class ProducerTable:
 
     @property
     def unjudged(self) -> int:
-        """Batches of those that are unsure."""
-        return sum([len(unsure.seen) for unsure in self.unsure.values()])
+        """Batches of those that are unsure, and what was seen before batches that are sure."""
+        before = [len(state.follows.seen) for state in self.states.awake.values() if state.follows is not None]
+        return sum(before) + sum([len(unsure.seen) for unsure in self.unsure.values()])
 
     @property
     def size(self) -> int:
@@ -116,7 +114,7 @@ class ProducerTable:
         return self.states.size + UNJUDGED_BYTES * self.unjudged
 
     def has_no_room_for(self, producer_id: int) -> bool:
-        """Whether what it writes could not be remembered, of one of which nothing is known."""
+        """Whether nothing is known of a producer, and there is no room to remember what it writes."""
         return self.memory.is_full and producer_id not in self.states
 
     # --- what the log says
@@ -139,7 +137,7 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
-            self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to)
+            self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, self._not_expired(one.folded_to))
         if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
             self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
         return state is not None or self.begins_expired
@@ -217,7 +215,8 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is None:
             if known.epoch >= 0:
-                self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known))
+                at = self._not_expired(folded_to)
+                self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, at, follows=Before(known))
         elif state.at <= folded_to and (state.epoch, state.last) == known:
             state.at = folded_to  # whoever began to fold behind that batch knows it as of here
             state.has_expired = False
@@ -227,9 +226,13 @@ class ProducerTable:
             return
         elif known.epoch >= 0:
             # Of what stood before nothing counts any more.
-            self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, folded_to)
+            self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, self._not_expired(folded_to))
         else:
             del self.states[producer_id]
+
+    def _not_expired(self, folded_to: Position) -> Position:
+        """Where a producer is known that a writer knew up to there: it may have expired for this fold, and not for that writer."""
+        return max(folded_to, self.states.times.expired_to.after())
 
     def record(self, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int, *, may_follow: bool = False) -> None:
         """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
@@ -253,7 +256,6 @@ class ProducerTable:
         if unsure is None:
             unsure = self.unsure[producer_id] = UnsureProducer()
         unsure.seen.append(one)
-        self.unsure.move_to_end(producer_id)
 
     def fence(self, marker: Unjudged, known_from: Position | None) -> None:
         """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
@@ -288,19 +290,32 @@ class ProducerTable:
             earlier._go_on(unsure.seen, reached, known_from, writers)
             if producer_id in earlier.states:
                 earlier.states.move_to_end(producer_id)
-        for producer_id, state in self.states.items():
-            if state.follows is not None:
-                earlier._go_on(state.follows.seen, reached, known_from, writers)
-                earlier._tell_of_before(producer_id, state, state.follows, known_from)
-            earlier._take_later(producer_id, state)
-        earlier.states.times.go_on(self.states.times.marks)
+        for producer_id, state in list(self.states.that_follow()):
+            assert state.follows is not None
+            earlier._go_on(state.follows.seen, reached, known_from, writers)
+            earlier._tell_of_before(producer_id, state, state.follows, known_from)
+            self.states[producer_id] = state
+        earlier._take_later(self)
         self.states, self.unsure, self.begins_expired = earlier.states, earlier.unsure, earlier.begins_expired
 
-    def _take_later(self, producer_id: int, state: ProducerState) -> None:
-        """`state` is what is known of a producer later on."""
-        self.unsure.pop(producer_id, None)
-        self.states[producer_id] = state
-        self.states.move_to_end(producer_id)
+    def _take_later(self, later: ProducerTable) -> None:
+        """What is known of a producer later on is what counts. Of both tables the smaller one is gone through."""
+        marks = later.states.times.marks
+        if len(later.states) <= len(self.states):
+            for producer_id, state in later.states.items():
+                self.unsure.pop(producer_id, None)
+                self.states[producer_id] = state
+                self.states.move_to_end(producer_id)
+            self.states.times.go_on(marks)
+            return
+        for producer_id in list(self.unsure):
+            if producer_id in later.states:
+                del self.unsure[producer_id]
+        for producer_id, state in self.states.items():
+            if producer_id not in later.states.awake and not later.states.is_asleep(producer_id):
+                later.states[producer_id] = state
+        self.states.times.go_on(marks)
+        later.states.times, self.states = self.states.times, later.states
 
     def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
         for one in seen:
@@ -344,7 +359,9 @@ class ProducerTable:
         unsure = self.unsure[producer_id]
         seen = unsure.seen
         before = tuple([one for one in seen if one.position <= folded_to])
-        state = None if known.epoch < 0 else ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known, before))
+        state = None
+        if known.epoch >= 0:
+            state = ProducerState(known.epoch, known.last_sequence, self._not_expired(folded_to), follows=Before(known, before))
         certain = None  # a place at which the producer has written for certain
         for one in seen:
             if one.position <= folded_to:

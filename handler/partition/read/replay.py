@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final, Protocol
 
@@ -23,6 +24,7 @@ from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
 from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
@@ -42,7 +44,7 @@ FIRST_ENTRIES: Final = 16
 PIECE_BYTES: Final = 4 * 1024 * 1024
 # Of a log with producers of another cluster, however large: what was under way together with a batch that is hidden there.
 LEAST_REPLICATED_ENTRIES: Final = 64
-# Batches of which it tells too little end the window, where they come to ten megabytes.
+# Batches that can't be judged, ten megabytes of them: the window ends there.
 MOST_UNJUDGED: Final = 20_000
 # Entries on their way at a time: where their size is not known, in pieces, and behind what was kept.
 FIRST_PERMITS: Final = 4
@@ -143,6 +145,14 @@ class Replay:
     @property
     def done(self) -> bool:
         return self._fold.producers.knows_the_past
+
+    @property
+    def is_at_work(self) -> bool:
+        return self._task.running or self._turn.locked()
+
+    def producer_tables(self) -> Iterator[ProducerTable]:
+        """What is known to folds that go on after a lost connection."""
+        return (fold.producers for fold in (self._before_gap, self._going_on, self._left) if fold is not None)
 
     def start(self) -> None:
         """Begin, if it is not under way. `on_replayed` tells when it is done."""

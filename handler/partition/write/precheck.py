@@ -52,7 +52,9 @@ def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, pr
     if producer_id == NO_PRODUCER_ID:
         return True
     last = in_flight.last_of(producer_id)
-    state = producers.states.awake.get(producer_id)  # who is asleep is woken up on the longer way
+    state = producers.states.awake.get(producer_id)
+    if state is None and producers.states.is_asleep(producer_id):
+        return False
     if last is not None:
         return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence) and not _is_ahead(state, last)
     return state is not None and state.epoch == epoch and is_next_sequence(state.last, first_sequence)

@@ -97,6 +97,6 @@ def test_times_are_kept_so_whoever_goes_on_lets_expire_what_has_expired() -> Non
 
 @pytest.mark.parametrize("stored", [b"\xff\xff", b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x3a\x08" + bytes(8)])
 def test_what_makes_no_sense_is_refused(stored: bytes) -> None:
-    """No message, an entry before the first, a producer without its other columns."""
+    """No message, an entry before the first, a page that ends within a row."""
     with pytest.raises(ValueError, match=r"."):
         KnownProducers.decode(stored)

@@ -37,9 +37,14 @@ def test_an_entry_that_is_read_once_more_changes_nothing() -> None:
     assert times.expired_to == NOWHERE
 
 
-def test_a_clock_that_goes_back_changes_nothing() -> None:
-    times = after(10, 2, 11)
-    assert [mark.at for mark in times.marks] == [10 * HOUR_MS, 11 * HOUR_MS]
+def test_a_broker_whose_clock_is_ahead_keeps_nobody_from_expiring_later() -> None:
+    times = after(10, 10_000, 11, 12, 36.5)
+    assert [mark.at for mark in times.marks] == [36.5 * HOUR_MS]
+    assert times.expired_to == Position(1, 3)
+
+
+def test_who_had_expired_by_a_clock_that_was_ahead_stays_expired() -> None:
+    assert after(10, 10_000, 11).expired_to == Position(1, 0)
 
 
 def test_it_goes_on_from_what_another_has_noted() -> None:

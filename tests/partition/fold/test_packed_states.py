@@ -14,7 +14,6 @@ from handler.partition.fold.producer_state import ANY_SEQUENCE, Before, Producer
 from handler.partition.log.basis import KnownProducer
 from handler.pulsar.entry import Position
 
-DRAW = random.Random(1)
 _int32, _int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 _positions = st.builds(Position, _int64, _int64)
 _batches = st.builds(WrittenBatch, _int32, _int32, _int64, _positions)
@@ -47,7 +46,10 @@ def test_they_are_what_they_were(expected: dict[int, ProducerState], data: st.Da
     assert len(copied) == len(expected)
 
 
-@pytest.mark.parametrize("ids", [range(5_000), range(0, 5_000 << 44, 1 << 44), [DRAW.getrandbits(63) for _ in range(5_000)]])
+RANDOM = random.Random(1)
+
+
+@pytest.mark.parametrize("ids", [range(5_000), range(0, 5_000 << 44, 1 << 44), [RANDOM.getrandbits(63) for _ in range(5_000)]])
 def test_one_that_has_ended_takes_forty_bytes_whatever_ids_look_like(ids: range | list[int]) -> None:
     packed = PackedStates()
     for number, producer_id in enumerate(ids):
@@ -82,6 +84,8 @@ def test_those_that_are_gone_are_swept_out_some_pages_at_a_time() -> None:
         lambda page: page[:10] + b"\x60" + page[11:],
         lambda page: page[:-1] + b"\x80",
         lambda page: b"\7" + page[1:],
+        lambda page: page[:8] + (int.from_bytes(page[8:10], "little") + 9).to_bytes(2, "little") + page[10:-1] + b"\x81" * 9 + page[-1:],
+        lambda page: with_epoch(page, 2**40),
     ],
     ids=[
         "it ends early",
@@ -91,6 +95,8 @@ def test_those_that_are_gone_are_swept_out_some_pages_at_a_time() -> None:
         "six batches",
         "a number goes on",
         "of another page",
+        "a number of ten bytes",
+        "an epoch that Kafka does not have",
     ],
 )
 def test_pages_that_never_were_are_refused(change: object) -> None:
@@ -101,6 +107,25 @@ def test_pages_that_never_were_are_refused(change: object) -> None:
     first, *others = packed.pages
     with pytest.raises(ValueError, match=r"."):
         PackedStates.of_pages([change(first), *others])
+
+
+def with_epoch(page: bytes, epoch: int) -> bytes:
+    """Of the first producer, and of nobody else."""
+    packed = PackedStates()
+    producer_id = int.from_bytes(page[:8], "little", signed=True)
+    packed.add(producer_id, ProducerState(epoch, 0, Position(1, 1)))
+    return packed.pages[0]
+
+
+def test_those_that_lack_earlier_batches_are_found_without_looking_into_others() -> None:
+    packed = PackedStates()
+    for number in range(100):
+        packed.add(number, ended(number))
+    lacks = ProducerState(0, 5, Position(1, 2), follows=Before(KnownProducer(0, 4)))
+    packed.add(1_000, lacks)
+    assert list(packed.that_follow()) == [(1_000, lacks)]
+    assert 1_000 in packed
+    assert 1_001 not in packed
 
 
 def test_what_was_seen_before_its_batches_is_not_packed() -> None:

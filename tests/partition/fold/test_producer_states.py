@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from handler.partition.fold.log_times import DAY_MS
 from handler.partition.fold.producer_state import Before, ProducerState, Unjudged
-from handler.partition.fold.producer_states import AWAKE_BYTES, AWAKE_SHARE, LEAST_AWAKE, ProducerMemory, ProducerStates
+from handler.partition.fold.producer_states import AWAKE_BYTES, AWAKE_SHARE, ProducerMemory, ProducerStates
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 
@@ -27,7 +28,10 @@ def at(entry: int) -> ProducerState:
 
 def of(*producers: int, most_awake: int = 4, held: tuple[int, ...] = (), memory: ProducerMemory | None = None) -> ProducerStates:
     """They have written in this order."""
-    states = ProducerStates(memory or ProducerMemory(most_awake=most_awake), lambda producer_id: producer_id in held)
+    transactions = TransactionTable()
+    for producer_id in held:
+        transactions.append(producer_id, 1, 0)
+    states = ProducerStates(memory or ProducerMemory(most_awake=most_awake), transactions)
     for entry, producer_id in enumerate(producers):
         states[producer_id] = at(entry)
         states.move_to_end(producer_id)
@@ -39,11 +43,21 @@ def a_day_later(states: ProducerStates, expired_to: int) -> None:
     states.times.note(Position(1, 1_000), DAY_MS)
 
 
-@given(st.lists(st.tuples(st.sampled_from(("write", "ask", "forget")), st.integers(0, 9))), st.integers(1, 12))
+def settle(states: ProducerStates) -> None:
+    """All fall asleep, and whose time is over is gone."""
+    for _ in range(100):
+        states.put_to_sleep(Position(1, 10_000))
+        states.expire()
+
+
+@given(st.lists(st.tuples(st.sampled_from(("write", "ask", "forget", "press")), st.integers(0, 9))), st.integers(1, 12))
 def test_however_few_may_be_awake_it_is_a_mapping(steps: list[tuple[str, int]], most_awake: int) -> None:
-    states, expected = of(most_awake=most_awake), dict[int, ProducerState]()
+    memory = ProducerMemory(most_awake=most_awake)
+    states, expected = of(memory=memory), dict[int, ProducerState]()
     for entry, (what, producer_id) in enumerate(steps):
-        if what == "write":
+        if what == "press":
+            memory.awake = 100_000 * (producer_id % 2)  # other folds have many, or have them no more
+        elif what == "write":
             states[producer_id] = at(entry)
             states.move_to_end(producer_id)
             expected[producer_id] = at(entry)
@@ -53,6 +67,7 @@ def test_however_few_may_be_awake_it_is_a_mapping(steps: list[tuple[str, int]], 
             assert states.pop(producer_id) == expected.pop(producer_id, None)
         assert len(states) == len(expected)
         assert len(states.awake) <= most_awake
+        assert states.is_asleep(producer_id) == (producer_id in expected and producer_id not in states.awake)
     assert dict(states.items()) == expected
 
 
@@ -64,9 +79,9 @@ def test_one_that_is_written_to_while_awake_falls_asleep_as_it_is_then() -> None
     assert states[1].last == 99
 
 
-def test_those_that_rest_are_the_ones_that_have_written_nothing_since() -> None:
+def test_those_that_fall_asleep_are_the_ones_that_have_written_nothing_since() -> None:
     states = of(1, 2, 3)
-    states.rest(Position(1, 1))
+    states.put_to_sleep(Position(1, 1))
     assert list(states.awake) == [3]
     assert len(states) == 3
 
@@ -84,26 +99,39 @@ def test_one_of_which_the_past_is_not_known_stays_awake() -> None:
 def test_who_has_written_nothing_for_a_day_is_gone() -> None:
     states = of(1, 2, 3, 4, 5, 6)
     a_day_later(states, expired_to=3)
-    assert [producer_id in states for producer_id in (1, 4, 5, 6)] == [False, False, True, True]
     assert sorted(producer_id for producer_id, _ in states.items()) == [5, 6]
-    for _ in range(10):
-        states.rest(Position(1, 5))
+    assert [producer_id in states for producer_id in (1, 4, 5, 6)] == [False, False, True, True]
+    settle(states)
     assert len(states) == 2
+
+
+def test_a_sweep_takes_those_that_had_expired_when_it_began() -> None:
+    states = of(*range(2_000), most_awake=1)
+    a_day_later(states, expired_to=900)
+    states.expire()
+    states.times.note(Position(1, 1_500), DAY_MS + DAY_MS // 2)
+    states.times.note(Position(1, 5_000), 3 * DAY_MS)
+    settle(states)
+    assert sorted(producer_id for producer_id, _ in states.items()) == list(range(1_501, 2_000))
+    assert len(states) == 499
 
 
 def test_who_has_a_transaction_open_stays() -> None:
     states = of(1, 2, 3, 4, 5, 6, held=(1, 3))
     a_day_later(states, expired_to=5)
-    for _ in range(10):
-        states.rest(Position(1, 5))
+    settle(states)
     assert sorted(producer_id for producer_id, _ in states.items()) == [1, 3]
 
 
-def test_where_all_folds_together_have_too_many_awake_each_has_few() -> None:
+def test_where_all_folds_together_have_too_many_awake_each_has_its_part() -> None:
     memory = ProducerMemory(limit=100 * AWAKE_BYTES * AWAKE_SHARE)
-    folds = [of(*range(90), memory=memory) for _ in range(20)]
-    assert sum(len(states.awake) for states in folds) <= 100 + 20 * LEAST_AWAKE
-    assert all(len(states) == 90 for states in folds)
+    folds = [of(*range(90), memory=memory) for _ in range(50)]
+    for _ in range(10):
+        memory.count(Counted(states) for states in folds)
+        for states in folds:
+            states.put_to_sleep(Position(0, 0))
     memory.count(Counted(states) for states in folds)
-    assert memory.awake == sum(len(states.awake) for states in folds)
+    assert memory.awake <= 100
+    assert all(len(states) == 90 for states in folds)
     assert memory.used == sum(states.size for states in folds)
+    assert not memory.is_full

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.producer_state import REMEMBERED_BATCHES
+from handler.partition.fold.log_times import DAY_MS
+from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Unjudged
 from handler.partition.fold.producers import UNJUDGED, ProducerTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
@@ -107,3 +108,26 @@ def test_the_first_batch_that_retention_has_left_is_remembered_when_a_writer_kne
     table.adopt_basis(7, Position(4, 1), KnownProducer(0, 47))
     assert [table.check(batch).base_offset for batch in (first, second)] == [70, 72]
     assert table.check(BatchSequence(7, 0, 49, 49)).accepted
+
+
+def test_whom_a_batchs_writer_knows_is_known_though_it_has_expired_here() -> None:
+    """The writer folded by receipts, which tell no times. Whoever reads comes to its verdict."""
+    table = ProducerTable()
+    assert _write(table, BatchSequence(1, 0, 0, 4), 0)
+    table.states.times.note(Position(1, 0), 0)
+    table.states.times.note(Position(1, 7), DAY_MS)
+    late = Unjudged(BatchSequence(1, 0, 6, 6), 9, Position(1, 9), 5, Position(1, 0), KnownProducer(0, 4))
+    assert table.is_judged(late, None)
+    assert table.check(late.batch).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_new_epoch_of_an_old_producer_counts_where_others_have_taken_the_room() -> None:
+    table = ProducerTable()
+    for producer_id in range(90):
+        assert _write(table, BatchSequence(producer_id, 0, 0, 0), producer_id)
+    table.memory.awake = 1_000_000
+    table.record(BatchSequence(0, 1, 0, 0), 90, Position(1, 90), 5)
+    assert table.states[0].batches[-1].base_offset == 90
+    marker = Unjudged(BatchSequence(1, 2, ANY_SEQUENCE, ANY_SEQUENCE), 91, Position(1, 91), 5, Position(1, 90), UNKNOWN_PRODUCER)
+    table.fence(marker, None)
+    assert table.states[1].epoch == 2
