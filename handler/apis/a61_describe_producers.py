@@ -11,6 +11,7 @@ from handler.apis.topics import existing
 from handler.partition.errors import error_code
 from handler.partition.partition import Partition
 from handler.pulsar.errors import PulsarError
+from handler.tasks import Pace
 from handler.topics.catalog import Topic
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.describe_producers import (
@@ -30,17 +31,22 @@ async def _active(partition: Partition) -> list[ProducerState] | ErrorCode:
     if error is not ErrorCode.NONE:
         return error
     await partition.confirmed_end()
-    return [
-        ProducerState(
-            producer_id=producer_id,
-            producer_epoch=state.epoch,
-            last_sequence=state.last,
-            last_timestamp=state.max_timestamp,
-            coordinator_epoch=NO_COORDINATOR,
-            current_txn_start_offset=-1 if (opened := partition.transactions.open.get(producer_id)) is None else opened.first_offset,
+    found = []
+    pace = Pace()
+    for producer_id, state in (await partition.known_producers()).items():
+        await pace.rest()  # there may be hundreds of thousands
+        opened = partition.transactions.open.get(producer_id)
+        found.append(
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=state.epoch,
+                last_sequence=state.last,
+                last_timestamp=state.max_timestamp,
+                coordinator_epoch=NO_COORDINATOR,
+                current_txn_start_offset=-1 if opened is None else opened.first_offset,
+            )
         )
-        for producer_id, state in (await partition.known_producers()).items()
-    ]
+    return found
 
 
 async def _partition(services: Services, call: Call, topic: Topic | ErrorCode, index: int) -> PartitionResponse:

@@ -33,6 +33,7 @@ RETRIABLE: Final = frozenset(
 )
 FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
 FETCH_BYTES: Final = 2_000
+IDLE_SECONDS: Final = 20.0
 
 
 @dataclass(slots=True)
@@ -99,6 +100,7 @@ class Network:
         self._chance = chance
         self._bounds = bounds
         self.is_calm = False
+        self.quiet_until = 0.0  # who has nothing on its way writes nothing until then
         self._connections: dict[tuple[str, str], Connection] = {}
 
     def connection(self, client: Client, node: Node) -> Connection:
@@ -116,6 +118,17 @@ class Network:
         """The one that it takes for the leader."""
         draw = self._chance.of(f"{client.name}/node")
         return draw.choice(self.nodes) if draw.random() < client.wanders else self.nodes[0]
+
+    @property
+    def quiet_for(self) -> float:
+        return max(0.0, self.quiet_until - self.loop.time())
+
+    async def while_quiet(self) -> None:
+        await asyncio.sleep(self.quiet_for)
+
+    @property
+    def new_epochs(self) -> float:
+        return self._bounds.new_epochs
 
     async def way(self, client: Client) -> None:
         await asyncio.sleep(delay(self._chance.of(f"{client.name}/way"), self._bounds))
@@ -155,13 +168,17 @@ async def produce(network: Network, client: Client, window: Sequence[Sent]) -> l
 
 async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
     draw = chance.of(client.name)
-    producer_id, sequence, left = 100 + number, 0, client.batches
+    producer_id, epoch, sequence, written, left = 100 + number, 0, 0, 0, client.batches
     window: list[Sent] = []
     while left or window:
+        if not window:
+            await network.while_quiet()
+            if written and network.new_epochs and draw.random() < network.new_epochs:  # KIP-360
+                epoch, sequence = epoch + 1, 0
         while left and len(window) < IN_FLIGHT:
-            values = [b"%d/%d" % (producer_id, sequence + place) for place in range(draw.randint(1, 3))]
-            window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence), sequence))
-            sequence, left = sequence + len(values), left - 1
+            values = [b"%d/%d" % (producer_id, written + place) for place in range(draw.randint(1, 3))]
+            window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence), sequence))
+            sequence, written, left = sequence + len(values), written + len(values), left - 1
         told = await produce(network, client, window)
         history.counts["produce"] += len(window)
         kept: list[Sent] = []
@@ -212,7 +229,8 @@ class Consumer:
             if self._draw.random() < 0.3:
                 await self._ask_end(node)
             await self.read_through(node, 1.0)
-            await asyncio.sleep(self._draw.choice((0.001, 0.01, 0.2)))
+            # While nobody writes it looks now and then.
+            await asyncio.sleep(self._draw.choice((0.001, 0.01, 0.2)) if self._network.quiet_for < IDLE_SECONDS else IDLE_SECONDS)
 
     async def _ask_end(self, node: Node) -> None:
         """ListOffsets: what was acknowledged to anybody before it was asked is before the end."""

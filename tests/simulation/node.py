@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
+from random import Random
 from typing import Any, Final, TypeVar, cast
 
 from handler.clock import Clock
@@ -17,12 +18,34 @@ from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.table import TICK_SECONDS
 from tests.simulation.loop import PROCESS, Life, Process, SimulatedLoop
 from tests.simulation.model import Topic, View
+from tests.simulation.plan import Bounds
 from tests.simulation.states import States
 
 NAME: Final = "t-partition-0"
 # When virtual time began.
 EPOCH_SECONDS: Final = 1_800_000_000
 T = TypeVar("T")
+
+
+class _FlippingMemory(ProducerMemory):
+    """That other partitions of the process take, and give back."""
+
+    def __init__(self, bounds: Bounds, loop: SimulatedLoop, draw: Random) -> None:
+        super().__init__(most_awake=bounds.most_awake, expiry_ms=bounds.expiry_ms)
+        self._loop, self._draw = loop, draw
+        self._full_until = self._changes_at = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        now = self._loop.time()
+        if now >= self._changes_at:
+            self._full_until = now + self._draw.choice((0.0, 0.0, 1.0))
+            self._changes_at = now + 2.0
+        return now < self._full_until
+
+    @property
+    def most_awake(self) -> int:
+        return self._draw.choice((1, 2, 3, super().most_awake))
 
 
 class Node:
@@ -71,7 +94,9 @@ class Node:
         bounds = self._topic.bounds
         limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
         indexes = TimeIndexes(self.cache, self._states)
-        memory = ProducerMemory(most_awake=bounds.most_awake)
+        memory = ProducerMemory(most_awake=bounds.most_awake, expiry_ms=bounds.expiry_ms)
+        if bounds.flips:
+            memory = _FlippingMemory(bounds, self._loop, self._topic.chance.of(f"{name}/memory"))
         return Partition(NAME, View(self._topic, name, self._context), name, indexes, limits, EntryFailures(), memory, self._clock)
 
     def _tick(self) -> None:

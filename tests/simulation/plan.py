@@ -6,10 +6,14 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from handler.partition.fold.log_times import DAY_MS
 from handler.partition.fold.producer_states import MOST_AWAKE
 from handler.partition.read import replay
 from tests.simulation.chance import Chance
 
+# Longer than any retry takes: those are recognised.
+SHORT_EXPIRY_MS: Final = 90_000
+QUIET_SECONDS: Final = 150.0
 # Faults come while clients are at work.
 BUSY_SECONDS: Final = 30.0
 # A batch without a producer that lands so many entries behind its second try is told by those alone that have seen both (ADR 3).
@@ -26,6 +30,7 @@ class FaultKind(StrEnum):
     CLOSE = "close"  # a sidecar closes the partition: idle, or a topic forgotten
     MARK = "mark"  # a replicated subscription writes markers: they take an index, and no reader is given them
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
+    QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
 
 
 class ClientKind(StrEnum):
@@ -67,6 +72,9 @@ class Bounds:
     names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
     most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
+    flips: bool = False  # other partitions of the process take the room, and give it back
+    expiry_ms: int = DAY_MS  # of producers
+    new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
 
 
@@ -91,8 +99,8 @@ class Plan:
 class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
-    # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers.
-    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind is not FaultKind.MARK)
+    # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
+    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in (FaultKind.MARK, FaultKind.QUIET))
     replay_entries: tuple[int, ...] = (4, 12, 2_000)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
     clients: tuple[ClientKind, ...] = tuple(ClientKind)
@@ -116,6 +124,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         deduplicates=draw.random() < 0.2,
         names_markers=draw.random() < 0.5,
         most_awake=memory.choice((1, 2, MOST_AWAKE)),
+        flips=memory.random() < 0.3,
+        expiry_ms=memory.choice((DAY_MS, SHORT_EXPIRY_MS)),
+        new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
     )
     kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)
@@ -123,6 +134,10 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     rate = draw.choice((0.3, 1.0, 3.0))
     while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
         faults.append(Fault(round(at, 4), draw.choice(kinds), draw.randrange(nodes), draw.choice((0.5, 3.0, 12.0, 40.0))))
+    if bounds.expiry_ms == SHORT_EXPIRY_MS:
+        for _ in range(memory.choice((1, 2))):
+            faults.append(Fault(round(memory.uniform(0.5, BUSY_SECONDS), 4), FaultKind.QUIET, 0, QUIET_SECONDS))
+        faults.sort(key=lambda fault: fault.at)
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []
     for kind, most, batches in (

@@ -115,6 +115,9 @@ class Run:
             await asyncio.sleep(max(0.0, begun + fault.at - self._loop.time()))
             self._strike_one(fault)
             self.struck += 1
+            if fault.kind is FaultKind.QUIET:
+                await asyncio.sleep(fault.seconds)
+                begun += fault.seconds
         await asyncio.sleep(max(0.0, begun + BUSY_SECONDS - self._loop.time()))
         for node in self.nodes:  # else clients wait for one that stands still for longer than faults come
             node.go_on()
@@ -144,6 +147,8 @@ class Run:
                 node.kill()
             case FaultKind.CLOSE:
                 node.close_partition()
+            case FaultKind.QUIET:
+                self.network.quiet_until = self._loop.time() + fault.seconds
             case FaultKind.PAUSE:
                 node.stand_still()
                 self._loop.call_later(fault.seconds, node.go_on)
@@ -283,7 +288,7 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
     begun, operations, faults, runs, bad = time.process_time(), 0, 0, 0, 0
-    swarm = Swarm(kinds=tuple(FaultKind)) if options.markers else Swarm()
+    swarm = Swarm(kinds=(*Swarm().kinds, FaultKind.MARK)) if options.markers else Swarm()
     for seed in range(options.first, options.first + options.count):
         plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
         result = run_plan(plan)
