@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from handler.partition.fold.log_times import DAY_MS
+from handler.partition.fold.log_times import DAY_MS, MARKS
 from handler.partition.fold.producer_states import MOST_AWAKE
 from handler.partition.read import replay
 from tests.simulation.chance import Chance
@@ -74,6 +74,7 @@ class Bounds:
     most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
     flips: bool = False  # other partitions of the process take the room, and give it back
     expiry_ms: int = DAY_MS  # of producers
+    marks: int = MARKS  # of time, in an expiry
     new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
 
@@ -119,13 +120,14 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         batches_per_entry=draw.choice((1, 2, 100)),
         slowest=draw.choice((0.002, 0.05, 0.3)),
         lost_receipts=draw.choice((0.0, 0.02)) if rough else 0.0,
-        refused_sends=draw.choice((0.0, 0.01)) if rough else 0.0,
+        refused_sends=draw.choice((0.0, 0.01, 0.05)) if rough else 0.0,
         failed_questions=draw.choice((0.0, 0.02)) if rough else 0.0,
         deduplicates=draw.random() < 0.2,
         names_markers=draw.random() < 0.5,
         most_awake=memory.choice((1, 2, MOST_AWAKE)),
         flips=memory.random() < 0.3,
         expiry_ms=memory.choice((DAY_MS, SHORT_EXPIRY_MS)),
+        marks=memory.choice((MARKS, 3_000)),
         new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
     )
@@ -135,7 +137,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
         faults.append(Fault(round(at, 4), draw.choice(kinds), draw.randrange(nodes), draw.choice((0.5, 3.0, 12.0, 40.0))))
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
-        for _ in range(memory.choice((1, 2))):
+        for _ in range(memory.choice((1, 3, 6))):
             faults.append(Fault(round(memory.uniform(0.5, BUSY_SECONDS), 4), FaultKind.QUIET, 0, QUIET_SECONDS))
         faults.sort(key=lambda fault: fault.at)
     wanders = draw.choice((0.0, 0.1, 0.4))

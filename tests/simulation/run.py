@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from handler.partition import opening
+from handler.partition.fold import log_times
 from handler.partition.log.entries import read_entry
 from handler.partition.read import catch_up_reader, replay
 from handler.pulsar.entry import RawEntry
@@ -233,6 +234,7 @@ def run_plan(plan: Plan) -> Result:
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
     before = _troubles()
     before_end, before_entry = opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE
+    marks, log_times.MARKS = log_times.MARKS, plan.bounds.marks  # type: ignore[misc]
     most_unjudged, replay.MOST_UNJUDGED = replay.MOST_UNJUDGED, plan.bounds.most_unjudged  # type: ignore[misc]
     opening.ENTRIES_BEFORE_END = catch_up_reader.ENTRIES_BEFORE = plan.bounds.entries_before  # type: ignore[misc]
     gc.disable()  # what is collected when would decide what happens when
@@ -256,7 +258,7 @@ def run_plan(plan: Plan) -> Result:
     finally:
         Pace.clock = time.perf_counter
         opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE = before_end, before_entry  # type: ignore[misc]
-        replay.MOST_UNJUDGED = most_unjudged  # type: ignore[misc]
+        replay.MOST_UNJUDGED, log_times.MARKS = most_unjudged, marks  # type: ignore[misc]
         loop.bury()
         asyncio.set_event_loop(None)
         loop.close()
