@@ -82,12 +82,12 @@ def planted(mutant: Mutant) -> Iterator[None]:
         setattr(of, name, original)
 
 
-def seed_that_finds(mutant: Mutant, seconds: float = SECONDS) -> tuple[int, str, float] | None:
+def seed_that_finds(mutant: Mutant, first: int = 1) -> tuple[int, str, float] | None:
     """The first seed with a violation, what it is, and how long that took."""
     begun = time.process_time()
-    seed = 0
+    seed = first - 1
     with planted(mutant):
-        while time.process_time() - begun < seconds:
+        while time.process_time() - begun < SECONDS:
             seed += 1
             result = run_plan(drawn(seed))
             if result.violation is not None:

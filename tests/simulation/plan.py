@@ -126,7 +126,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         names_markers=draw.random() < 0.5,
         most_awake=memory.choice((1, 2, MOST_AWAKE)),
         flips=memory.random() < 0.3,
-        expiry_ms=memory.choice((DAY_MS, SHORT_EXPIRY_MS)),
+        expiry_ms=memory.choice((DAY_MS, DAY_MS, DAY_MS, SHORT_EXPIRY_MS)),
         marks=memory.choice((MARKS, 3_000)),
         new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
@@ -137,7 +137,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
         faults.append(Fault(round(at, 4), draw.choice(kinds), draw.randrange(nodes), draw.choice((0.5, 3.0, 12.0, 40.0))))
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
-        for _ in range(memory.choice((1, 3, 6))):
+        for _ in range(memory.choice((1, 2, 4))):
             faults.append(Fault(round(memory.uniform(0.5, BUSY_SECONDS), 4), FaultKind.QUIET, 0, QUIET_SECONDS))
         faults.sort(key=lambda fault: fault.at)
     wanders = draw.choice((0.0, 0.1, 0.4))

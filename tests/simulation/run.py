@@ -88,7 +88,8 @@ class Run:
     async def _finish(self, working: list[asyncio.Task[None]], watching: list[asyncio.Task[None]]) -> None:
         """Until all that end by themselves have, or one has found a violation."""
         left = set(working)
-        until = self._loop.time() + PATIENCE_SECONDS
+        quiet = sum([fault.seconds for fault in self.plan.faults if fault.kind is FaultKind.QUIET])
+        until = self._loop.time() + PATIENCE_SECONDS + quiet
         while left:
             wait_for = {*left, *watching}
             done, _ = await asyncio.wait(wait_for, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
