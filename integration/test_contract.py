@@ -8,7 +8,6 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from typing import Any, cast
 
 import pytest
 
@@ -19,12 +18,12 @@ from handler.partition.log.pulsar_log import PulsarLog, StoredTopics
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
+from integration.markers import write_marker
 from integration.support import admin
 from integration.versions import OLDER_VERSIONS
 from tests.contract.all_cases import CASES
-from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, scribe, until
+from tests.contract.case import ENTRIES_OF_A_LEDGER, Case
 
 SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": str(ENTRIES_OF_A_LEDGER),
@@ -98,13 +97,9 @@ class RealTopic:
         """The broker does, as it has so many entries."""
 
     async def mark(self) -> None:
-        """As replicated subscriptions do: what makes a marker of an entry are a field of its metadata, and one of the command."""
-        writer = await scribe(self, f"marker-{uuid.uuid4()}")
-        cast(Any, writer.writer)._command.send.MergeFromString(b"\x40\x01")  # CommandSend.marker, which no client of ours sets
-        fields = MessageMetadata(marker_type=10).SerializePartialToString()  # REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
-        writer.writer.send(0, 1, fields, b"", None)
-        await until(lambda: writer.receipts)
-        writer.writer.close()
+        log = self.log("w")
+        assert isinstance(log, PulsarLog)
+        await write_marker(self._client, await log.topic())
 
     async def trim(self) -> None:
         log = self.log("w")

@@ -23,7 +23,6 @@ from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.basis import AGAIN_PROPERTY, BASIS_PROPERTY, Basis, KnownProducer
 from handler.partition.log.formats import KAFKA
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError
 from handler.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, producer, read
@@ -31,6 +30,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.support import admin
+from tests.contract.case import Scribe
 from tests.support.batches import batch
 
 NAMESPACE: Final = "public/geo"
@@ -130,19 +130,6 @@ def _values(address: str, topic: str, isolation: str = "read_uncommitted") -> li
     return found
 
 
-class _Receipts:
-    def __init__(self) -> None:
-        self.stored = asyncio.Event()
-
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
-        self.stored.set()
-
-    def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        raise AssertionError(message)
-
-    def on_end(self, reason: PulsarError) -> None: ...
-
-
 async def _write_as_sidecars(side: Side, topic: str) -> int:
     """What sidecars leave behind whose connections broke: of two records a batch, those that count are 0, 2, 4 and 6."""
     client = PulsarClient(side.pulsar.url)
@@ -160,12 +147,12 @@ async def _write_as_sidecars(side: Side, topic: str) -> int:
         (0, 4, 6, 3, False),
     ]
     for who, sequence, first, known, is_again in entries:
-        receipts = _Receipts()
+        receipts = Scribe()
         writer = await client.producer(f"persistent://{NAMESPACE}/{topic}-partition-0", names[who], receipts)
         data = batch(b"%d" % first, b"%d" % (first + 1), producer_id=producer_id, epoch=0, sequence=first)
         basis = Basis(BEFORE_ALL, [KnownProducer(0 if known >= 0 else -1, known)]).encode()
         writer.send(sequence, 2, KAFKA.fields + count + (again if is_again else b""), data, (BASIS_PROPERTY, basis))
-        await asyncio.wait_for(receipts.stored.wait(), 20)
+        await receipts.receipt(sequence)
         writer.close()
     await client.close()
     return 2 * len(entries)

@@ -21,11 +21,11 @@ from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.basis import BASIS_PROPERTY, Basis
 from handler.partition.log.formats import KAFKA
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.programs import ProgramMember, skip_without
 from integration.members import java_member, offsets, tool, wait_for
+from tests.contract.case import Scribe
 from tests.support.batches import batch
 
 COPIES: Final = 50
@@ -34,34 +34,18 @@ LARGE: Final = 1_000
 RECORDS: Final = 1 + 5 + 1 + LARGE + 5 + 1
 
 
-class _Receipts:
-    """The events of a producer that writes one entry after another."""
-
-    def __init__(self) -> None:
-        self.stored = asyncio.Event()
-
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
-        self.stored.set()
-
-    def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        raise AssertionError(message)
-
-    def on_end(self, reason: PulsarError) -> None: ...
-
-
 async def _write_copies(cluster: Cluster, topic: str, values: Sequence[bytes], copies: int) -> None:
     """A batch, and as many copies of it, as they come about when retries go through sidecars that don't know of each other.
 
     Each is stored before the next is sent, so a consumer that waits at the end gets answers that hold nothing but copies.
     """
     client = PulsarClient(cluster.pulsar_url)
-    receipts = _Receipts()
+    receipts = Scribe()
     writer = await client.producer(f"persistent://public/default/{topic}-partition-0", f"{WRITER_PREFIX}{uuid.uuid4()}", receipts)
     data = batch(*values, producer_id=uuid.uuid4().int >> 66, epoch=0, sequence=0)
     for sequence in range(1 + copies):
-        receipts.stored.clear()
         writer.send(sequence, len(values), KAFKA.fields, data, (BASIS_PROPERTY, Basis(BEFORE_ALL).encode()))
-        await asyncio.wait_for(receipts.stored.wait(), 20)
+        await receipts.receipt(sequence)
     writer.close()
     await client.close()
 

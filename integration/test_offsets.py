@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,11 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, producer, read
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.launcher.sidecar import SidecarProcess
+from integration.markers import write_marker
 from integration.support import admin, unload
 from integration.versions import EACH_OLDER
 
@@ -128,31 +127,9 @@ def test_times_lead_to_offsets_where_clocks_are_ahead(versioned: Versioned) -> N
         assert (greatest.offset, greatest.timestamp) == (7, ahead[7])
 
 
-class _Receipts:
-    """The events of a producer that writes one entry."""
-
-    def __init__(self) -> None:
-        self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
-        self.stored.set_result(None)
-
-    def on_send_error(self, sequence: int, code: int, message: str) -> None:
-        self.stored.set_exception(AssertionError(message))
-
-    def on_end(self, reason: PulsarError) -> None: ...
-
-
 async def _mark(url: str, topic: str) -> None:
-    """What replicated subscriptions write: an entry that brokers keep to themselves."""
     client = PulsarClient(url)
-    events = _Receipts()
-    # A name of its own: the broker may not have let go of the one before, whose connection is just closed.
-    producer = await client.producer(f"persistent://public/default/{topic}-partition-0", f"marker-{uuid.uuid4()}", events)
-    producer._metadata.marker_type = 10  # MarkersProtobuf.MarkerType.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
-    producer.send(0, 1, b"", b"")
-    await asyncio.wait_for(events.stored, 10)
-    producer.close()
+    await write_marker(client, f"persistent://public/default/{topic}-partition-0")
     await client.close()
 
 

@@ -97,7 +97,8 @@ class Scribe(ProducerEvents):
         return sequence
 
     async def receipt(self, sequence: int) -> Position:
-        await until(lambda: any(one == sequence for one, _ in self.receipts))
+        await until(lambda: self.errors or any(one == sequence for one, _ in self.receipts))
+        assert not self.errors
         return next(position for one, position in self.receipts if one == sequence)
 
     async def write(self, payload: bytes = b"x", *, count: int = 1, sequence: int | None = None) -> Position:
