@@ -33,6 +33,7 @@ RETRIABLE: Final = frozenset(
 )
 FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
 FETCH_BYTES: Final = 2_000
+FIRST_PRODUCER: Final = 100
 IDLE_SECONDS: Final = 20.0
 
 
@@ -130,6 +131,10 @@ class Network:
     def new_epochs(self) -> float:
         return self._bounds.new_epochs
 
+    @property
+    def written_before(self) -> int:
+        return self._bounds.written_before
+
     async def way(self, client: Client) -> None:
         await asyncio.sleep(delay(self._chance.of(f"{client.name}/way"), self._bounds))
 
@@ -168,7 +173,8 @@ async def produce(network: Network, client: Client, window: Sequence[Sent]) -> l
 
 async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
     draw = chance.of(client.name)
-    producer_id, epoch, sequence, written, left = 100 + number, 0, 0, 0, client.batches
+    producer_id, epoch, left = FIRST_PRODUCER + number, 0, client.batches
+    sequence = written = network.written_before
     window: list[Sent] = []
     while left or window:
         if not window:

@@ -75,6 +75,7 @@ class Bounds:
     flips: bool = False  # other partitions of the process take the room, and give it back
     expiry_ms: int = DAY_MS  # of producers
     marks: int = MARKS  # of time, in an expiry
+    written_before: int = 0  # batches of each producer, by sidecars of a release that kept nothing
     new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
 
@@ -128,6 +129,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         flips=memory.random() < 0.3,
         expiry_ms=memory.choice((DAY_MS, DAY_MS, DAY_MS, SHORT_EXPIRY_MS)),
         marks=memory.choice((MARKS, 3_000)),
+        written_before=memory.choice((0, 0, 5, 40)),
         new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
     )

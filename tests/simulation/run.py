@@ -9,21 +9,27 @@ import json
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from handler.partition import opening
 from handler.partition.fold import log_times
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import read_entry
+from handler.partition.log.formats import KAFKA
 from handler.partition.read import catch_up_reader, replay
 from handler.pulsar.entry import RawEntry
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check
-from tests.simulation.clients import Consumer, Network, idempotent_producer, plain_producer
+from tests.simulation.clients import FIRST_PRODUCER, Consumer, Network, idempotent_producer, plain_producer
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
 from tests.simulation.model import Topic, is_marker
@@ -31,6 +37,8 @@ from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
 from tests.simulation.reference import batches_of, fold, values_in
 from tests.simulation.replication import SecondCluster
+from tests.simulation.tally import tallied
+from tests.support.batches import batch
 
 # Longer than any request, opening and pause together: who is not done by then is stuck.
 PATIENCE_SECONDS: Final = 600.0
@@ -60,7 +68,23 @@ class Run:
         self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
         self.network = Network(loop, self.nodes, chance, plan.bounds)
         self.history.lost_its_reason = self._lost_its_reason
+        self._write_before()
         self._starts: list[int] = []  # where the log began after each time that retention took something
+
+    def _write_before(self) -> None:
+        """One batch after another, each known to its writer when it wrote the next."""
+        for sequence in range(self.plan.bounds.written_before):
+            for number in range(len(self._of(ClientKind.IDEMPOTENT))):
+                value = b"%d/%d" % (FIRST_PRODUCER + number, sequence)
+                last = self.topic.entries[-1].position if self.topic.entries else BEFORE_ALL
+                known = KnownProducer(0, sequence - 1) if sequence else UNKNOWN_PRODUCER
+                metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=len(self.topic.entries), publish_time=1)
+                metadata.MergeFromString(KAFKA.fields)
+                metadata.properties.add(key=BASIS_PROPERTY, value=Basis(last, [known]).encode())
+                self.topic.copy(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
+                self.history.acknowledge([value], self.topic.index)
+                if len(self.topic.entries) % 16 == 0:
+                    self.topic.roll()
 
     async def go(self) -> None:
         consumers = [
@@ -286,16 +310,25 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so much time of this processor")
     parser.add_argument("--plan", type=Path, help="a plan that was kept, instead of a seed")
     parser.add_argument("--markers", action="store_true", help="with markers of replicated subscriptions in the log")
+    parser.add_argument("--tally", action="store_true", help="how often faults struck, bounds were reached, and answers were judged")
     parser.add_argument("--log", action="store_true", help="what the sidecars log")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
+    with tallied() if options.tally else nullcontext(Counter[str]()) as counts:
+        return _run(options, counts)
+
+
+def _run(options: argparse.Namespace, counts: Counter[str]) -> int:
     begun, operations, faults, runs, bad = time.process_time(), 0, 0, 0, 0
     swarm = Swarm(kinds=(*Swarm().kinds, FaultKind.MARK)) if options.markers else Swarm()
     for seed in range(options.first, options.first + options.count):
         plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
         result = run_plan(plan)
         runs, operations, faults = runs + 1, operations + result.operations, faults + result.faults
+        if counts:
+            counts.update(f"fault: {fault.kind}" for fault in plan.faults[: result.faults])
+            counts.update(f"drawn: {name} = {value}" for name, value in asdict(plan.bounds).items())
         if result.violation is not None:
             bad += 1
             print(f"seed {seed}: {result.violation}", flush=True)
@@ -303,6 +336,8 @@ def main(arguments: list[str]) -> int:
             break
     took = time.process_time() - begun
     rate = f"{operations} client operations ({operations / took:.0f} a second)"
+    for says, count in sorted(counts.items()):
+        print(f"{count:12,}  {says}")
     print(f"{runs} runs, {bad} with a violation, {rate}, {faults} faults, {took:.1f} s")
     return 1 if bad else 0
 

@@ -11,6 +11,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS, seed_that_finds
 from tests.simulation.plan import Plan, drawn
 from tests.simulation.run import run_plan
+from tests.simulation.tally import tallied
 
 SEEDS = range(1, 25)
 # Some, each with a seed from which on a few seconds are enough. All of them: make simulate-mutants.
@@ -47,3 +48,11 @@ def test_the_same_plan_is_the_same_run_also_when_it_was_kept_as_a_list() -> None
 def test_faults_strike_and_clients_go_on() -> None:
     results = [run_plan(drawn(seed)) for seed in (5, 8)]
     assert all(result.faults >= 3 and result.operations >= 150 for result in results)
+
+
+def test_what_happens_in_runs_is_counted() -> None:
+    with tallied() as counts:
+        result = run_plan(drawn(8))
+    assert counts["a batch is acknowledged"] > 0
+    assert counts["a log is held against the reference"] == 1
+    assert counts["an offset is seen by a consumer"] > result.operations / 10

@@ -1,0 +1,95 @@
+"""How often what a run is for has happened: faults that struck, bounds that were reached, answers that were judged.
+
+A row of zero is a run that shows nothing. `python -m tests.simulation.run 1 500 --tally`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+PARTITION: Final = "handler.partition"
+MODEL: Final = "tests.simulation.model"
+
+
+class Row(NamedTuple):
+    says: str
+    method: str  # qualified name
+    counts: Callable[[Any], bool] = lambda _: True  # by what it returns
+
+
+ROWS: Final = (
+    # faults of the model, beside those that the plan names
+    Row("a SEND lands", f"{MODEL}.Topic.land"),
+    Row("a connection is cut", f"{MODEL}.Connection.cut"),
+    Row("a broker lets a name go behind what was sent", f"{MODEL}.Writer._unknown"),
+    Row("the second cluster stores a copy", f"{MODEL}.Topic.copy"),
+    # bounds and mechanisms
+    Row("a partition's fold begins again behind a gap", f"{PARTITION}.fold.fold.Fold.begin_again_at"),
+    Row("a fold learns of an earlier one", f"{PARTITION}.fold.fold.Fold.learn"),
+    Row("a replay goes on over a gap", f"{PARTITION}.read.replay.Replay._go_on_over_the_gap", bool),
+    Row("a replay goes on from what was kept", f"{PARTITION}.read.replay.Replay._go_on_from_what_was_kept", bool),
+    Row("a replay folds all that is left", f"{PARTITION}.read.replay.Replay._fold_all_that_is_left", bool),
+    Row("a replay reads a piece", f"{PARTITION}.read.replay.Replay._read_piece"),
+    Row("an append has the log read further back", f"{PARTITION}.read.replay.Replay.read_back"),
+    Row("a batch can't be judged", f"{PARTITION}.fold.producers.ProducerTable.record_unsure"),
+    Row("a writer's word is taken over", f"{PARTITION}.fold.producers.ProducerTable.adopt_basis"),
+    Row("a producer falls asleep", f"{PARTITION}.fold.packed_states.PackedStates.add"),
+    Row("a producer wakes up", f"{PARTITION}.fold.packed_states.PackedStates.pop", lambda state: state is not None),
+    Row("a producer has expired", f"{PARTITION}.fold.producer_states.ProducerStates._has_expired", bool),
+    Row("a new producer finds no room", f"{PARTITION}.fold.producers.ProducerTable.has_no_room_for", bool),
+    Row("what was overtaken is numbered anew", f"{PARTITION}.write.in_flight.BatchesInFlight.renumber_overtaken"),
+    Row("a reader of old data goes back", f"{PARTITION}.read.catch_up_reader.CatchUpReader._begin_of_what_judges"),
+    Row("a reader of old data finds a gap", f"{PARTITION}.read.catch_up_reader.CatchUpReader._is_gap", bool),
+    Row("what producers wrote is kept", "tests.simulation.states.States.keep", bool),
+    # what is judged
+    Row("an offset is seen by a consumer", "tests.simulation.history.History.see"),
+    Row("a batch is acknowledged", "tests.simulation.history.History.acknowledge"),
+    Row("a log is held against the reference", "tests.simulation.checker._check_acknowledged"),
+    Row("a consumer asks for the end", "tests.simulation.clients.Consumer._ask_end"),
+)
+
+
+@contextmanager
+def tallied() -> Iterator[Counter[str]]:
+    """Counts while it lasts."""
+    counts: Counter[str] = Counter({row.says: 0 for row in ROWS})
+    originals = []
+    for row in ROWS:
+        module, owner, name = row.method.rsplit(".", 2)
+        try:
+            of: Any = importlib.import_module(f"{module}.{owner}")  # a function of a module
+        except ModuleNotFoundError:
+            of = getattr(importlib.import_module(module), owner)
+        originals.append((of, name, of.__dict__[name]))
+        setattr(of, name, _counted(of.__dict__[name], row, counts))
+    try:
+        yield counts
+    finally:
+        for of, name, original in originals:
+            setattr(of, name, original)
+
+
+def _counted(original: Any, row: Row, counts: Counter[str]) -> Any:
+    if asyncio.iscoroutinefunction(original):
+
+        @functools.wraps(original)
+        async def counted_later(*args: Any, **named: Any) -> Any:
+            result = await original(*args, **named)
+            counts[row.says] += row.counts(result)
+            return result
+
+        return counted_later
+
+    @functools.wraps(original)
+    def counted(*args: Any, **named: Any) -> Any:
+        result = original(*args, **named)
+        counts[row.says] += row.counts(result)
+        return result
+
+    return counted
