@@ -78,10 +78,12 @@ class SecondCluster:
 
     async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
         end = max(((one.last_index or 0) + 1 for one in self._topic.entries if not is_marker(one)), default=0)
-        until = self._loop.time() + PATIENCE_SECONDS
+        reached, until = reader.offset, self._loop.time() + PATIENCE_SECONDS
         while reader.offset < end:
             await reader.read_through(node, READ_SECONDS)
-            if self._loop.time() > until:
+            if reader.offset > reached:
+                reached, until = reader.offset, self._loop.time() + PATIENCE_SECONDS
+            elif self._loop.time() > until:
                 raise Violation(f"in the second cluster nothing comes through {node.name} at offset {reader.offset} of {end}")
             await asyncio.sleep(0.1)
         found = [value for _, value in sorted(self._history.seen.items()) if value is not None]
