@@ -130,9 +130,11 @@ class KeptShard:
             await writes.send(key, value)
         else:
             await self._keep_in_parts(writes, key, value)
+        replaced = [(key, head) for head in {*before, known} if head is not None]
+        unnamed = self._parts.unnamed
+        await self._delete([part_key for of, head in [*replaced, *unnamed] for part_key in head.keys(of)])
         self._parts.has_replaced(key, before)
-        replaced = [part_key for head in {*before, known} if head is not None for part_key in head.keys(key)]
-        await self._delete([*replaced, *self._parts.take_unnamed()])
+        self._parts.are_deleted(unnamed)
         if self._written >= COMPACT_AFTER_WRITES or self._written_bytes >= COMPACT_AFTER_BYTES:
             self._written = self._written_bytes = 0
             await self.compact()

@@ -47,11 +47,15 @@ class OwnParts:
         """A later value is stored."""
         self._put(key, tuple([one for one in self.heads(key) if one not in heads]))
 
-    def take_unnamed(self) -> list[bytes]:
-        """The keys of parts that are to be deleted."""
-        unnamed = [part_key for key, head in self._unnamed for part_key in head.keys(key)]
-        self._unnamed.clear()
-        return unnamed
+    @property
+    def unnamed(self) -> list[tuple[bytes, Head]]:
+        """Values whose parts are to be deleted."""
+        return list(self._unnamed)
+
+    def are_deleted(self, values: list[tuple[bytes, Head]]) -> None:
+        for value in values:
+            if value in self._unnamed:
+                self._unnamed.remove(value)
 
     def _put(self, key: bytes, heads: Heads) -> None:
         self._heads.pop(key, None)

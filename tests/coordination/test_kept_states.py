@@ -335,6 +335,21 @@ async def test_parts_whose_head_got_no_receipt_are_deleted_with_the_next_value(i
 
 
 @pytest.mark.usefixtures("small_parts")
+async def test_parts_are_deleted_though_the_connection_is_lost_while_they_are() -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    assert await mine.keep(b"a", LARGE)
+    sending = asyncio.create_task(mine.keep(b"a", b"small"))
+    while len(topic.entries) < 14:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    del topic.entries[13:]
+    topic.lose()
+    await sending
+    assert await mine.keep(b"a", b"smaller")
+    assert {key for key, value in dict(topic.stored()).items() if value is not None} == {b"a"}
+
+
+@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("key", [b"a", b"b"])
 async def test_values_that_one_sidecar_keeps_at_the_same_time_do_not_harm_each_other(key: bytes) -> None:
     topic = InternalTopic()

@@ -14,7 +14,7 @@ def test_a_head_that_may_be_stored_keeps_its_parts_until_a_later_value_is() -> N
     own = OwnParts()
     own.head_is_sent(b"a", head(1))
     assert own.heads(b"a") == (head(1),)
-    assert own.take_unnamed() == []
+    assert own.unnamed == []
     before = own.heads(b"a")
     own.head_is_sent(b"a", head(2))
     own.has_replaced(b"a", before)
@@ -27,8 +27,9 @@ def test_parts_whose_head_was_not_sent_or_was_replaced_by_anothers_are_unnamed()
     own.head_is_sent(b"a", head(2))
     own.another_has_replaced(b"a", head(2))
     own.another_has_replaced(b"a", head(3))  # not of this process
-    assert own.take_unnamed() == [*head(1).keys(b"a"), *head(2).keys(b"a")]
-    assert own.take_unnamed() == []
+    assert own.unnamed == [(b"a", head(1)), (b"a", head(2))]
+    own.are_deleted([(b"a", head(1))])
+    assert own.unnamed == [(b"a", head(2))]
     assert own.heads(b"a") == ()
 
 
@@ -40,4 +41,4 @@ def test_there_are_only_so_many_however_often_it_fails() -> None:
         own.head_was_not_sent(b"b", head(number))
     assert len(own._heads) == MOST_KEYS
     assert len(own.heads(b"same")) == MOST_HEADS
-    assert len(own.take_unnamed()) == 2 * MOST_UNNAMED
+    assert len(own.unnamed) == MOST_UNNAMED
