@@ -506,16 +506,28 @@ async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monke
         partition.close()
 
 
-async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_count_though_a_marker_stands_before() -> None:
+@pytest.mark.parametrize("is_stuck", [False, True], ids=["nothing else", "a batch of the epoch before"])
+async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_count_though_a_marker_stands_before(is_stuck: bool) -> None:
     """The transaction before was aborted without a batch here. b0 is refused by the broker alone, b1 was on its way behind it."""
     log = MemoryLog()
-    partition, coordinator = open_partition(log), Coordinator(101)
-    assert (await end(partition, ABORTED)).error is ErrorCode.NONE
+    log.write(batch(b"other"))
+    partition, other, coordinator = open_partition(log), open_partition(log, "kafka-sidecar-other"), Coordinator(101)
+    for one in (partition, other):
+        await append(one, batch(b"other"))
+    if is_stuck:
+        log.hold_sends = True
+        begin(partition, Coordinator(99), b"stuck", sequence=5)
+        while not log.held:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        log.held, log.hold_sends = [], False
+    assert (await end(other, ABORTED, epoch=1)).error is ErrorCode.NONE
+    await partition.confirmed_end()
     log.refuse_sends, log.refuse_with, log.refuse_saying = 1, 22, "Exceed maximum message size"
-    told = await asyncio.gather(*(begin(partition, coordinator, b"t%d" % number, sequence=number).result for number in (0, 1)))
+    told = await asyncio.gather(*(begin(partition, coordinator, b"t%d" % number, sequence=number, epoch=1).result for number in (0, 1)))
     assert ErrorCode.NONE not in [one.error for one in told]
-    again = [await write(partition, coordinator, b"t%d" % number, sequence=number) for number in (0, 1)]
+    again = [await write(partition, coordinator, b"t%d" % number, sequence=number, epoch=1) for number in (0, 1)]
     assert [one.error for one in again] == [ErrorCode.NONE] * 2
-    assert (await end(partition, COMMITTED, 101)).error is ErrorCode.NONE
-    assert await committed_values(partition) == [b"t0", b"t1"]
+    assert (await end(partition, COMMITTED, 101, epoch=1)).error is ErrorCode.NONE
+    assert await committed_values(partition) == [*[b"other"] * 3, b"t0", b"t1"]
     partition.close()
+    other.close()

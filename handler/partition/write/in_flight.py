@@ -98,8 +98,8 @@ class BatchesInFlight:
 
         It may begin anywhere. But what is sent behind its first batch must not count where that one does not land.
         """
-        first = self._by_producer[append.producer_id][0]
-        if first is append or first.epoch != append.epoch:
+        first = next(one for one in self._by_producer[append.producer_id] if one.epoch == append.epoch)
+        if first is append:
             return UNKNOWN_PRODUCER
         return KnownProducer(first.epoch, first.first_sequence - 1)
 
