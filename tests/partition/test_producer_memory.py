@@ -169,3 +169,30 @@ async def test_another_sidecar_comes_to_the_same_whatever_it_has_noted() -> None
     assert (await append(follower, of(1, 77))).base_offset == 2
     for partition in (writer, follower):
         partition.close()
+
+
+async def test_who_has_expired_does_not_come_back_with_what_it_wrote_first() -> None:
+    """A consumer's sidecar has read for days and never wrote. What it reads of the log's beginning, once it writes, is too old to count."""
+    log = MemoryLog()
+    producing = open_partition(log, "kafka-sidecar-producing")
+    assert await written(producing, 1) is ErrorCode.NONE
+    assert await written(producing, 7) is ErrorCode.NONE
+    log.clock_ms += 1_000
+    assert await written(producing, 1, 1) is ErrorCode.NONE
+    log.clock_ms += 600_000
+    for sequence in range(2, 102):
+        assert await written(producing, 1, sequence) is ErrorCode.NONE
+    consuming = open_partition(log, "kafka-sidecar-consuming")
+    await consuming.opened()
+    await consuming.confirmed_end()
+    for sequence in (1, 2, 3):
+        assert await written(producing, 7, sequence) is ErrorCode.NONE
+    now = asyncio.get_running_loop().time()
+    for sequence in range(MARKS + 6):
+        log.clock_ms += DAY_MS // MARKS + 1
+        assert await written(producing, 8, sequence) is ErrorCode.NONE
+        await consuming.confirmed_end()
+        consuming.tick(now + ASLEEP_AFTER_SECONDS * sequence)  # now it forgets who has expired
+    assert await written(consuming, 7, 4) is ErrorCode.NONE, "nobody knows the producer, so it may begin anywhere"
+    producing.close()
+    consuming.close()

@@ -47,6 +47,14 @@ class LogTimes:
         for mark in later:
             self.note(mark.position, mark.at)
 
+    def learn(self, later: LogTimes) -> None:
+        """Who has expired for one of both has expired."""
+        self.expired_to = max(self.expired_to, later.expired_to)
+        self.go_on(later.marks)
+
     def _expire(self, now: int) -> None:
-        while self.marks and self.marks[0].at <= now - self._expiry_ms:
-            self.expired_to = self.marks.popleft().position
+        """The last mark of those that are old enough stays: whoever goes on from marks that were kept knows as much."""
+        while len(self.marks) > 1 and self.marks[1].at <= now - self._expiry_ms:
+            self.marks.popleft()
+        if self.marks[0].at <= now - self._expiry_ms:
+            self.expired_to = max(self.expired_to, self.marks[0].position)

@@ -2,6 +2,9 @@
 
 awake ── others write, or a while has passed ──▶ asleep ── it writes again ──▶ awake
                                                    └── producer.id.expiration.ms later ──▶ expired
+
+The place of a state says which entries its producer did not write, and is the same for all that fold a log. Who has expired is not: each
+notes times of its own. So what a writer knew, of a producer that has expired here, gets no later place. It is spared instead.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ MOST_AWAKE: Final = 1_024
 LEAST_AWAKE: Final = 8
 # What one that is awake takes, with five batches.
 AWAKE_BYTES: Final = 2_048
+# What it takes that one is spared.
+SPARED_BYTES: Final = 256
 # Of all that may be taken, for those that are awake.
 AWAKE_SHARE: Final = 4
 # At a time.
@@ -75,7 +80,7 @@ class ProducerMemory:
 
 
 class ProducerStates:
-    __slots__ = ("_asleep", "_memory", "_sweeping_to", "_swept_to", "_transactions", "_widest", "awake", "times")
+    __slots__ = ("_asleep", "_memory", "_spared", "_sweeping_to", "_swept_to", "_transactions", "_widest", "awake", "times")
 
     def __init__(self, memory: ProducerMemory, transactions: TransactionVerdicts | None) -> None:
         self._memory = memory
@@ -86,6 +91,7 @@ class ProducerStates:
         # By id; the one that wrote last is last. Whoever finds nothing here has to ask `get`.
         self.awake: OrderedDict[int, ProducerState] = OrderedDict()
         self._widest = 0  # as many as `awake` has had
+        self._spared: dict[int, Position] = {}  # those whose place is too old: as if they had written here
 
     def __len__(self) -> int:
         return len(self.awake) + len(self._asleep)
@@ -126,11 +132,18 @@ class ProducerStates:
         self._widest = max(self._widest, len(awake))
         self._pack(len(awake) - self._memory.most_awake)  # the one that was put in is the last, and stays
 
+    def put_though_old(self, producer_id: int, state: ProducerState) -> None:
+        """A writer knew this of a producer. Its place may be one from which producers have expired here, and not for that writer."""
+        if state.at <= self.times.expired_to:
+            self._spared[producer_id] = self.times.expired_to.after()
+        self[producer_id] = state
+
     def __delitem__(self, producer_id: int) -> None:
         if self.pop(producer_id) is None:
             raise KeyError(producer_id)
 
     def pop(self, producer_id: int) -> ProducerState | None:
+        self._spared.pop(producer_id, None)
         state = self.awake.pop(producer_id, None)
         if state is None:
             return self._asleep.pop(producer_id)
@@ -167,13 +180,19 @@ class ProducerStates:
     @property
     def size(self) -> int:
         """About how many bytes they take."""
-        return AWAKE_BYTES * len(self.awake) + self._asleep.size
+        return AWAKE_BYTES * len(self.awake) + SPARED_BYTES * len(self._spared) + self._asleep.size
+
+    def learn_who_has_expired(self, later: ProducerStates) -> None:
+        """Of a fold that has come further."""
+        self.times.learn(later.times)
+        self._spared |= later._spared
+        later.times, later._spared = self.times, self._spared
 
     # --- asleep, and expired
 
     def put_to_sleep(self, before: Position) -> None:
         """Those that have written nothing behind that entry, some at a time."""
-        self._pack(min(len(self.awake) - self._memory.most_awake, _PUT_TO_SLEEP))
+        self._pack(len(self.awake) - self._memory.most_awake)
         for _ in range(_PUT_TO_SLEEP):
             state = next(iter(self.awake.values()), None)
             if state is None or state.at > before:
@@ -188,13 +207,14 @@ class ProducerStates:
 
     def _pack(self, count: int) -> None:
         awake = self.awake
-        for _ in range(count):
+        for _ in range(min(count, _PUT_TO_SLEEP)):
             producer_id, state = awake.popitem(last=False)
-            if state.follows is not None and state.follows.seen:
-                awake[producer_id] = state  # the fold is about to learn what stood before
+            has_expired = self._has_expired(producer_id, state.at)
+            if not has_expired and state.follows is not None and state.follows.seen:
+                awake[producer_id] = state  # the fold may yet learn what stood before
                 continue
             self._memory.awake -= 1
-            if not self._has_expired(producer_id, state.at):
+            if not has_expired:
                 self._asleep.add(producer_id, state)
         if count > 0:
             self._sweep(1)
@@ -204,6 +224,10 @@ class ProducerStates:
             self._sweeping_to = self.times.expired_to
         if self._sweeping_to != self._swept_to and self._asleep.sweep(pages, self._has_expired):
             self._swept_to = self._sweeping_to
+            self._spared = {producer_id: to for producer_id, to in self._spared.items() if to > self._swept_to}
 
     def _has_expired(self, producer_id: int, at: Position) -> bool:
-        return at <= self.times.expired_to and (self._transactions is None or not self._transactions.is_open(producer_id))
+        expired_to = self.times.expired_to
+        if at > expired_to or self._spared.get(producer_id, at) > expired_to:
+            return False
+        return self._transactions is None or not self._transactions.is_open(producer_id)

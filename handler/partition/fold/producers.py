@@ -137,7 +137,7 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
-            self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, self._not_expired(one.folded_to))
+            self.states.put_though_old(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
         if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
             self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
         return state is not None or self.begins_expired
@@ -215,24 +215,19 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is None:
             if known.epoch >= 0:
-                at = self._not_expired(folded_to)
-                self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, at, follows=Before(known))
+                self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
         elif state.at <= folded_to and (state.epoch, state.last) == known:
             state.at = folded_to  # whoever began to fold behind that batch knows it as of here
             state.has_expired = False
         elif state.has_expired and known.epoch >= 0:
-            self.states[producer_id] = _judged_again(producer_id, state, folded_to, known)
+            self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
         elif state.at > folded_to:
             return
         elif known.epoch >= 0:
             # Of what stood before nothing counts any more.
-            self.states[producer_id] = ProducerState(known.epoch, known.last_sequence, self._not_expired(folded_to))
+            self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to))
         else:
             del self.states[producer_id]
-
-    def _not_expired(self, folded_to: Position) -> Position:
-        """Where a producer is known that a writer knew up to there: it may have expired for this fold, and not for that writer."""
-        return max(folded_to, self.states.times.expired_to.after())
 
     def record(self, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int, *, may_follow: bool = False) -> None:
         """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
@@ -300,13 +295,12 @@ class ProducerTable:
 
     def _take_later(self, later: ProducerTable) -> None:
         """What is known of a producer later on is what counts. Of both tables the smaller one is gone through."""
-        marks = later.states.times.marks
+        self.states.learn_who_has_expired(later.states)
         if len(later.states) <= len(self.states):
             for producer_id, state in later.states.items():
                 self.unsure.pop(producer_id, None)
                 self.states[producer_id] = state
                 self.states.move_to_end(producer_id)
-            self.states.times.go_on(marks)
             return
         for producer_id in list(self.unsure):
             if producer_id in later.states:
@@ -314,8 +308,7 @@ class ProducerTable:
         for producer_id, state in self.states.items():
             if producer_id not in later.states.awake and not later.states.is_asleep(producer_id):
                 later.states[producer_id] = state
-        self.states.times.go_on(marks)
-        later.states.times, self.states = self.states.times, later.states
+        self.states = later.states
 
     def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
         for one in seen:
@@ -361,7 +354,7 @@ class ProducerTable:
         before = tuple([one for one in seen if one.position <= folded_to])
         state = None
         if known.epoch >= 0:
-            state = ProducerState(known.epoch, known.last_sequence, self._not_expired(folded_to), follows=Before(known, before))
+            state = ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known, before))
         certain = None  # a place at which the producer has written for certain
         for one in seen:
             if one.position <= folded_to:
@@ -382,7 +375,7 @@ class ProducerTable:
                 return False
         del self.unsure[producer_id]
         if state is not None:
-            self.states[producer_id] = state
+            self.states.put_though_old(producer_id, state)
         return True
 
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
+from handler.partition.fold.log_times import DAY_MS
 from handler.partition.fold.producers import UNJUDGED
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.log.formats import PULSAR
 from handler.pulsar.entry import Position
@@ -329,6 +330,25 @@ def _whole(log: Log) -> Fold:
     for entry in log.entries:
         fold.by_reading(*entry_of(entry))
     return fold
+
+
+@pytest.mark.parametrize("lost", [0, 10], ids=["a copy of the first", "one that is ahead"])
+@pytest.mark.parametrize("expired_to", [None, 0, 1], ids=["no", "by its first batch", "by its first batch and what stands behind"])
+def test_what_two_writers_knew_counts_in_turn_though_the_producer_has_expired_for_the_reader(expired_to: int | None, lost: int) -> None:
+    """For one of them it had expired, for the other it had not. Both had folded as far."""
+    log, (one, other) = Log(), WRITERS
+    log.add(_content(one, 0, (7, 0, 1), basis=Basis(Position(-1, -1), [UNKNOWN_PRODUCER])))
+    log.add(_content(one, 1, (1, 0, 1), basis=Basis(Position(1, 0), [UNKNOWN_PRODUCER])))
+    log.add(_content(one, 2, (7, lost, 1), basis=Basis(Position(1, 1), [KnownProducer(0, 0)])))
+    log.add(_content(other, 0, (7, 20, 1), basis=Basis(Position(1, 1), [UNKNOWN_PRODUCER])))
+    fold = _fold_from(log, 0)
+    fold.by_reading(*entry_of(log.entries[0]))
+    fold.by_reading(*entry_of(log.entries[1]))
+    if expired_to is not None:
+        fold.producers.states.times.note(Position(1, expired_to), 0)
+        fold.producers.states.times.note(Position(1, 2), 2 * DAY_MS)
+    assert fold.by_reading(*entry_of(log.entries[2])).verdicts[0].is_hidden
+    assert fold.by_reading(*entry_of(log.entries[3])).verdicts[0].accepted
 
 
 def test_a_past_that_ends_elsewhere_is_an_alarm() -> None:

@@ -135,3 +135,25 @@ def test_where_all_folds_together_have_too_many_awake_each_has_its_part() -> Non
     assert all(len(states) == 90 for states in folds)
     assert memory.used == sum(states.size for states in folds)
     assert not memory.is_full
+
+
+def test_one_that_a_writer_knew_is_not_gone_though_its_place_is_old() -> None:
+    states = of(1)
+    a_day_later(states, expired_to=5)
+    states.put_though_old(2, at(3))
+    assert states[2].at == Position(1, 3), "its place stays what it is in all folds"
+    settle(states)
+    assert states.get(2) is not None
+    states.times.note(Position(1, 1_001), 3 * DAY_MS)
+    settle(states)
+    assert states.get(2) is None
+    assert states.size == ProducerStates(ProducerMemory(), None).size, "nothing is left of it"
+
+
+def test_one_that_is_gone_is_not_spared_when_it_comes_back() -> None:
+    states = of(1)
+    a_day_later(states, expired_to=5)
+    states.put_though_old(2, at(3))
+    states.pop(2)
+    states[2] = at(4)
+    assert states.get(2) is None
