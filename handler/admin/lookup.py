@@ -10,7 +10,7 @@ from handler.fleet.rpc import Aborted, NotLikeThat, NotThere
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition
 from handler.partition.read.chunked_messages import read_chunked
-from handler.partition.read.read_entries import base_offset_of, understood
+from handler.partition.read.read_entries import base_offset_of, holds_records, understood
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.wire.error_code import ErrorCode
@@ -108,7 +108,9 @@ async def _entry_from(log: EntryLog, position: Position) -> RawEntry | None:
     try:
         async with aclosing(raw_entries_from(log, position, 1)) as entries:
             return await anext(entries)
-    except NoEntryCame:  # what stands there and behind it readers are not given
+    except NoEntryCame:
+        if await holds_records(log, position):
+            raise
         return None
 
 

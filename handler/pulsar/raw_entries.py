@@ -67,6 +67,8 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
                 async with asyncio.timeout(ENTRY_SECONDS):
                     entry = await events.entries.get()
             except TimeoutError as error:
+                if not events.entries.empty():
+                    continue  # this process stood still, and the timer came first
                 raise NoEntryCame(f"no entry came within {ENTRY_SECONDS:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import aclosing
 
 import pytest
@@ -33,3 +34,22 @@ async def test_a_broker_that_is_lost_is_not_silence() -> None:
         with pytest.raises(Unavailable) as lost:
             await anext(entries)
     assert not isinstance(lost.value, NoEntryCame)
+
+
+def test_what_came_while_the_process_stood_still_is_not_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.5)
+
+    async def read() -> None:
+        log = MemoryLog()
+        position = log.write(batch(b"a"))
+        async with aclosing(raw_entries_from(log, None)) as entries:
+            assert (await anext(entries)).position == position
+            later = asyncio.ensure_future(anext(entries))
+            for _ in range(5):  # until it waits
+                await asyncio.sleep(0)
+            log.write(batch(b"b"))
+            time.sleep(0.6)  # noqa: ASYNC251 - both timers are late then, and the entry's is the first
+            assert (await later).position > position
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(read())

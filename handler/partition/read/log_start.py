@@ -9,9 +9,8 @@ from typing import Final, Protocol
 
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import first_entry, first_indexed_entry
+from handler.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry
 from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.raw_entries import NoEntryCame
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +99,7 @@ class LogStart:
         elif stats.first != self._first:
             try:
                 first = await first_entry(self._log)
-            except NoEntryCame:  # all that is left is nothing that readers are given
+            except NothingToRead:
                 self.move(await self._partition.confirmed_end())  # the partition ends where that has moved, and is opened again
                 self._first, self._learnt_at = stats.first, asked_at
                 return

@@ -78,6 +78,21 @@ async def understood(log_: EntryLog, entry: RawEntry, end: int | None = None) ->
     return ReadEntry(entry.position, base, next_offset, content)
 
 
+class NothingToRead(Unavailable):
+    """All that is left are markers of Pulsar's own, which readers are not given."""
+
+
+async def holds_records(log_: EntryLog, start: Position | None = None) -> bool:
+    """Whether readers are given anything from a place on: the broker is asked. That no entry comes says nothing, for the broker may be
+    slow, and this process may have stood still. May raise PulsarError.
+    """
+    last = (await log_.stats()).last
+    if last is None or (start is not None and start > last):
+        return False
+    readable = await log_.last_readable(last, BEFORE_ALL)
+    return readable is not None and (start is None or readable >= start)
+
+
 async def first_indexed_entry(log_: EntryLog) -> ReadEntry | None:
     """The first entry that has an index, of those that readers are given, in a log that begins with others."""
     first = await _entry_at(log_, await log_.first_indexed())
@@ -88,12 +103,17 @@ async def first_indexed_entry(log_: EntryLog) -> ReadEntry | None:
 async def _entry_at(log_: EntryLog, position: Position | None) -> ReadEntry | None:
     try:
         return None if position is None else await first_entry(log_, position)
-    except NoEntryCame:  # a marker of Pulsar's own, and nothing behind it yet
+    except NothingToRead:
         return None
 
 
 async def first_entry(log_: EntryLog, start: Position | None = None) -> ReadEntry | None:
-    """The earliest entry of a log that is not empty, or the first from a place on; None where it has no index."""
-    async with aclosing(raw_entries_from(log_, start, permits=1)) as entries:
-        entry = await anext(entries)
+    """The earliest entry of a log that is not empty, or the first from a place on; None where it has no index. Raises NothingToRead."""
+    try:
+        async with aclosing(raw_entries_from(log_, start, permits=1)) as entries:
+            entry = await anext(entries)
+    except NoEntryCame as silence:
+        if await holds_records(log_, start):
+            raise
+        raise NothingToRead("the log holds nothing that readers are given") from silence
     return None if entry.last_index is None else await understood(log_, entry, 0 if start is None else None)

@@ -7,6 +7,7 @@ from typing import Final
 
 from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import holds_records
 from handler.partition.read.tail_reader import TailReader
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -116,13 +117,8 @@ class ReadToEnd:
         if not fold.knows_next_offset or (fold.last_position is not None and (await self._log.stats()).may_hold(fold.last_position)):
             return
         end = await end_without_records(self._log)
-        if end > fold.next_offset and not await self._holds_records():
+        if end > fold.next_offset and not await holds_records(self._log):  # others may write meanwhile
             raise EmptiedBehind(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
-
-    async def _holds_records(self) -> bool:
-        """Others may write while the end is looked for."""
-        last = (await self._log.stats()).last
-        return last is not None and await self._log.last_readable(last, BEFORE_ALL) is not None
 
     def _go_back_to(self, last: Position) -> None:
         """Read from the last entry that readers are given, where all that was to be read behind it is markers."""

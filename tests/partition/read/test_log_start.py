@@ -1,0 +1,77 @@
+"""A broker that says nothing for a while has not said that nothing is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.partition.read.log_start import LogStart
+from handler.partition.read.read_entries import NothingToRead, first_entry
+from handler.pulsar import raw_entries
+from handler.pulsar.raw_entries import NoEntryCame
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import append, open_partition
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.02)
+
+
+class Ended:
+    """A partition of which the end is known."""
+
+    async def confirmed_end(self) -> int:
+        return 7
+
+    def changed(self) -> None: ...
+
+
+async def test_the_start_stays_where_it_is_while_the_broker_is_slow() -> None:
+    log = MemoryLog()
+    for number in range(7):
+        log.write(batch(b"%d" % number))
+    log.read_delay = 0.1
+    start = LogStart(log, Ended())
+    with pytest.raises(NoEntryCame):
+        await start.refresh()
+    assert start.offset == 0
+    log.read_delay = 0.0
+    assert await start.refresh() == 0
+
+
+async def test_the_start_is_the_end_where_all_that_is_left_are_markers() -> None:
+    log = MemoryLog()
+    for number in range(5):
+        log.write(batch(b"%d" % number))
+    log.roll()
+    log.mark()
+    log.mark()
+    log.trim(5)
+    start = LogStart(log, Ended())
+    assert await start.refresh() == 7
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_the_first_entry_is_not_there_only_where_the_broker_says_so(is_slow: bool) -> None:
+    log = MemoryLog()
+    log.mark()
+    if is_slow:
+        log.write(batch(b"a"))
+        log.read_delay = 0.1
+    with pytest.raises(NoEntryCame if is_slow else NothingToRead):
+        await first_entry(log)
+
+
+async def test_a_partition_that_is_opened_meanwhile_begins_at_no_wrong_offset() -> None:
+    log = MemoryLog()
+    writing = open_partition(log, "kafka-sidecar-writing")
+    for number in range(200):
+        assert (await append(writing, batch(b"%d" % number))).error is ErrorCode.NONE
+    opening = open_partition(log, "kafka-sidecar-opening")
+    log.read_delay = 0.05
+    await opening.opened()
+    assert opening.log_start == 0
+    writing.close()
+    opening.close()
