@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiokafka.record.memory_records import MemoryRecords
 
 from handler.partition import kept_fold
 from handler.partition.fold.fold import BEFORE_ALL, IndexAlarm
@@ -26,6 +25,7 @@ from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
+from tests.support.records import committed_in
 
 ABORTED, COMMITTED = False, True
 PRODUCER = 7
@@ -85,29 +85,9 @@ async def committed_values(partition: Partition, offset: int = 0) -> list[bytes 
             await asyncio.sleep(0.002)
             continue
         assert run.error is ErrorCode.NONE
-        shown += _as_a_client(run.parts, partition.transactions.aborted_between(offset, run.next_offset), offset)
+        aborted = partition.transactions.aborted_between(offset, run.next_offset)
+        shown += [value for at, value in committed_in(run.parts, aborted) if at >= offset]
         offset = run.next_offset
-    return shown
-
-
-def _as_a_client(parts: list[Any], aborted: list[AbortedTransaction], offset: int) -> list[bytes | None]:
-    """CompletedFetch.nextFetchedRecord of Java's consumer."""
-
-    waiting = sorted(aborted, key=lambda one: one.first_offset)
-    aborted_now: set[int] = set()
-    shown: list[bytes | None] = []
-    batches = MemoryRecords(b"".join(parts))
-    while batches.has_next():
-        one = batches.next_batch()
-        assert one is not None
-        while waiting and waiting[0].first_offset <= one.next_offset - 1:
-            aborted_now.add(waiting.pop(0).producer_id)
-        if one.is_control_batch:
-            (record,) = one
-            if record.key == b"\0\0\0\0":
-                aborted_now.discard(one.producer_id)
-        elif not (one.is_transactional and one.producer_id in aborted_now):
-            shown += [record.value for record in one if record.offset >= offset]
     return shown
 
 

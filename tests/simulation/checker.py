@@ -16,9 +16,10 @@ def check(history: History, reference: Reference, log_start: int) -> None:
     _check_acknowledged(history, places)
     _check_seen(history, reference)
     _check_order(reference)
-    unread = [offset for offset in reference.values if offset >= log_start and offset not in history.seen]
+    unread = [offset for offset in reference.values if offset >= log_start and offset not in history.seen.values]
     if unread:
         raise Violation(f"nobody was given the records at {unread[:10]}")
+    _check_committed(history, reference, log_start)
 
 
 def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> None:
@@ -34,10 +35,20 @@ def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> 
 
 
 def _check_seen(history: History, reference: Reference) -> None:
-    for offset, value in history.seen.items():
+    for offset, value in history.seen.values.items():
         expected = reference.values.get(offset)
         if offset < reference.end and expected != value and not (expected is None and history.lost_its_reason(offset)):
             raise Violation(f"a consumer found {value!r} at offset {offset}, where {expected!r} is")
+
+
+def _check_committed(history: History, reference: Reference, log_start: int) -> None:
+    given = history.seen_committed.values
+    if not given:
+        return
+    for offset, value in reference.values.items():
+        is_given = given.get(offset) is not None
+        if offset >= log_start and is_given != history.is_for_all(value):
+            raise Violation(f"{value!r} at offset {offset} is {'' if is_given else 'not '}given to consumers of read_committed")
 
 
 def _check_order(reference: Reference) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from handler.apis.refused_batches import RefusedBatches
 from handler.partition.fold.producers import Verdict
@@ -13,6 +13,7 @@ from handler.partition.partition import Partition
 from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.write.append import Append, AppendRequest
 from handler.partition.write.log_validator import BatchRefused
+from handler.partition.write.verified_appends import Verification
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import BatchHeader, read_produced
 from tests.simulation.chance import Chance
@@ -22,7 +23,7 @@ from tests.simulation.node import NAME, Node
 from tests.simulation.plan import Bounds, Client
 from tests.support.batches import batch
 from tests.support.partitions import Outcome, Told
-from tests.support.records import records_in
+from tests.support.records import committed_in, records_in
 
 # As many as Java's producer and librdkafka have in flight for a partition with idempotence.
 IN_FLIGHT: Final = 5
@@ -34,6 +35,7 @@ RETRIABLE: Final = frozenset(
 FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
 FETCH_BYTES: Final = 2_000
 FIRST_PRODUCER: Final = 100
+Answer = tuple[ErrorCode, int]
 IDLE_SECONDS: Final = 20.0
 
 
@@ -54,7 +56,7 @@ class Connection:
     life: int  # of the sidecar
     refused: RefusedBatches
 
-    def append(self, data: bytes, now: float) -> asyncio.Future[Verdict]:
+    def append(self, data: bytes, now: float, verification: Verification | None) -> asyncio.Future[Verdict]:
         outcome = Outcome()
         header, partition = read_produced(data), self.node.current()
         known = partition.known_producer if partition.is_open else _nobody
@@ -63,8 +65,10 @@ class Connection:
         if behind is not None:
             partition.read_on()
             append.refuse(behind.error)
-        else:
+        elif verification is None:
             partition.append(append)
+        else:
+            partition.append_to_transaction(append, verification)
         return outcome.result
 
 
@@ -142,7 +146,9 @@ class Network:
         return self._chance.of(f"{client.name}/answers").random() < (0.0 if self.is_calm else 0.03)
 
 
-async def produce(network: Network, client: Client, window: Sequence[Sent]) -> list[tuple[ErrorCode, int] | None]:
+async def produce(
+    network: Network, client: Client, window: Sequence[Sent], verification: Verification | None = None
+) -> list[Answer | None]:
     """Send a producer's batches through one connection, in their order. None for those that have no answer."""
     node = network.node_for(client)
     await network.way(client)
@@ -151,13 +157,13 @@ async def produce(network: Network, client: Client, window: Sequence[Sent]) -> l
     for sent in window:
         if node.life != connection.life:
             break
-        results.append(node.run(lambda data=sent.data: connection.append(data, network.loop.time())))  # type: ignore[misc]
+        results.append(node.run(lambda data=sent.data: connection.append(data, network.loop.time(), verification)))  # type: ignore[misc]
         if len(results) % 2:
             await network.way(client)
     if results:
         await asyncio.wait(results, timeout=REQUEST_SECONDS + 2)
     await network.way(client)
-    told: list[tuple[ErrorCode, int] | None] = [None] * len(window)
+    told: list[Answer | None] = [None] * len(window)
     if node.life != connection.life or network.loses_answer(client):
         network.end(client, node)
         return told
@@ -169,6 +175,19 @@ async def produce(network: Network, client: Client, window: Sequence[Sent]) -> l
     if len(results) < len(window) or not all(result.done() for result in results):
         network.end(client, node)  # request.timeout.ms
     return told
+
+
+def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History) -> list[Sent]:
+    """Those that have to be sent again. What a producer may not be told is a violation."""
+    kept: list[Sent] = []
+    for sent, answer in zip(window, told, strict=True):
+        if answer is not None and answer[0] is ErrorCode.NONE:
+            history.acknowledge(sent.values, answer[1])
+            continue
+        if answer is not None and answer[0] not in RETRIABLE and not kept:
+            raise Violation(f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}")
+        kept.append(sent)
+    return kept
 
 
 async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
@@ -187,16 +206,8 @@ async def idempotent_producer(network: Network, client: Client, number: int, his
             sequence, written, left = sequence + len(values), written + len(values), left - 1
         told = await produce(network, client, window)
         history.counts["produce"] += len(window)
-        kept: list[Sent] = []
-        for sent, answer in zip(window, told, strict=True):
-            if answer is not None and answer[0] is ErrorCode.NONE:
-                history.acknowledge(sent.values, answer[1])
-                continue
-            if answer is not None and answer[0] not in RETRIABLE and not kept:
-                raise Violation(f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}")
-            kept.append(sent)
-        window = kept
-        await asyncio.sleep(RETRY_SECONDS if kept else draw.choice((0.0, 0.002, 0.3)))
+        window = without_answer(client, window, told, history)
+        await asyncio.sleep(RETRY_SECONDS if window else draw.choice((0.0, 0.002, 0.3)))
 
 
 async def plain_producer(network: Network, client: Client, history: History, chance: Chance) -> None:
@@ -216,14 +227,59 @@ async def plain_producer(network: Network, client: Client, history: History, cha
         await asyncio.sleep(draw.choice((0.0, 0.01, 0.5)))
 
 
+class Isolation(Protocol):
+    """Which records a consumer gives to its application."""
+
+    def end(self, partition: Partition) -> int:
+        """Nothing is given from there on."""
+        ...
+
+    def fetch(self, partition: Partition, offset: int, since: float) -> FetchedRun | None: ...
+
+    def values(self, partition: Partition, offset: int, run: FetchedRun) -> dict[int, bytes | None]:
+        """By offset. To be asked together with `fetch`."""
+        ...
+
+    def see(self, history: History, offset: int, value: bytes | None, by: str) -> None: ...
+
+
+class ReadUncommitted(Isolation):
+    def end(self, partition: Partition) -> int:
+        return partition.end_offset
+
+    def fetch(self, partition: Partition, offset: int, since: float) -> FetchedRun | None:
+        return partition.read(offset, FETCH_BYTES, True, since)
+
+    def values(self, partition: Partition, offset: int, run: FetchedRun) -> dict[int, bytes | None]:
+        return dict(records_in(run.parts))
+
+    def see(self, history: History, offset: int, value: bytes | None, by: str) -> None:
+        history.see(offset, value, by)
+
+
+class ReadCommitted(Isolation):
+    def end(self, partition: Partition) -> int:
+        return partition.last_stable_offset
+
+    def fetch(self, partition: Partition, offset: int, since: float) -> FetchedRun | None:
+        return partition.read_committed(offset, FETCH_BYTES, True, since)
+
+    def values(self, partition: Partition, offset: int, run: FetchedRun) -> dict[int, bytes | None]:
+        return dict(committed_in(run.parts, partition.transactions.aborted_between(offset, run.next_offset)))
+
+    def see(self, history: History, offset: int, value: bytes | None, by: str) -> None:
+        history.see_committed(offset, value, by)
+
+
 class Consumer:
     """It reads on, through any sidecar, and now and then from an older offset. What it finds must be the same for ever."""
 
-    def __init__(self, network: Network, client: Client, history: History, chance: Chance) -> None:
+    def __init__(self, network: Network, client: Client, history: History, chance: Chance, isolation: Isolation) -> None:
         self._network = network
         self._client = client
         self._history = history
         self._draw = chance.of(client.name)
+        self._isolation = isolation
         self.offset = 0
 
     async def run(self) -> None:
@@ -242,32 +298,34 @@ class Consumer:
         """ListOffsets: what was acknowledged to anybody before it was asked is before the end."""
         partition = node.current()
         opened = node.begin(partition.opened())
-        if not await _ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE:
+        if not await ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE:
             return
         acknowledged = self._history.end
         asked = node.begin(partition.confirmed_end())
-        if await _ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged:
+        if await ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged:
             raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
 
     async def read_through(self, node: Node, seconds: float) -> None:
         partition, life = node.current(), node.life
         opened = node.begin(partition.opened())
-        if not await _ends(opened, seconds) or opened.result() is not ErrorCode.NONE:
+        if not await ends(opened, seconds) or opened.result() is not ErrorCode.NONE:
             return
+        isolation = self._isolation
         begun, until = self._network.loop.time(), self._network.loop.time() + seconds
         while self._network.loop.time() < until and node.life == life:
-            run = node.run(lambda: partition.read(self.offset, FETCH_BYTES, True, begun))
+            run = node.run(lambda: isolation.fetch(partition, self.offset, begun))
             if run is None or not (run.parts or run.error is not ErrorCode.NONE):
-                if run is not None and self.offset >= partition.end_offset:
+                if run is not None and self.offset >= isolation.end(partition):
                     return
                 await _told(node, partition)
                 continue
             if run.error is not ErrorCode.NONE:
                 self._take_error(run.error, partition)
                 return
+            values = isolation.values(partition, self.offset, run)
             await self._network.way(self._client)
             if node.life == life and not self._network.loses_answer(self._client):
-                self._take(run, node)
+                self._take(run, values, node)
 
     def _take_error(self, error: ErrorCode, partition: Partition) -> None:
         if error is ErrorCode.OFFSET_OUT_OF_RANGE and self.offset < partition.log_start:
@@ -275,15 +333,14 @@ class Consumer:
         elif error in FATAL_READS:
             raise Violation(f"{self._client.name} reads at {self.offset} and is told {error.name}")
 
-    def _take(self, run: FetchedRun, node: Node) -> None:
+    def _take(self, run: FetchedRun, values: Mapping[int, bytes | None], node: Node) -> None:
         self._history.counts["fetch"] += 1
-        found = dict(records_in(run.parts))
         for offset in range(self.offset, run.next_offset):
-            self._history.see(offset, found.get(offset), f"{self._client.name} through {node.name}")
+            self._isolation.see(self._history, offset, values.get(offset), f"{self._client.name} through {node.name}")
         self.offset = max(self.offset, run.next_offset)
 
 
-async def _ends(task: asyncio.Task[Any], seconds: float) -> bool:
+async def ends(task: asyncio.Task[Any], seconds: float) -> bool:
     await asyncio.wait({task}, timeout=seconds)
     return task.done() and not task.cancelled() and task.exception() is None
 

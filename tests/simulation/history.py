@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
+
+# The values of transactional producers begin with it.
+TRANSACTIONAL: Final = b"t"
 
 
 class Violation(Exception):
@@ -12,16 +16,33 @@ class Violation(Exception):
 
 
 @dataclass(slots=True)
+class Seen:
+    """What consumers of one isolation level found at an offset; None where no record is. It is the same for ever."""
+
+    values: dict[int, bytes | None] = field(default_factory=dict)
+    shown_late: set[int] = field(default_factory=set)
+
+    def see(self, offset: int, value: bytes | None, by: str, lost_its_reason: Callable[[int], bool]) -> None:
+        before = self.values.setdefault(offset, value)
+        if before == value:
+            return
+        if before is None and lost_its_reason(offset):
+            self.shown_late.add(offset)
+        elif value is not None or offset not in self.shown_late:
+            raise Violation(f"offset {offset} was {before!r} and is {value!r} for {by}")
+
+
+@dataclass(slots=True)
 class History:
     acknowledged: dict[bytes, list[int]] = field(default_factory=dict)  # offsets told, by value
-    seen: dict[int, bytes | None] = field(default_factory=dict)  # what consumers found at an offset; None where no record is
-    committed: dict[bytes, None] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
+    seen_committed: Seen = field(default_factory=Seen)
+    committed: dict[bytes, None] = field(default_factory=dict)  # of transactions
     aborted: dict[bytes, None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
     # Whether retention has taken all that tells why the batch at an offset is hidden. It may be shown from then on (ADR 21).
     lost_its_reason: Callable[[int], bool] = lambda _: False
-    shown_late: set[int] = field(default_factory=set)
 
     @property
     def operations(self) -> int:
@@ -33,11 +54,23 @@ class History:
         for number, value in enumerate(values):
             self.acknowledged.setdefault(value, []).append(base_offset + number)
 
+    def decide(self, values: list[bytes], *, committed: bool) -> None:
+        """How a transaction ends, before anybody can know."""
+        (self.committed if committed else self.aborted).update(dict.fromkeys(values))
+
+    def is_settled(self, value: bytes) -> bool:
+        """Whether its producer does not send it again."""
+        return value in self.acknowledged or value in self.aborted
+
+    def is_for_all(self, value: bytes) -> bool:
+        """Whether consumers of read_committed are to be given it."""
+        return value in self.committed or not value.startswith(TRANSACTIONAL)
+
     def see(self, offset: int, value: bytes | None, by: str) -> None:
-        before = self.seen.setdefault(offset, value)
-        if before == value:
-            return
-        if before is None and self.lost_its_reason(offset):
-            self.shown_late.add(offset)
-        elif value is not None or offset not in self.shown_late:
-            raise Violation(f"offset {offset} was {before!r} and is {value!r} for {by}")
+        self.seen.see(offset, value, by, self.lost_its_reason)
+
+    def see_committed(self, offset: int, value: bytes | None, by: str) -> None:
+        if value is not None and not self.is_for_all(value):
+            was = "aborted" if value in self.aborted else "not committed yet"
+            raise Violation(f"{value!r} at offset {offset} was {was}, and is given to {by}")
+        self.seen_committed.see(offset, value, by, self.lost_its_reason)

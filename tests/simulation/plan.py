@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from random import Random
 from typing import Any, Final
 
 from handler.partition.fold.log_times import DAY_MS, MARKS
 from handler.partition.fold.producer_states import MOST_AWAKE
+from handler.partition.kept_fold import KEPT_ANEW_AFTER
 from handler.partition.read import replay
 from tests.simulation.chance import Chance
 
@@ -36,7 +39,9 @@ class FaultKind(StrEnum):
 class ClientKind(StrEnum):
     IDEMPOTENT = "idempotent"
     PLAIN = "plain"  # without a producer id
+    TRANSACTIONAL = "transactional"
     CONSUMER = "consumer"
+    COMMITTED = "committed"  # a consumer of read_committed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,9 @@ class Fault:
 class Client:
     name: str
     kind: ClientKind
-    batches: int = 0
+    batches: int = 0  # of a transactional producer, transactions
     wanders: float = 0.0  # how often it goes to another sidecar than its own
+    has_epochs_of_transactions: bool = False  # each transaction has an epoch of its own (KIP-890)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ class Bounds:
     written_before: int = 0  # batches of each producer, by sidecars of a release that kept nothing
     new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
+    kept_after: int = KEPT_ANEW_AFTER  # offsets, what is known of transactions is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ class Swarm:
 
 def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     swarm = swarm or Swarm()
-    draw, memory = Chance(seed).of("plan"), Chance(seed).of("memory")
+    draw, memory, transactions = Chance(seed).of("plan"), Chance(seed).of("memory"), Chance(seed).of("transactions")
     nodes = draw.choice((2, 2, 3, 5))
     rough = draw.random() < 0.8  # else the network does no wrong
     bounds = Bounds(
@@ -132,6 +139,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         written_before=memory.choice((0, 0, 5, 40)),
         new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
+        kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
     )
     kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)
     faults, at = [], 0.0
@@ -151,4 +159,14 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         if kind is ClientKind.PLAIN and bounds.entries_before < LATE_ENTRIES:
             count = 0
         clients += [Client(f"{kind}-{number}", kind, batches, wanders) for number in range(count)]
+    if ClientKind.TRANSACTIONAL in swarm.clients:
+        clients += _with_transactions(transactions, wanders)
     return Plan(seed, bounds, tuple(clients), tuple(faults))
+
+
+def _with_transactions(draw: Random, wanders: float) -> Iterator[Client]:
+    count = draw.choice((0, 0, 1, 2))
+    for number in range(count):
+        yield Client(f"transactional-{number}", ClientKind.TRANSACTIONAL, 8, wanders, draw.random() < 0.5)
+    for number in range(draw.choice((1, 2)) if count else 0):
+        yield Client(f"committed-{number}", ClientKind.COMMITTED)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from handler.pulsar.entry import RawEntry
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _TRANSACTIONAL: Final = 0x10
@@ -107,10 +108,21 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return (result >> 1) ^ -(result & 1), at
 
 
+@dataclass(slots=True)
+class _Transactions:
+    """The greatest number of each producer that was begun, and that has ended."""
+
+    begun: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+
+    def is_over(self, producer: int, number: int) -> bool:
+        return number <= self.ended.get(producer, -1) or number < self.begun.get(producer, -1)
+
+
 def fold(entries: Sequence[RawEntry]) -> Reference:
-    """Of batches that are in no transaction; of those that are, sequences are a matter of their markers too."""
     found = Reference()
     producers: dict[int, _Producer] = {}
+    transactions = _Transactions()
     written: dict[bytes, int] = {}  # by writer
     for entry in entries:
         metadata = entry.message_metadata
@@ -120,22 +132,47 @@ def fold(entries: Sequence[RawEntry]) -> Reference:
         is_resent = metadata.sequence_id <= written.get(metadata.producer_name, -1)
         if not is_resent:
             written[metadata.producer_name] = metadata.sequence_id + len(batches) - 1
-        for batch in batches:
+        for batch, number in zip(batches, _numbers(metadata, len(batches)), strict=True):
             found.end = batch.offset + batch.count
-            if is_resent or batch.is_control or batch.is_transactional:
+            if is_resent:
                 continue
-            if batch.producer >= 0 and not _takes(producers, batch):
+            if batch.is_control:
+                _end(producers, transactions, batch, number)
+                continue
+            if batch.producer >= 0 and not _takes(producers, transactions, batch, number):
                 continue
             found.values.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
     return found
 
 
-def _takes(producers: dict[int, _Producer], batch: Batch) -> bool:
+def _numbers(metadata: MessageMetadata, count: int) -> list[int]:
+    """Of the transaction of each batch; −1 for none."""
+    for pair in metadata.properties:
+        if pair.key in (b"basis", b"bases"):
+            lasts = bytes(pair.value).split()[2::2]
+            return [int(number) if number else -1 for _, _, number in (last.partition(b"/") for last in lasts)]
+    return [-1] * count
+
+
+def _end(producers: dict[int, _Producer], transactions: _Transactions, marker: Batch, number: int) -> None:
+    if transactions.is_over(marker.producer, number):
+        return
+    transactions.ended[marker.producer] = number
+    known = producers.get(marker.producer)
+    if known is None or marker.epoch > known.epoch:
+        producers[marker.producer] = _Producer(marker.epoch, -1)
+
+
+def _takes(producers: dict[int, _Producer], transactions: _Transactions, batch: Batch, number: int) -> bool:
     known = producers.get(batch.producer)
     if known is None and batch.first != 0:
         return False  # it was sent behind the first, which was refused: all producers here begin with 0, and none is forgotten
     if known is not None and not known.takes(batch):
         return False
+    if batch.is_transactional:
+        if transactions.is_over(batch.producer, number):
+            return False
+        transactions.begun[batch.producer] = number
     if known is None or known.epoch != batch.epoch:
         known = producers[batch.producer] = _Producer(batch.epoch, batch.last)
     known.last = batch.last

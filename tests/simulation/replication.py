@@ -11,7 +11,7 @@ from handler.partition.log.entries import read_entry
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.simulation.chance import Chance
-from tests.simulation.clients import Consumer, Network
+from tests.simulation.clients import Consumer, Network, ReadUncommitted
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.model import Topic, is_marker
@@ -48,7 +48,7 @@ class SecondCluster:
             await self._check_reader(self._consumer(f"west-last-{node.name}"), node, expected)
 
     def _consumer(self, name: str) -> Consumer:
-        return Consumer(self._network, Client(name, ClientKind.CONSUMER), self._history, self._chance)
+        return Consumer(self._network, Client(name, ClientKind.CONSUMER), self._history, self._chance, ReadUncommitted())
 
     async def _copy(self, entries: Sequence[RawEntry], along: Consumer) -> None:
         """In order, from where the replicator's cursor was stored: now and then it begins there again."""
@@ -86,7 +86,7 @@ class SecondCluster:
             elif self._loop.time() > until:
                 raise Violation(f"in the second cluster nothing comes through {node.name} at offset {reader.offset} of {end}")
             await asyncio.sleep(0.1)
-        found = [value for _, value in sorted(self._history.seen.items()) if value is not None]
+        found = [value for _, value in sorted(self._history.seen.values.items()) if value is not None]
         # One that the broker of the first cluster refused alone may come behind what it hid for that: here nobody knew (ADR 25).
         if sorted(found) != sorted(expected):
             place = next(

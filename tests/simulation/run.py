@@ -11,12 +11,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
-from handler.partition import opening
+from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
@@ -29,21 +30,33 @@ from handler.tasks import Pace
 from handler.telemetry import metrics
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check
-from tests.simulation.clients import FIRST_PRODUCER, Consumer, Network, idempotent_producer, plain_producer
+from tests.simulation.clients import (
+    FIRST_PRODUCER,
+    Consumer,
+    Isolation,
+    Network,
+    ReadCommitted,
+    ReadUncommitted,
+    idempotent_producer,
+    plain_producer,
+)
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
 from tests.simulation.model import Topic, is_marker
 from tests.simulation.node import Node
-from tests.simulation.plan import BUSY_SECONDS, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
+from tests.simulation.plan import BUSY_SECONDS, Bounds, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
 from tests.simulation.reference import batches_of, fold, values_in
 from tests.simulation.replication import SecondCluster
 from tests.simulation.tally import tallied
+from tests.simulation.transactions import Coordinator, TransactionalProducer
 from tests.support.batches import batch
 
 # Longer than any request, opening and pause together: who is not done by then is stuck.
 PATIENCE_SECONDS: Final = 600.0
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
+KEPT_SOON_SECONDS: Final = 1.0
+ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,7 @@ class Run:
         skew = chance.of("skew")
         self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
         self.network = Network(loop, self.nodes, chance, plan.bounds)
+        self.coordinator = Coordinator(self.network, self.history, chance, plan.bounds.failed_questions)
         self.history.lost_its_reason = self._lost_its_reason
         self._write_before()
         self._starts: list[int] = []  # where the log began after each time that retention took something
@@ -88,7 +102,7 @@ class Run:
 
     async def go(self) -> None:
         consumers = [
-            asyncio.create_task(Consumer(self.network, one, self.history, self._chance).run()) for one in self._of(ClientKind.CONSUMER)
+            asyncio.create_task(self._consumer(one, ISOLATION[one.kind]).run()) for one in self.plan.clients if one.kind in ISOLATION
         ]
         producers = [
             asyncio.create_task(self._producer(one, number), name=one.name) for number, one in enumerate(self.plan.clients) if one.batches
@@ -97,6 +111,7 @@ class Run:
         try:
             await self._finish([*producers, faults], consumers)
             self._calm()
+            await self.coordinator.done()
             await self._read_all()
         finally:
             for task in (*producers, *consumers, faults):
@@ -128,10 +143,16 @@ class Run:
         return [one for one in self.plan.clients if one.kind is kind]
 
     async def _producer(self, client: Client, number: int) -> None:
-        if client.kind is ClientKind.IDEMPOTENT:
-            await idempotent_producer(self.network, client, number, self.history, self._chance)
-        else:
-            await plain_producer(self.network, client, self.history, self._chance)
+        match client.kind:
+            case ClientKind.IDEMPOTENT:
+                await idempotent_producer(self.network, client, number, self.history, self._chance)
+            case ClientKind.TRANSACTIONAL:
+                await TransactionalProducer(self.network, self.coordinator, client, number, self.history, self._chance).run()
+            case _:
+                await plain_producer(self.network, client, self.history, self._chance)
+
+    def _consumer(self, client: Client, isolation: Isolation) -> Consumer:
+        return Consumer(self.network, client, self.history, self._chance, isolation)
 
     # --- faults
 
@@ -166,7 +187,7 @@ class Run:
                 for _ in range(self._chance.of("markers").choice((1, 3, 20))):
                     self.topic.mark()
             case FaultKind.TRIM:
-                if self._all_have_begun and all(value in self.history.acknowledged for value in self._values_of_the_first_ledger()):
+                if self._all_have_begun and all(map(self.history.is_settled, self._values_of_the_first_ledger())):
                     self.topic.trim()
                     self._starts.append(self.topic.trimmed)
             case FaultKind.KILL:
@@ -183,10 +204,11 @@ class Run:
     def _all_have_begun(self) -> bool:
         """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody knows the past."""
         begun = {value.split(b"/")[0] for value in self.history.acknowledged}
-        return len([one for one in begun if not one.startswith(b"plain")]) == len(self._of(ClientKind.IDEMPOTENT))
+        having_ids = [*self._of(ClientKind.IDEMPOTENT), *self._of(ClientKind.TRANSACTIONAL)]
+        return len([one for one in begun if not one.startswith(b"plain")]) == len(having_ids)
 
     def _values_of_the_first_ledger(self) -> Iterator[bytes]:
-        """What retention takes is older than any retry: all of it was acknowledged."""
+        """What retention takes is older than any retry: all of it was acknowledged, or given up."""
         present = self.topic.present
         for entry in present:
             if entry.position.ledger == present[0].position.ledger:
@@ -224,14 +246,17 @@ class Run:
         fresh = Node(self._loop, self.topic, "fresh")
         self.nodes.append(fresh)
         for node in reversed(self.nodes):
-            reader = Consumer(self.network, Client(f"last-{node.name}", ClientKind.CONSUMER), self.history, self._chance)
-            reader.offset = self._log_start
-            until = self._loop.time() + PATIENCE_SECONDS
-            while reader.offset < self._end:
-                await reader.read_through(node, 5.0)
-                if self._loop.time() > until:
-                    raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self._end}")
-                await asyncio.sleep(0.1)
+            for kind in ISOLATION if self._of(ClientKind.TRANSACTIONAL) else (ClientKind.CONSUMER,):
+                await self._read_through(node, self._consumer(Client(f"last-{kind}-{node.name}", kind), ISOLATION[kind]))
+
+    async def _read_through(self, node: Node, reader: Consumer) -> None:
+        reader.offset = self._log_start
+        until = self._loop.time() + PATIENCE_SECONDS
+        while reader.offset < self._end:
+            await reader.read_through(node, 5.0)
+            if self._loop.time() > until:
+                raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self._end}")
+            await asyncio.sleep(0.1)
 
     async def _close(self) -> None:
         for node in self.nodes:
@@ -253,15 +278,32 @@ def _has_no_reason(entries: Sequence[RawEntry], offset: int, counted: Mapping[in
     return not any(one.offset in counted for one in left if one.producer == hidden.producer and one.offset < hidden.offset)
 
 
+@contextmanager
+def drawn_constants(bounds: Bounds) -> Iterator[None]:
+    """Bounds that are constants of modules."""
+    drawn_here: tuple[tuple[ModuleType, str, float], ...] = (
+        (opening, "ENTRIES_BEFORE_END", bounds.entries_before),
+        (catch_up_reader, "ENTRIES_BEFORE", bounds.entries_before),
+        (log_times, "MARKS", bounds.marks),
+        (replay, "MOST_UNJUDGED", bounds.most_unjudged),
+        (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
+        (kept_fold, "KEPT_SECONDS", kept_fold.KEPT_SECONDS if bounds.kept_after == kept_fold.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS),
+    )
+    before = [getattr(module, name) for module, name, _ in drawn_here]
+    for module, name, value in drawn_here:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(drawn_here, before, strict=True):
+            setattr(module, name, value)
+
+
 def run_plan(plan: Plan) -> Result:
     chance = Chance(plan.seed)
     threads = chance.of("threads")
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
     before = _troubles()
-    before_end, before_entry = opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE
-    marks, log_times.MARKS = log_times.MARKS, plan.bounds.marks  # type: ignore[misc]
-    most_unjudged, replay.MOST_UNJUDGED = replay.MOST_UNJUDGED, plan.bounds.most_unjudged  # type: ignore[misc]
-    opening.ENTRIES_BEFORE_END = catch_up_reader.ENTRIES_BEFORE = plan.bounds.entries_before  # type: ignore[misc]
     gc.disable()  # what is collected when would decide what happens when
     Pace.clock = loop.time
     run = None
@@ -274,7 +316,8 @@ def run_plan(plan: Plan) -> Result:
             run = Run(plan, loop, chance)
             await run.go()
 
-        loop.run_until_complete(go())
+        with drawn_constants(plan.bounds):
+            loop.run_until_complete(go())
         troubles = {name: now - before.get(name, 0) for name, now in _troubles().items() if now > before.get(name, 0)}
         if troubles or loop.failures:
             violation = f"troubles: {troubles} {[str(one.get('exception') or one['message']) for one in loop.failures[:3]]}"
@@ -282,8 +325,6 @@ def run_plan(plan: Plan) -> Result:
         violation = str(found)
     finally:
         Pace.clock = time.perf_counter
-        opening.ENTRIES_BEFORE_END, catch_up_reader.ENTRIES_BEFORE = before_end, before_entry  # type: ignore[misc]
-        replay.MOST_UNJUDGED, log_times.MARKS = most_unjudged, marks  # type: ignore[misc]
         loop.bury()
         asyncio.set_event_loop(None)
         loop.close()
