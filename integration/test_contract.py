@@ -6,24 +6,21 @@ import asyncio
 import itertools
 import json
 import os
-import uuid
 from collections.abc import Iterator
 
 import pytest
 
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
-from handler.partition.log.pulsar_log import PulsarLog, StoredTopics
+from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import Position
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.markers import write_marker
 from integration.support import admin
 from integration.versions import OLDER_VERSIONS
 from tests.contract.all_cases import CASES
 from tests.contract.case import ENTRIES_OF_A_LEDGER, Case
+from tests.support.stored_topics import PlainTopic
 
 SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": str(ENTRIES_OF_A_LEDGER),
@@ -34,36 +31,6 @@ VERSIONS = (DEFAULT_VERSION, *(pytest.param(version, marks=pytest.mark.soak) for
 # It has apache/pulsar#22572, as 3.3 and later have.
 WITHOUT_MARKERS_AT_THE_END = (3, 0, 7)
 _topics = itertools.count(1)
-
-
-class OneTopic(StoredTopics):
-    """Of which nothing is asked but its entries."""
-
-    async def log_of(self, partition: str) -> str:
-        return partition
-
-    def id_of(self, partition: str) -> uuid.UUID | None:
-        return None
-
-    async def id_now(self, partition: str) -> uuid.UUID | None:
-        return None
-
-    async def config_of(self, partition: str) -> LogConfig:
-        return AS_IT_COMES
-
-    async def counts_records(self, partition: str) -> bool:
-        return False
-
-    async def skipped(self, partition: str) -> frozenset[Position]:
-        return frozenset()
-
-    async def moved_start_of(self, partition: str) -> MovedStart | None:
-        return None
-
-    async def transactions_from(self, partition: str) -> Position | None:
-        return None
-
-    async def begin_transactions(self, partition: str, behind: Position) -> None: ...
 
 
 class RealTopic:
@@ -88,7 +55,7 @@ class RealTopic:
                     await asyncio.sleep(0.05)
 
     def log(self, writer: str) -> EntryLog:
-        return PulsarLog(self._client, self._admin, f"persistent://public/default/{self._name}-partition-0", writer, OneTopic())
+        return PulsarLog(self._client, self._admin, f"persistent://public/default/{self._name}-partition-0", writer, PlainTopic())
 
     async def unload(self) -> None:
         await asyncio.to_thread(admin, "PUT", f"{self._url}-partition-0/unload")

@@ -24,7 +24,7 @@ from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis,
 from handler.partition.log.entries import read_entry
 from handler.partition.log.formats import KAFKA
 from handler.partition.read import catch_up_reader, replay
-from handler.pulsar.entry import RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.tasks import Pace
 from handler.telemetry import metrics
@@ -32,6 +32,7 @@ from tests.simulation.chance import Chance
 from tests.simulation.checker import check
 from tests.simulation.clients import (
     FIRST_PRODUCER,
+    IN_FLIGHT,
     Consumer,
     Isolation,
     Network,
@@ -86,15 +87,18 @@ class Run:
         self._starts: list[int] = []  # where the log began after each time that retention took something
 
     def _write_before(self) -> None:
-        """One batch after another, each known to its writer when it wrote the next."""
+        """In order, by a writer that learns now and then how far the log has come: up to five batches of a producer are on their way."""
+        draw = self._chance.of("before")
+        known: dict[int, tuple[Position, KnownProducer]] = {}
         for sequence in range(self.plan.bounds.written_before):
             for number in range(len(self._of(ClientKind.IDEMPOTENT))):
                 value = b"%d/%d" % (FIRST_PRODUCER + number, sequence)
-                last = self.topic.entries[-1].position if self.topic.entries else BEFORE_ALL
-                known = KnownProducer(0, sequence - 1) if sequence else UNKNOWN_PRODUCER
+                if number not in known or known[number][1].last_sequence < sequence - IN_FLIGHT or draw.random() < 0.3:
+                    last = self.topic.entries[-1].position if self.topic.entries else BEFORE_ALL
+                    known[number] = last, KnownProducer(0, sequence - 1) if sequence else UNKNOWN_PRODUCER
                 metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=len(self.topic.entries), publish_time=1)
                 metadata.MergeFromString(KAFKA.fields)
-                metadata.properties.add(key=BASIS_PROPERTY, value=Basis(last, [known]).encode())
+                metadata.properties.add(key=BASIS_PROPERTY, value=Basis(known[number][0], [known[number][1]]).encode())
                 self.topic.copy(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
                 self.history.acknowledge([value], self.topic.index)
                 if len(self.topic.entries) % 16 == 0:

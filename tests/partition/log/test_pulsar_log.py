@@ -8,11 +8,10 @@ from typing import Any, cast
 import pytest
 
 from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import TopicMissing, Unavailable
+from tests.support.stored_topics import PlainTopic
 
 ENTRIES = 10
 
@@ -26,7 +25,7 @@ class Broker:
         self.asked = 0
         self.readable: set[Position] = set()  # all others are markers of Pulsar's own
         self.gone: set[Position] = set()
-        self.topic_id: uuid.UUID | None = uuid.UUID(int=1)
+        self.topic = PlainTopic()
 
     @property
     def topics(self) -> Broker:
@@ -48,38 +47,9 @@ class Broker:
             raise TopicMissing(topic)
         return position not in self.readable
 
-    async def log_of(self, partition: str) -> str:
-        return partition
-
-    def id_of(self, partition: str) -> uuid.UUID | None:
-        return self.topic_id
-
-    async def id_now(self, partition: str) -> uuid.UUID | None:
-        if self.topic_id is None:
-            raise TopicMissing(partition)
-        return self.topic_id
-
-    async def config_of(self, partition: str) -> LogConfig:
-        return AS_IT_COMES
-
-    async def counts_records(self, partition: str) -> bool:
-        return False
-
-    async def skipped(self, partition: str) -> frozenset[Position]:
-        return frozenset()
-
-    async def moved_start_of(self, partition: str) -> MovedStart | None:
-        return None
-
-    async def transactions_from(self, partition: str) -> Position | None:
-        return None
-
-    async def begin_transactions(self, partition: str, behind: Position) -> None:
-        raise AssertionError("nothing is appended here")
-
 
 def log_over(broker: Broker) -> PulsarLog:
-    return PulsarLog(cast(Any, None), cast(Any, broker), "t-partition-0", "w", broker)
+    return PulsarLog(cast(Any, None), cast(Any, broker), "t-partition-0", "w", broker.topic)
 
 
 @pytest.mark.parametrize("old", [0, 1, 700, 999])
@@ -121,9 +91,9 @@ async def test_a_topic_that_was_made_anew_since_is_another() -> None:
     assert not await log.is_another(), "nothing was opened"
     await log.config()
     assert not await log.is_another()
-    broker.topic_id = uuid.UUID(int=2)
+    broker.topic.topic_id = uuid.UUID(int=2)
     assert await log.is_another()
-    broker.topic_id = None
+    broker.topic.topic_id = None
     assert await log.is_another(), "it is gone"
 
 
