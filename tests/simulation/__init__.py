@@ -1,13 +1,17 @@
 """Real partitions of several sidecars over a modelled Pulsar, in virtual time, under faults that a seed decides.
 
-    plan      what is going to happen: the bounds, the clients, the faults
-    loop      virtual time; each callback belongs to a node, which may stand still or be killed
-    model     Pulsar: ledgers, index, connections, what lands late and what is lost
-    node      a sidecar, as far as one partition goes
-    clients   producers and consumers, which note what they were told
-    reference the log folded once more from its beginning, by other code and without any bound
-    checker   what was told, against what the reference finds
-    run       one run; `python -m tests.simulation.run --help`
+    plan          what is going to happen: the bounds, the clients, the faults
+    loop          virtual time; each callback belongs to a node, which may stand still or be killed
+    model         Pulsar: ledgers, index, connections, what lands late and what is lost
+    node          a sidecar, as far as one partition goes
+    clients       producers and consumers, which note what they were told
+    transactions  transactional producers, and their coordinator
+    reference     the log folded once more from its beginning, by other code and without any bound
+    checker       what was told, against what the reference finds
+    run           one run; `python -m tests.simulation.run --help`
+    tally         how often what a run is for has happened
+    shrink        a plan that fails, made smaller; `regressions/` keeps those that were found
+    mutants       planted faults that the simulation must find
 
 Whatever is drawn is drawn from a stream that has a name (`chance`), so one decision does not depend on how often others were drawn.
 """

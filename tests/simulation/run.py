@@ -243,7 +243,7 @@ class Run:
     @property
     def _end(self) -> int:
         """Behind the last record: markers may follow."""
-        return max((one.last_index or 0) + 1 for one in self.topic.entries if not is_marker(one))
+        return max(((one.last_index or 0) + 1 for one in self.topic.entries if not is_marker(one)), default=0)
 
     async def _read_all(self) -> None:
         """Through a sidecar that has seen nothing, and through all others: they must find the same."""

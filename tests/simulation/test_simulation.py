@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.simulation.run import run_plan
 from tests.simulation.tally import tallied
 
 SEEDS = range(1, 25)
+# Plans that failed, made smaller (see `shrink`), each named after what it found.
+REGRESSIONS = Path(__file__).parent / "regressions"
 # Some, each with a seed from which on a few seconds are enough. All of them: make simulate-mutants.
 FOUND_SOON = {"the-past-is-nothing": 45, "nothing-is-behind": 1, "end-is-old": 1, "sends-before-it-reads": 1}
 
@@ -30,6 +33,11 @@ def test_nothing_is_lost_doubled_or_told_wrongly_whatever_happens(seed: int) -> 
     result = run_plan(drawn(seed))
     assert result.violation is None, f"make simulate SEED={seed}"
     assert result.operations > 0
+
+
+@pytest.mark.parametrize("kept", sorted(REGRESSIONS.glob("*.json")), ids=lambda path: path.stem)
+def test_what_was_found_once_is_not_found_again(kept: Path) -> None:
+    assert run_plan(Plan.of_data(json.loads(kept.read_text()))).violation is None
 
 
 @pytest.mark.parametrize("name", FOUND_SOON)
