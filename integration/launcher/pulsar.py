@@ -82,6 +82,11 @@ LOG4J: Final = """<Configuration status="WARN"><Appenders><Console name="C" targ
 """
 
 
+# Of a health check a broker takes seconds where the machine is busy, and it goes on with one that nobody waits for any more: many of them
+# together kept a broker from becoming ready for a minute.
+ANSWER_SECONDS: Final = 20.0
+
+
 def version_tuple(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:3])
 
@@ -119,7 +124,7 @@ def java(version: str, directory: Path, heap: str = "-Xmx768m", flags: Sequence[
 
 
 def answers(url: str) -> bool:
-    with contextlib.suppress(OSError, urllib.error.URLError), urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310
+    with contextlib.suppress(OSError, urllib.error.URLError), urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as response:  # noqa: S310
         return bool(response.status == 200)
     return False
 

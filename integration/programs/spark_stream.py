@@ -18,7 +18,7 @@ def main() -> None:
         # A Java client before 4.0 knows only whom its last Metadata answer named: of two that die in turn it may know none that lives.
         .option("kafka.metadata.recovery.strategy", "rebootstrap")
         # Its admin client gives a sidecar that is gone a minute, otherwise, before it looks for another.
-        .option("kafka.default.api.timeout.ms", "10000")
+        .option("kafka.default.api.timeout.ms", "30000")  # longer than a broker takes to start
         .option("kafka.request.timeout.ms", "5000")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
