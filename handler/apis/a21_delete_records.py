@@ -9,7 +9,7 @@ What lies before it stays in Pulsar until its retention takes it. A topic that i
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.topics import existing
@@ -31,7 +31,13 @@ from handler.wire.messages.delete_records import (
 TO_THE_END: Final = -1  # DeleteRecordsRequest.HIGH_WATERMARK
 
 
-async def _delete(services: Services, partition: Partition, before: int) -> int | ErrorCode:
+class LogStarts(Protocol):
+    async def put(self, key: str, value: MovedStart, /) -> None:
+        """Where a partition starts, for all sidecars."""
+        ...
+
+
+async def delete_before(log_starts: LogStarts, partition: Partition, before: int) -> int | ErrorCode:
     """The log start after deleting what is before an offset (Partition.deleteRecordsOnLeader). May raise PulsarError."""
     error = await partition.opened()
     if error is not ErrorCode.NONE:
@@ -49,7 +55,7 @@ async def _delete(services: Services, partition: Partition, before: int) -> int 
         if wanted < end or last is None:
             raise Unavailable(f"no entry holds offset {wanted}")  # the broker's search may be a little behind
         position = last.after()
-    await services.log_starts.put(partition.name, MovedStart(position, wanted))
+    await log_starts.put(partition.name, MovedStart(position, wanted))
     return await partition.confirmed_start()
 
 
@@ -67,7 +73,8 @@ async def _partition(
     else:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                found = await _delete(services, services.partition(topic.name, requested.partition_index), requested.offset)
+                partition = services.partition(topic.name, requested.partition_index)
+                found = await delete_before(services.log_starts, partition, requested.offset)
         except TimeoutError:
             found = ErrorCode.REQUEST_TIMED_OUT
         except PulsarError as error:

@@ -12,6 +12,7 @@
     tally         how often what a run is for has happened
     shrink        a plan that fails, made smaller; `regressions/` keeps those that were found
     mutants       planted faults that the simulation must find
+    replaced      a method of the product that is another for a while
 
 Whatever is drawn is drawn from a stream that has a name (`chance`), so one decision does not depend on how often others were drawn.
 """

@@ -58,6 +58,7 @@ class Topic:
         self.transactions_behind: Position | None = None
         self.connections: dict[Connection, None] = {}
         self.writers: list[Writer] = []  # that the broker knows, or has known
+        self.moved_start: MovedStart | None = None  # by clients
         self.kept: dict[bytes, list[bytes]] = {}  # what sidecars have kept of the log, by key: every value
         self._ledger = 1
         self._ended: dict[int, float] = {}  # when each ledger was closed
@@ -416,7 +417,8 @@ class View:
         return frozenset()
 
     async def moved_start(self) -> MovedStart | None:
-        return None
+        await self._ask()
+        return self._topic.moved_start
 
     async def transactions_from(self) -> Position | None:
         await self._ask()

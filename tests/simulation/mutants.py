@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from tests.simulation.plan import drawn
+from tests.simulation.replaced import replaced
 from tests.simulation.run import run_plan
 
 SECONDS: Final = 60.0
@@ -31,8 +30,17 @@ def _accepts_duplicates(check: Any) -> Any:
     return changed
 
 
+def _knows_numbers_for_good(number_of: Any) -> Any:
+    def changed(self: Any, append: Any, verify: Any) -> Any:
+        known = self._known.get(append.producer_id)
+        return number_of(self, append, verify) if known is None else known.number
+
+    return changed
+
+
 FOLD: Final = "handler.partition.fold.fold.Fold"
 PRODUCERS: Final = "handler.partition.fold.producers.ProducerTable"
+TRANSACTIONS: Final = "handler.partition.fold.transactions.TransactionTable"
 IN_FLIGHT: Final = "handler.partition.write.in_flight.BatchesInFlight"
 
 MUTANTS: Final = {
@@ -64,29 +72,34 @@ MUTANTS: Final = {
         "what is in flight is sent again before the log is read to its end", "handler.partition.write.appender.Appender.confirm_end",
         lambda _: _at_once,
     ),
+    "late-is-in-time": Mutant("what comes behind its transaction's marker counts", f"{TRANSACTIONS}.has_ended", lambda _: lambda *_: False),
+    "open-is-stable": Mutant(
+        "consumers of read_committed are given what is not decided", f"{TRANSACTIONS}.last_stable_offset",
+        lambda _: lambda self, next_offset: next_offset,
+    ),
+    "aborted-is-nothing": Mutant("an aborted transaction is not named", f"{TRANSACTIONS}.aborted_between", lambda _: lambda *_: []),
+    "known-for-good": Mutant(
+        "the number of a transaction is asked for once", "handler.partition.write.verified_appends.VerifiedAppends._number_of",
+        _knows_numbers_for_good,
+    ),
+    "silence-is-an-answer": Mutant(
+        "a broker that says nothing has nothing", "handler.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
+    ),
 }  # fmt: skip
 
 
+async def _holds_nothing(*_: Any) -> bool:
+    return False
+
+
 async def _at_once(_: Any) -> None: ...
-
-
-@contextmanager
-def planted(mutant: Mutant) -> Iterator[None]:
-    module, owner, name = mutant.method.rsplit(".", 2)
-    of = getattr(importlib.import_module(module), owner)
-    original = of.__dict__[name]
-    setattr(of, name, mutant.replacement(original))
-    try:
-        yield
-    finally:
-        setattr(of, name, original)
 
 
 def seed_that_finds(mutant: Mutant, first: int = 1) -> tuple[int, str, float] | None:
     """The first seed with a violation, what it is, and how long that took."""
     begun = time.process_time()
     seed = first - 1
-    with planted(mutant):
+    with replaced(mutant.method, mutant.replacement):
         while time.process_time() - begun < SECONDS:
             seed += 1
             result = run_plan(drawn(seed))

@@ -12,6 +12,7 @@ from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producer_states import ProducerMemory
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
@@ -98,6 +99,11 @@ class Node:
         if bounds.flips:
             memory = _FlippingMemory(bounds, self._loop, self._topic.chance.of(f"{name}/memory"))
         return Partition(NAME, View(self._topic, name, self._context), name, indexes, limits, EntryFailures(), memory, self._clock)
+
+    def on_start_moved(self, moved: MovedStart) -> None:
+        """A client has deleted records, through whichever sidecar."""
+        if self.partition is not None:
+            self._loop.call_soon(self.partition.on_start_moved, moved, context=self._context.copy())
 
     def _tick(self) -> None:
         if self.partition is not None and self.partition.ended is None:

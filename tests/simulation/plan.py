@@ -33,6 +33,7 @@ class FaultKind(StrEnum):
     CLOSE = "close"  # a sidecar closes the partition: idle, or a topic forgotten
     MARK = "mark"  # a replicated subscription writes markers: they take an index, and no reader is given them
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
+    DELETE = "delete"  # a client deletes records: the log starts later, for all
     QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
 
 
@@ -109,7 +110,8 @@ class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
     # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
-    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in (FaultKind.MARK, FaultKind.QUIET))
+    # Some delete records, and most do not.
+    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in (FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE))
     replay_entries: tuple[int, ...] = (4, 12, 2_000)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
     clients: tuple[ClientKind, ...] = tuple(ClientKind)
@@ -149,7 +151,10 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
         for _ in range(memory.choice((1, 2, 4))):
             faults.append(Fault(round(memory.uniform(0.5, BUSY_SECONDS), 4), FaultKind.QUIET, 0, QUIET_SECONDS))
-        faults.sort(key=lambda fault: fault.at)
+    deletes = Chance(seed).of("deletes")
+    for _ in range(deletes.choice((0, 0, 0, 1, 4))):
+        faults.append(Fault(round(deletes.uniform(0.5, BUSY_SECONDS), 4), FaultKind.DELETE, deletes.randrange(nodes)))
+    faults.sort(key=lambda fault: fault.at)
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []
     for kind, most, batches in (

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from handler.apis.a21_delete_records import TO_THE_END, delete_before
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.fold.fold import BEFORE_ALL
@@ -28,6 +29,7 @@ from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.tasks import Pace
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check
 from tests.simulation.clients import (
@@ -38,6 +40,7 @@ from tests.simulation.clients import (
     Network,
     ReadCommitted,
     ReadUncommitted,
+    ends,
     idempotent_producer,
     plain_producer,
 )
@@ -48,6 +51,7 @@ from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, Bounds, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
 from tests.simulation.reference import batches_of, fold, values_in
 from tests.simulation.replication import SecondCluster
+from tests.simulation.states import LogStarts
 from tests.simulation.tally import tallied
 from tests.simulation.transactions import Coordinator, TransactionalProducer
 from tests.support.batches import batch
@@ -56,6 +60,8 @@ from tests.support.batches import batch
 PATIENCE_SECONDS: Final = 600.0
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
+# At the log's start, until what was moved is known everywhere.
+LOOKS: Final = 30
 KEPT_SOON_SECONDS: Final = 1.0
 ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
 
@@ -84,6 +90,7 @@ class Run:
         self.coordinator = Coordinator(self.network, self.history, chance, plan.bounds.failed_questions)
         self.history.lost_its_reason = self._lost_its_reason
         self._write_before()
+        self._deleting: list[asyncio.Task[None]] = []
         self._starts: list[int] = []  # where the log began after each time that retention took something
 
     def _write_before(self) -> None:
@@ -115,7 +122,7 @@ class Run:
         try:
             await self._finish([*producers, faults], consumers)
             self._calm()
-            await self.coordinator.done()
+            await asyncio.gather(self.coordinator.done(), *self._deleting)
             await self._read_all()
         finally:
             for task in (*producers, *consumers, faults):
@@ -198,6 +205,8 @@ class Run:
                 node.kill()
             case FaultKind.CLOSE:
                 node.close_partition()
+            case FaultKind.DELETE:
+                self._deleting.append(asyncio.create_task(self._delete_records(node)))
             case FaultKind.QUIET:
                 self.network.quiet_until = self._loop.time() + fault.seconds
             case FaultKind.PAUSE:
@@ -219,6 +228,14 @@ class Run:
                 for batch in batches_of(entry):
                     yield from values_in(batch) if batch.producer >= 0 else ()
 
+    async def _delete_records(self, node: Node) -> None:
+        """DeleteRecords, as a client sends it: it may be told that it failed, and has been done."""
+        draw = self._chance.of("deleted")
+        acknowledged = [offset for offsets in self.history.acknowledged.values() for offset in offsets]
+        before = draw.choice((TO_THE_END, draw.choice(acknowledged or [0]), max(acknowledged, default=0)))
+        deleting = node.begin(delete_before(LogStarts(self.topic, self.nodes), node.current(), before))
+        await ends(deleting, PATIENCE_SECONDS)
+
     # --- the end
 
     def _calm(self) -> None:
@@ -236,9 +253,10 @@ class Run:
         present = self.topic.present
         if not present:
             return self.topic.index + 1
-        first = present[0]
+        first, moved = present[0], self.topic.moved_start
         assert first.last_index is not None
-        return first.last_index + 1 - (1 if is_marker(first) else read_entry(first).offset_count)
+        start = first.last_index + 1 - (1 if is_marker(first) else read_entry(first).offset_count)
+        return max(start, moved.offset) if moved is not None and moved.position >= first.position else start
 
     @property
     def _end(self) -> int:
@@ -250,8 +268,25 @@ class Run:
         fresh = Node(self._loop, self.topic, "fresh")
         self.nodes.append(fresh)
         for node in reversed(self.nodes):
+            await self._check_start(node)
             for kind in ISOLATION if self._of(ClientKind.TRANSACTIONAL) else (ClientKind.CONSUMER,):
                 await self._read_through(node, self._consumer(Client(f"last-{kind}-{node.name}", kind), ISOLATION[kind]))
+
+    async def _check_start(self, node: Node) -> None:
+        """Every sidecar says where the log begins."""
+        readable = [one for one in self.topic.present if not is_marker(one)]
+        first = min([(one.last_index or 0) + 1 - read_entry(one).offset_count for one in readable[:1]], default=self.topic.index + 1)
+        told: int | None = None
+        for _ in range(LOOKS):
+            opened = node.begin(node.current().opened())
+            if await ends(opened, PATIENCE_SECONDS) and opened.result() is ErrorCode.NONE:
+                asked = node.begin(node.current().confirmed_start())
+                if await ends(asked, PATIENCE_SECONDS):
+                    told = asked.result()
+                    if self._log_start <= told <= max(first, self._log_start):
+                        return
+            await asyncio.sleep(1.0)
+        raise Violation(f"{node.name} says that the log begins at {told}, and it begins at {self._log_start}")
 
     async def _read_through(self, node: Node, reader: Consumer) -> None:
         reader.offset = self._log_start

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from handler.coordination.kept_places import Kept
+from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.errors import Unavailable
 from handler.tasks import BytesASecond
 from tests.simulation.model import NOBODYS, Topic
+
+if TYPE_CHECKING:
+    from tests.simulation.node import Node
 
 LOST: Final = 0.05
 OLD: Final = 0.1  # how often the value before the last is found, as while another sidecar compacts
@@ -47,3 +52,20 @@ class States:
             self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, value, context=NOBODYS)
         await asyncio.sleep(delay * 2)
         return not is_lost
+
+
+class LogStarts:
+    """Where clients have moved the start of the log to, modelled: every sidecar hears of it a moment later."""
+
+    def __init__(self, topic: Topic, nodes: Sequence[Node]) -> None:
+        self._topic = topic
+        self._nodes = nodes
+        self._draw = topic.chance.of("log starts")
+
+    async def put(self, _: str, moved: MovedStart, /) -> None:
+        await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
+        known = self._topic.moved_start
+        self._topic.moved_start = moved if known is None else max(known, moved)
+        for node in self._nodes:
+            self._topic.loop.call_later(self._draw.choice((0.001, 0.02, 1.0)), node.on_start_moved, moved, context=NOBODYS)
+        await asyncio.sleep(1.0)  # whoever put it hears of it as well

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple
+
+from tests.simulation.replaced import replaced
 
 PARTITION: Final = "handler.partition"
 MODEL: Final = "tests.simulation.model"
@@ -64,20 +66,10 @@ ROWS: Final = (
 def tallied() -> Iterator[Counter[str]]:
     """Counts while it lasts."""
     counts: Counter[str] = Counter({row.says: 0 for row in ROWS})
-    originals = []
-    for row in ROWS:
-        module, owner, name = row.method.rsplit(".", 2)
-        try:
-            of: Any = importlib.import_module(f"{module}.{owner}")  # a function of a module
-        except ModuleNotFoundError:
-            of = getattr(importlib.import_module(module), owner)
-        originals.append((of, name, of.__dict__[name]))
-        setattr(of, name, _counted(of.__dict__[name], row, counts))
-    try:
+    with ExitStack() as stack:
+        for row in ROWS:
+            stack.enter_context(replaced(row.method, partial(_counted, row=row, counts=counts)))
         yield counts
-    finally:
-        for of, name, original in originals:
-            setattr(of, name, original)
 
 
 def _counted(original: Any, row: Row, counts: Counter[str]) -> Any:
