@@ -6,7 +6,7 @@
 #   make test    all tests
 #   make image   the sidecar's image, tried against a Pulsar in a container
 #   make test-kubernetes   the charts on a Kubernetes of one node, which is built first (as root, with Go: 13 minutes once)
-#   make soak    what takes long: a fleet of five under all faults five times, pipelines with twenty times as much to move, every Pulsar version
+#   make soak    what takes long: a fleet of five under all faults five times, pipelines with twenty times as much to move, every Pulsar version, an upgrade
 #   make simulate   partitions of several sidecars over a modelled Pulsar, a minute of seeds; SEED=N: that one, with its log
 #   make coverage   what the fast tests leave out, the least covered first
 

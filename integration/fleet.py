@@ -59,8 +59,12 @@ def wait_until_all_lead(sidecars: Sequence[SidecarProcess], topic: str, seconds:
 class Load:
     """Producers and a group that go on for as long as the test does something to their sidecars, and what their applications see of it."""
 
-    def __init__(self, addresses: Sequence[str], topic: str, partitions: int, settings: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, addresses: Sequence[str], topic: str, partitions: int, settings: dict[str, Any] | None = None, rest: float = 0.02
+    ) -> None:
+        """`rest`: seconds, when each partition has got a record."""
         self.topic, self.partitions = topic, partitions
+        self._rest = rest
         self.failed: list[str] = []
         # By partition: number and offset. librdkafka tells none where a later batch's answer shows that this one was taken, whose own was
         # lost (rd_kafka_dr_implicit_ack).
@@ -103,7 +107,7 @@ class Load:
             for partition in range(self.partitions):
                 self._producer.produce(self.topic, b"%d" % self._numbers[partition], partition=partition, on_delivery=self._on_delivery)
                 self._numbers[partition] += 1
-            self._producer.poll(0.02)
+            self._producer.poll(self._rest)
         if self._producer.flush(60):
             self.failed.append("records without an answer")
 
@@ -122,6 +126,8 @@ class Load:
             if message.error() is not None:
                 self.failed.append(f"consumer: {message.error()}")
                 continue
+            if not message.value():
+                continue  # it was there before
             partition, record = message.partition() or 0, (int(message.value() or 0), message.offset() or 0)
             self.read[partition].append(record)
             runs.setdefault(partition, []).append(record)

@@ -29,7 +29,7 @@ class SidecarProcess(Restartable):
     ) -> None:
         """`site`: run what is installed there instead of this checkout."""
         self.port = port or free_port()
-        self._site = site
+        self.site = site
         self._workers = workers
         self._directory = directory
         self._environment = {
@@ -79,8 +79,8 @@ class SidecarProcess(Restartable):
     def begin(self) -> None:
         """Start it, and do not wait until it serves."""
         self._begun_at = self.said_so_far()  # by its predecessors
-        of_site = [] if self._site is None else ["-P"]
-        environment = self._environment if self._site is None else {**self._environment, "PYTHONPATH": str(self._site)}
+        of_site = [] if self.site is None else ["-P"]
+        environment = self._environment if self.site is None else {**self._environment, "PYTHONPATH": str(self.site)}
         serve = ["-m", "handler", "serve", "--workers", str(self._workers)]
         self._server = Server("the sidecar", [sys.executable, *of_site, *serve], self.log, env=environment)
 
