@@ -78,6 +78,7 @@ class Bounds:
     deduplicates: bool = False
     names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
+    lost_values: float = 0.05  # of what is kept
     most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
     flips: bool = False  # other partitions of the process take the room, and give it back
     expiry_ms: int = DAY_MS  # of producers
@@ -141,6 +142,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         written_before=memory.choice((0, 0, 5, 40)),
         new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
+        lost_values=Chance(seed).of("lost values").choice((0.05, 0.05, 0.7)),
         kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
     )
     kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)

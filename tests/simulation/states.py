@@ -15,7 +15,6 @@ from tests.simulation.model import NOBODYS, Topic
 if TYPE_CHECKING:
     from tests.simulation.node import Node
 
-LOST: Final = 0.05
 OLD: Final = 0.1  # how often the value before the last is found, as while another sidecar compacts
 
 
@@ -47,7 +46,7 @@ class States:
         # Until the first is there, the window is all that is promised: longer than what is written meanwhile, but for drawn windows.
         is_first = key not in self._topic.kept
         delay = 0.0001 if is_first else self._draw.choice((0.001, 0.02, 1.0))
-        is_lost = not self._topic.is_calm and not is_first and self._draw.random() < LOST
+        is_lost = not self._topic.is_calm and not is_first and self._draw.random() < self._topic.bounds.lost_values
         if not is_lost:
             self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, value, context=NOBODYS)
         await asyncio.sleep(delay * 2)
