@@ -15,8 +15,9 @@ from typing import Final, NamedTuple, Protocol
 from handler.partition.log.basis import NO_TRANSACTION
 from handler.pulsar.entry import Position
 
-# As many as producers whose sequences are remembered.
+# Producers of which it is remembered which transaction has ended: those that have ended one last.
 MAX_ENDED: Final = 10_000
+ENDED_BYTES: Final = 150
 ABORTED_BYTES: Final = 32
 HIDDEN_BYTES: Final = 100
 
@@ -89,8 +90,8 @@ class TransactionTable(TransactionVerdicts):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes, for what grows with the log."""
-        return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden)
+        """About how many bytes it takes, for what grows with the log and with its producers."""
+        return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden) + ENDED_BYTES * len(self.ended)
 
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self.open

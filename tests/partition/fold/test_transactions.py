@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
+from handler.partition.fold.transactions import ENDED_BYTES, MAX_ENDED, AbortedTransaction, TransactionTable
 from handler.partition.log.basis import NO_TRANSACTION
 
 # Of a few producers: a batch or a marker, of the present transaction or of one some numbers before.
@@ -98,3 +98,12 @@ def test_a_marker_of_an_earlier_transaction_ends_none() -> None:
     assert table.last_stable_offset(3) == 3
     assert not table.end(1, 5, False, 3)
     assert table.aborted_count == 0
+
+
+def test_what_is_remembered_of_producers_is_counted() -> None:
+    table = TransactionTable()
+    before = table.size
+    for producer_id in range(MAX_ENDED + 10):
+        table.append(producer_id, 1, producer_id)
+        table.end(producer_id, 1, True, MAX_ENDED + 10 + producer_id)
+    assert table.size - before == ENDED_BYTES * MAX_ENDED
