@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry
+from handler.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
 from handler.pulsar.entry import LogStats, Position
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,10 @@ class LogStart:
             try:
                 first = await first_entry(self._log)
             except NothingToRead:
-                self.move(await self._partition.confirmed_end())  # the partition ends where that has moved, and is opened again
+                end = await self._partition.confirmed_end()  # the partition ends where that has moved, and is opened again
+                if await holds_records(self._log):
+                    return  # what has come meanwhile is before that end
+                self.move(end)
                 self._first, self._learnt_at = stats.first, asked_at
                 return
             if first is None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import pytest
 
+from handler.errors import SidecarError
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_entries import NothingToRead, first_entry
 from handler.pulsar import raw_entries
@@ -75,3 +79,26 @@ async def test_a_partition_that_is_opened_meanwhile_begins_at_no_wrong_offset() 
     assert opening.log_start == 0
     writing.close()
     opening.close()
+
+
+@pytest.mark.parametrize("comes_after", [0.0, 0.03, 0.2, 0.9])
+async def test_what_comes_while_a_log_of_markers_is_looked_at_is_not_before_its_start(comes_after: float) -> None:
+    log = MemoryLog()
+    asking, writing = open_partition(log, "kafka-sidecar-asking"), open_partition(log, "kafka-sidecar-writing")
+    for number in range(5):
+        assert (await append(writing, batch(b"%d" % number))).error is ErrorCode.NONE
+    assert await asking.opened() is ErrorCode.NONE
+    await asking.confirmed_end()
+    log.roll()
+    log.mark()
+    log.mark()
+    log.trim(5)
+    asked = asyncio.ensure_future(asking.ask_log_start())
+    await asyncio.sleep(comes_after)
+    written = await append(writing, batch(b"meanwhile"))
+    assert written.base_offset == 7
+    with contextlib.suppress(SidecarError):
+        await asked
+    assert asking.log_start <= 7
+    asking.close()
+    writing.close()
