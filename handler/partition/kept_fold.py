@@ -12,6 +12,7 @@ from handler.partition import packed
 from handler.partition.fold import kept
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.transactions import TransactionTable
+from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import LogStats, Position
 from handler.tasks import in_a_thread
 from handler.telemetry.limits import RateLimitedLog
@@ -32,7 +33,9 @@ class KeptFold:
         self._transactions = transactions
         self._states = states
         self._clock = clock
+        self._none_up_to: Position | None = None
         self._kept_to = 0
+        self._kept_in: int | None = None  # the ledger
         self._is_restored = False
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
@@ -40,21 +43,43 @@ class KeptFold:
 
     async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
-        found = None if self._states is None else await self._states.find(self._key)
+        found = await self._find()
         if found is None:
             return False
-        try:
-            stored = await in_a_thread(lambda: kept.decode(packed.unpack(found.value)))
-        except ValueError as error:
-            log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
-            return False
+        stored, is_old = found
         known_from = stored.transactions.known_from
+        if stats.first is not None and stored.position < stats.first:
+            self._transactions.ended = stored.transactions.ended  # before all that is left: what comes of them comes too late
+            return False
         if not stats.may_hold(stored.position) or known_from is None or known_from > transactions_behind:
             return False
         kept.restore(stored, self._fold, self._transactions)
         self._is_restored = True
-        self._kept_to = -KEPT_ANEW_AFTER if found.is_old(self._clock.wall()) else self._fold.next_offset
+        self._kept_to = -KEPT_ANEW_AFTER if is_old else self._fold.next_offset
+        self._kept_in = stored.position.ledger
         return True
+
+    def begins_without_transactions(self, up_to: Position) -> None:
+        """Nobody has announced one that stands there or before: those that come are all that there are."""
+        self._none_up_to = up_to
+
+    async def recall_ended(self, log_: EntryLog) -> None:
+        """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
+        found = await self._find()
+        if found is not None and (await log_.stats()).last is None:  # so it was kept before all that comes
+            self._transactions.ended = found[0].transactions.ended
+
+    async def _find(self) -> tuple[kept.Kept, bool] | None:
+        """And whether it has to be kept anew, for it is old."""
+        found = None if self._states is None else await self._states.find(self._key)
+        if found is None:
+            return None
+        try:
+            stored = await in_a_thread(lambda: kept.decode(packed.unpack(found.value)))
+        except ValueError as error:
+            log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
+            return None
+        return stored, found.is_old(self._clock.wall())
 
     def distrust(self) -> None:
         """What was kept does not agree with the log."""
@@ -72,8 +97,10 @@ class KeptFold:
         self._is_whole = False
 
     def tick(self, now: float) -> None:
-        """Once in some seconds."""
-        if self._fold.next_offset - self._kept_to >= KEPT_ANEW_AFTER and now - self._kept_at >= KEPT_SECONDS:
+        """Once in some seconds. In each ledger something is kept: retention takes it with the last entry that is known there."""
+        last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
+        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in)
+        if is_due and now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
             self._keep()
 
@@ -93,12 +120,14 @@ class KeptFold:
         return self._keeping
 
     def _keep(self) -> None:
-        fold = self._fold
-        if self._states is None or not self._is_whole or fold.last_position is None or self._transactions.known_from is None:
+        fold, transactions = self._fold, self._transactions
+        if transactions.known_from is None and (transactions.open or transactions.ended):
+            transactions.known_from = self._none_up_to  # others have begun them
+        if self._states is None or not self._is_whole or fold.last_position is None or transactions.known_from is None:
             return
         if self._keeping is None or self._keeping.done():
-            self._kept_to = fold.next_offset
-            self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, self._transactions)))
+            self._kept_to, self._kept_in = fold.next_offset, fold.last_position.ledger
+            self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, transactions)))
 
     async def _store(self, states: KeptStates, snapshot: kept.Snapshot) -> None:
         await states.keep(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Protocol
 
-from handler.partition.fold.fold import SWITCH_ON, Fold, IndexAlarm
+from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_to_end import ReadToEnd, end_without_records
@@ -19,6 +19,14 @@ BYTES_BEFORE_END: Final = 1024 * 1024
 class KeptFold(Protocol):
     async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
+        ...
+
+    def begins_without_transactions(self, up_to: Position) -> None:
+        """Nobody has announced one that stands there or before."""
+        ...
+
+    async def recall_ended(self, log_: EntryLog) -> None:
+        """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
         ...
 
 
@@ -41,8 +49,12 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
     # After that: of a transaction that is in what was looked at, it was stored before.
     transactions_behind = await log.transactions_from()
     transactions.known_from = transactions_behind
+    if transactions_behind is None:
+        kept.begins_without_transactions(stats.last or BEFORE_ALL)
     if stats.last is None:
         fold.begin_empty(0 if last_index is None else last_index + 1)
+        if transactions_behind is not None:
+            await kept.recall_ended(log)
     elif transactions_behind is None:
         _begin_before(stats, stats.last, fold)
     elif not await kept.restore(stats, transactions_behind):

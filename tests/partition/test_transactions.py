@@ -22,6 +22,7 @@ from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
+from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
@@ -511,3 +512,37 @@ async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_cou
     assert await committed_values(partition) == [*[b"other"] * 3, b"t0", b"t1"]
     partition.close()
     other.close()
+
+
+@pytest.mark.parametrize("taken", [1, 2], ids=["with the marker", "with what was kept"])
+@pytest.mark.parametrize("committed", [ABORTED, COMMITTED])
+async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_the_marker(taken: int, committed: bool) -> None:
+    """Its connection hung while the topic moved: the marker stands in one ledger, and the batch lands in a later one."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    hanging = open_partition(log, "kafka-sidecar-hanging", states=states)
+    ending = open_partition(log, "kafka-sidecar-ending", states=states)
+    await ending.opened()
+    assert (await write(hanging, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    log.hold_sends = True
+    late = begin(hanging, coordinator, b"late", sequence=1)
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.hold_sends = False
+    assert (await end(ending, committed)).error is ErrorCode.NONE
+    for _ in range(taken):
+        log.roll()
+        assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
+        if b"fold:t-partition-0" not in states.values:
+            ending.tick(asyncio.get_running_loop().time())
+            await until(lambda: b"fold:t-partition-0" in states.values)
+    log.let_go()
+    assert (await asyncio.wait_for(late.result, 5)).error is not ErrorCode.NONE
+    assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
+    await ending.confirmed_end()
+    log.trim(sum(1 for entry in log.entries if entry.position.ledger <= taken))
+    fresh = open_partition(log, "kafka-sidecar-fresh", states=states)
+    assert await fresh.opened() is ErrorCode.NONE
+    assert fresh.last_stable_offset == await fresh.confirmed_end()
+    assert b"late" not in await committed_values(fresh, fresh.log_start)
+    for one in (hanging, ending, fresh):
+        one.close()
