@@ -546,3 +546,15 @@ async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_t
     assert b"late" not in await committed_values(fresh, fresh.log_start)
     for one in (hanging, ending, fresh):
         one.close()
+
+
+async def test_a_producer_that_has_begun_anew_is_not_told_what_its_batch_of_before_is_told(log: MemoryLog) -> None:
+    """Its request had timed out, and waited here for the coordinator, which knows only the new epoch."""
+    partition = open_partition(log)
+    fenced, present = Coordinator(ErrorCode.INVALID_PRODUCER_EPOCH), Coordinator(101)
+    fenced.delay = 0.01
+    before = [begin(partition, fenced, b"%d" % number, sequence=number) for number in range(2)]
+    anew = [begin(partition, present, b"anew %d" % number, sequence=number, epoch=1) for number in range(2)]
+    told = await asyncio.gather(*(one.result for one in (*before, *anew)))
+    assert [one.error for one in told] == [ErrorCode.INVALID_PRODUCER_EPOCH] * 2 + [ErrorCode.NONE] * 2
+    partition.close()

@@ -101,8 +101,7 @@ class VerifiedAppends:
             answer = ErrorCode.NOT_ENOUGH_REPLICAS
         waiting = self._waiting.pop(producer_id, [])
         if isinstance(answer, ErrorCode):
-            for append, _ in waiting:
-                append.refuse(answer)
+            self._refuse(waiting, epoch, answer)
             return
         self._known[producer_id] = _Known(epoch, answer)
         self._known.move_to_end(producer_id)
@@ -110,6 +109,14 @@ class VerifiedAppends:
             self._known.popitem(last=False)
         for append, verify in waiting:
             self._go_on(append, verify, epoch, answer)
+
+    def _refuse(self, waiting: list[tuple[Append, Verification]], epoch: int, answer: ErrorCode) -> None:
+        """The coordinator was asked about this epoch. For a producer that has begun anew meanwhile it is asked again."""
+        for append, verify in waiting:
+            if append.epoch == epoch:
+                append.refuse(answer)
+            else:
+                self.append(append, verify)
 
     def _go_on(self, append: Append, verify: Verification, epoch: int, number: int) -> None:
         if append.epoch == epoch and append.producer_id not in self._waiting:
