@@ -136,7 +136,7 @@ class Partition:
                 self._contents.skipped = await self._log.skipped()
                 self.set_counting(counts_records=await self._log.counts_records())
                 begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept)
-                self._log_start.moved = await self._log.moved_start()
+                self._log_start.note(await self._log.moved_start())
                 await self._log_start.begin(begun.stats, begun.log_start, asked_at)
         except TimeoutError:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"did not open, and nothing came for {OPEN_SECONDS:.0f} s")

@@ -43,15 +43,19 @@ class LogStart:
         """The start of a log that is opened. `first_offset`: that of its first entry, or of its end if it has none, where it is known."""
         if first_offset is None:
             await self._learn(stats, asked_at)
-            return
-        self.move(first_offset)
-        self._first = stats.first
+        else:
+            self.move(first_offset)
+            self._first, self._learnt_at = stats.first, asked_at
         self._obey()
-        self._learnt_at = asked_at
+
+    def note(self, moved: MovedStart | None) -> None:
+        """Where clients have moved it to, for a log that is being opened. Of two moves the greater counts."""
+        if moved is not None:
+            self.moved = moved if self.moved is None else max(self.moved, moved)
 
     def move_to(self, moved: MovedStart) -> None:
         """A client has moved it."""
-        self.moved = moved
+        self.note(moved)
         self._obey()
         if self._first is None:  # it was empty when it was looked at last
             self._learnt_at = -math.inf

@@ -8,9 +8,11 @@ import contextlib
 import pytest
 
 from handler.errors import SidecarError
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_entries import NothingToRead, first_entry
 from handler.pulsar import raw_entries
+from handler.pulsar.entry import Position
 from handler.pulsar.raw_entries import NoEntryCame
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -102,3 +104,17 @@ async def test_what_comes_while_a_log_of_markers_is_looked_at_is_not_before_its_
     assert asking.log_start <= 7
     asking.close()
     writing.close()
+
+
+async def test_a_move_that_is_told_while_the_log_is_opened_counts() -> None:
+    """An older one was told before, and had the first entry looked for."""
+    log = MemoryLog()
+    for number in range(7):
+        log.write(batch(b"%d" % number))
+    start = LogStart(log, Ended())
+    start.move_to(MovedStart(Position(1, 2), 2))
+    await start.confirmed()
+    start.note(MovedStart(Position(1, 4), 4))
+    start.note(MovedStart(Position(1, 3), 3))
+    await start.begin(await log.stats(), None, 0.0)
+    assert start.offset == 4
