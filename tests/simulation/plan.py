@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import Any, Final
@@ -14,6 +14,8 @@ from handler.partition.kept_fold import KEPT_ANEW_AFTER
 from handler.partition.read import replay
 from tests.simulation.chance import Chance
 
+# As limits.replay_entries has it.
+WINDOW_ENTRIES: Final = 2_000
 # Longer than any retry takes: those are recognised.
 SHORT_EXPIRY_MS: Final = 90_000
 QUIET_SECONDS: Final = 150.0
@@ -67,7 +69,7 @@ class Bounds:
     """Constants, and how the network behaves: bounds that are never reached are where faults live."""
 
     nodes: int = 2
-    replay_entries: int = 2_000
+    replay_entries: int = WINDOW_ENTRIES
     entries_before: int = 64  # where folds of a partition and of readers begin, before the place that they are for
     cache_bytes: int = 3_000
     batches_per_entry: int = 100
@@ -113,7 +115,7 @@ class Swarm:
     # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
     # Some delete records, and most do not.
     kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in (FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE))
-    replay_entries: tuple[int, ...] = (4, 12, 2_000)
+    replay_entries: tuple[int, ...] = (4, 12, WINDOW_ENTRIES)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
     clients: tuple[ClientKind, ...] = tuple(ClientKind)
 
@@ -121,6 +123,7 @@ class Swarm:
 def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     swarm = swarm or Swarm()
     draw, memory, transactions = Chance(seed).of("plan"), Chance(seed).of("memory"), Chance(seed).of("transactions")
+    kept = Chance(seed).of("lost values")
     nodes = draw.choice((2, 2, 3, 5))
     rough = draw.random() < 0.8  # else the network does no wrong
     bounds = Bounds(
@@ -142,9 +145,12 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         written_before=memory.choice((0, 0, 5, 40)),
         new_epochs=memory.choice((0.0, 0.1)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
-        lost_values=Chance(seed).of("lost values").choice((0.05, 0.05, 0.7)),
+        lost_values=kept.choice((0.05, 0.05, 0.7)),
         kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
     )
+    if bounds.replay_entries == WINDOW_ENTRIES and bounds.most_unjudged == replay.MOST_UNJUDGED:
+        # Where nothing can be kept the window is all that is promised: here it holds all that is written.
+        bounds = replace(bounds, keeps=kept.random() < 0.5)
     kinds = swarm.kinds if draw.random() < 0.7 else (draw.choice(swarm.kinds),)
     faults, at = [], 0.0
     rate = draw.choice((0.3, 1.0, 3.0))

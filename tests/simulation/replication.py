@@ -16,10 +16,8 @@ from tests.simulation.history import History, Violation
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.model import Topic, is_marker
 from tests.simulation.node import Node
-from tests.simulation.plan import Bounds, Client, ClientKind
+from tests.simulation.plan import WINDOW_ENTRIES, Bounds, Client, ClientKind
 
-# As limits.replay_entries has it: what is copied once more stands within.
-WINDOW_ENTRIES: Final = 2_000
 READ_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
 
@@ -29,6 +27,7 @@ class SecondCluster:
         self._loop = loop
         self._chance = chance
         self._draw = chance.of("replicator")
+        # What is copied once more stands within the window.
         bounds = replace(bounds, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
         self._topic = Topic(loop, chance, bounds)
         self._topic.is_calm = True
