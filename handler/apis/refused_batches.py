@@ -29,8 +29,9 @@ SENT_AGAIN: Final = frozenset((
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 ))  # fmt: skip
-# So long after the refusal has left, a producer is served though its batch has not come back: its client has given it up.
-FORGET_SECONDS: Final = 10.0
+# So long after the refusal has left, a producer is served though its batch has not come back: its client has given it up. It is more than
+# a process may stand still before it ends its connections (`Awake`).
+FORGET_SECONDS: Final = 15.0
 # Of one connection. One that has more ends, and with it all that was behind them.
 MOST_REFUSED: Final = 10_000
 
@@ -51,9 +52,11 @@ class Refused:
 class RefusedBatches:
     """Of one connection: the first of each partition and producer."""
 
-    __slots__ = ("_first", "unanswered")
+    __slots__ = ("_first", "read_since", "unanswered")
 
     def __init__(self) -> None:
+        # While nothing is read of the connection, what was behind a batch waits in its socket: `math.inf`.
+        self.read_since = 0.0
         self._first: dict[tuple[Hashable, int], Refused] = {}  # in the order of their times
         self.unanswered: deque[Refused] = deque()  # likewise: those whose answer has not left
 
@@ -99,7 +102,7 @@ class RefusedBatches:
             return None
         if epoch == refused.epoch and is_later(refused.first_sequence, first_sequence):
             return None  # one from before it
-        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and not _is_given_up(refused, now)
+        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and not self._is_given_up(refused, now)
         if is_behind and not _is_written(refused, known(producer_id)):
             return refused
         del self._first[key]
@@ -108,13 +111,12 @@ class RefusedBatches:
     def _forget_old(self, now: float) -> None:
         while self._first:
             key, oldest = next(iter(self._first.items()))
-            if not _is_given_up(oldest, now):
+            if not self._is_given_up(oldest, now):
                 return
             del self._first[key]
 
-
-def _is_given_up(refused: Refused, now: float) -> bool:
-    return now - refused.left_at >= FORGET_SECONDS
+    def _is_given_up(self, refused: Refused, now: float) -> bool:
+        return now - max(refused.left_at, self.read_since) >= FORGET_SECONDS
 
 
 def _is_written(refused: Refused, known: KnownProducer | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from handler.apis import refused_batches
@@ -80,7 +82,7 @@ def test_an_epoch_that_came_late_is_none_of_its_business() -> None:
     ],
 )  # fmt: skip
 def test_a_refused_batch_that_was_written_elsewhere_holds_back_nothing(known: KnownProducer, goes_on: bool) -> None:
-    """Its producer has had two leaders within ten seconds, and this sidecar is the second."""
+    """Its producer has had two leaders within fifteen seconds, and this sidecar is the second."""
     assert (refused().before("p", PRODUCER, 0, 6, 2.0, lambda _: known) is None) is goes_on
 
 
@@ -124,3 +126,13 @@ def test_a_batch_is_given_up_only_some_time_after_its_answer_has_left() -> None:
     batches.answered(1.5, late)
     assert error(batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS - 0.1, nobody)) is ELSEWHERE
     assert batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS, nobody) is None
+
+
+def test_time_in_which_nothing_is_read_does_not_count() -> None:
+    """What was behind waits in the socket, and comes before the batch comes again."""
+    batches = refused(at=1.0)
+    batches.read_since = math.inf
+    assert batches.holds_any(1.0 + 2 * FORGET_SECONDS)
+    batches.read_since = 1.0 + 2 * FORGET_SECONDS
+    assert error(batches.before("p", PRODUCER, 0, 9, batches.read_since + FORGET_SECONDS - 0.1, nobody)) is ELSEWHERE
+    assert not batches.holds_any(batches.read_since + FORGET_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -258,6 +259,19 @@ async def test_a_request_is_not_read_before_there_is_room_for_it() -> None:
     second.resolve(0, b"done")
     assert second.transport.sent == [b"done"]
     assert budget.used == 0
+
+
+async def test_a_refused_batch_is_not_forgotten_while_its_connection_is_not_read() -> None:
+    """What was sent behind it waits in the socket for the bytes that others hold."""
+    budget = ByteBudget(100)
+    first, second = Client(budget=budget), Client(budget=budget)
+    first.send(b"x" * 90)
+    second.connection.data_received(struct.pack(">i", 80) + b"begins")
+    assert not second.transport.reading
+    assert second.connection.refused.read_since == math.inf
+    first.resolve(0, b"done")
+    assert second.transport.reading
+    assert 0 < second.connection.refused.read_since <= asyncio.get_running_loop().time()
 
 
 async def test_a_lost_client_gives_everything_back() -> None:
