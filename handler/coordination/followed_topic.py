@@ -23,7 +23,7 @@ from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
 from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.admin import COMPACTION, AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
@@ -271,9 +271,10 @@ async def stored_values(client: PulsarClient, admin: PulsarAdmin, topic: str, fa
     values: dict[str, V] = {}
     if not await admin.topics.is_partitioned(topic):
         return values
-    last = (await admin.topics.log_stats(log_of(topic))).last
-    with contextlib.suppress(NoEntryCame):  # compaction leaves out a deletion, also where it is the last entry
-        async with aclosing(raw_entries_from(CompactedTopic(client, log_of(topic)), None, PERMITS)) as entries:
+    log_topic = log_of(topic)
+    last = (await admin.topics.log_stats(log_topic)).last
+    try:
+        async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, PERMITS)) as entries:
             while last is not None:
                 entry = await anext(entries)
                 for message in read_messages(entry.message_metadata, entry.payload)[0]:
@@ -282,6 +283,11 @@ async def stored_values(client: PulsarClient, admin: PulsarAdmin, topic: str, fa
                             _put(values, message.key.decode(), facts.decode(message.value) if message.value else None, facts)
                 if entry.position >= last:
                     break
+    except NoEntryCame as silence:
+        # Compaction leaves out a deletion, also where it is the last entry: then nothing comes of all up to there.
+        compacted_to = await admin.subscriptions.acknowledged(log_topic, COMPACTION)
+        if last is None or compacted_to is None or compacted_to < last:
+            raise Unavailable(f"{topic} was not read to its end, entry {last}: {silence}") from silence
     return values
 
 

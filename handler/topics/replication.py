@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
-from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.admin import COMPACTION, PulsarAdmin
 from handler.pulsar.errors import NotPermitted, PulsarError
 from handler.tasks import Shared
 from handler.telemetry.limits import RateLimitedLog
@@ -23,7 +23,6 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 FRESH_SECONDS: Final = 25.0  # partitions in use ask each half a minute
 MAX_NAMES: Final = 50_000
 # A cursor of Pulsar's own.
-_COMPACTION: Final = "__compaction"
 
 
 class Counting(Enum):
@@ -111,4 +110,4 @@ def namespace_of(topic: str) -> str:
 
 def durable_readers(subscriptions: dict[str, Any]) -> list[str]:
     """The durable subscriptions of somebody's own, of those that the stats of a partition have."""
-    return sorted(name for name, one in subscriptions.items() if one.get("durable", True) and name != _COMPACTION)
+    return sorted(name for name, one in subscriptions.items() if one.get("durable", True) and name != COMPACTION)

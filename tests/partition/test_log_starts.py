@@ -13,9 +13,10 @@ from handler.clock import SYSTEM_CLOCK
 from handler.coordination import followed_topic
 from handler.ids import new_id
 from handler.partition.log.moved_start import MovedStart
-from handler.partition.log_starts import LogStarts, log_starts
+from handler.partition.log_starts import LogStarts, log_starts, stored_starts
+from handler.pulsar import raw_entries
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.messages import write_batch
 from tests.support.internal_topic import InternalTopic, Writer
 
@@ -145,3 +146,35 @@ async def test_what_was_put_before_a_question_is_in_its_answer(topic: InternalTo
     for reader, permits in zip(topic.readers, held, strict=True):
         reader.grant(permits)
     assert await asked == LATE
+
+
+async def stored(topic: InternalTopic) -> dict[str, MovedStart]:
+    return await stored_starts(cast(Any, topic), cast(Any, topic), "public/__kafka")
+
+
+async def test_who_looks_once_finds_what_is_stored_or_is_told_that_it_was_not_read(
+    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.02)
+    await opened().put(PARTITION, EARLY)
+    assert await stored(topic) == {PARTITION: EARLY}
+    topic.gives_nothing = True  # a broker under load
+    with pytest.raises(Unavailable, match="was not read to its end"):
+        await stored(topic)
+
+
+@pytest.mark.parametrize("is_compacted_so_far", [True, False])
+async def test_silence_is_the_end_only_where_compaction_has_come_so_far(
+    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch, is_compacted_so_far: bool
+) -> None:
+    """It leaves out a deletion, also where that is the last entry."""
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.02)
+    await opened().put(PARTITION, EARLY)
+    last = len(topic.entries) - 1
+    topic.left_out = {last}
+    topic.compacted_to = Position(1, last if is_compacted_so_far else last - 1)
+    if is_compacted_so_far:
+        assert await stored(topic) == {}
+    else:
+        with pytest.raises(Unavailable):
+            await stored(topic)

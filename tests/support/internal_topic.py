@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from handler.coordination.compacted_topic import MARKER_KEY
+from handler.pulsar.admin import COMPACTION
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
@@ -25,6 +26,9 @@ class InternalTopic:
     refuse: int = 0
     fail_compaction: int = 0
     making: int = 1  # partitions
+    compacted_to: Position | None = None
+    left_out: set[int] = field(default_factory=set)  # entries that compaction has left out
+    gives_nothing: bool = False  # a broker under load
 
     @property
     def cluster(self) -> InternalTopic:
@@ -37,6 +41,14 @@ class InternalTopic:
     @property
     def topics(self) -> InternalTopic:
         return self
+
+    @property
+    def subscriptions(self) -> InternalTopic:
+        return self
+
+    async def acknowledged(self, partition: str, name: str) -> Position | None:
+        assert name == COMPACTION
+        return self.compacted_to
 
     async def is_partitioned(self, topic: str) -> bool:
         return self.there
@@ -114,10 +126,11 @@ class Reader:
         return Position(1, len(self.topic.entries) - 1) if self.topic.entries else None
 
     def deliver(self) -> None:
-        while self.permits and self.given < len(self.topic.entries):
+        while self.permits and self.given < len(self.topic.entries) and not self.topic.gives_nothing:
             self.given += 1
-            self.permits -= 1
-            self.events.on_entry(self.topic.entries[self.given - 1])
+            if self.given - 1 not in self.topic.left_out:
+                self.permits -= 1
+                self.events.on_entry(self.topic.entries[self.given - 1])
 
     def close(self) -> None:
         if self in self.topic.readers:

@@ -11,7 +11,8 @@ from handler.pulsar.entry import Position
 from handler.pulsar.errors import Refused
 
 # Cursors that brokers keep on a topic for themselves.
-_PULSARS_OWN: Final = ("__compaction", "pulsar.dedup")
+COMPACTION: Final = "__compaction"
+_PULSARS_OWN: Final = (COMPACTION, "pulsar.dedup")
 
 
 def names_a_subscription(name: str) -> bool:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
+from handler.pulsar.admin.subscriptions import COMPACTION
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 
@@ -161,7 +162,7 @@ class TopicAdmin:
 
     async def is_compacted(self, partition: str) -> bool:
         """Whether the partition has ever been compacted, so that the broker keeps what is not compacted yet."""
-        return await self._http.get(path_of(partition) + "/internalStats", lambda stats: "__compaction" in stats.get("cursors", {}))
+        return await self._http.get(path_of(partition) + "/internalStats", lambda stats: COMPACTION in stats.get("cursors", {}))
 
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
