@@ -30,7 +30,7 @@ def write_while(address: str, topic: str, fault: Fault) -> Acks:
 
     def until_more() -> None:
         before = len(acks.acked)
-        wait_for(lambda: len(acks.acked) >= before + _SOME, 120)
+        wait_for(lambda: len(acks.acked) >= before + _SOME)
 
     def happen() -> None:
         try:

@@ -21,7 +21,8 @@ from integration.launcher.kafka import VERSION, java, java_tool
 NEW_PROTOCOL: dict[str, object] = {"group.protocol": "consumer"}
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
+    """The limit is for what will never happen: a busy machine takes its time."""
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "it did not happen in time"

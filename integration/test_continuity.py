@@ -84,7 +84,7 @@ class Writers:
     def until_more(self) -> None:
         """Until some more of Kafka's records are acknowledged."""
         before = len(self.acks.acked)
-        wait_for(lambda: len(self.acks.acked) >= before + SOME or bool(self.failures), 120)
+        wait_for(lambda: len(self.acks.acked) >= before + SOME or bool(self.failures))
 
     def native(self, batching: bool) -> threading.Thread:
         def write() -> None:

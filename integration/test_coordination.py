@@ -110,7 +110,7 @@ def test_two_sidecars_share_the_groups_and_serve_each_other_s_clients(pair: Pair
     groups = [f"{topic}-{name}" for name in GROUPS]
     members = [(Member(pair.first.address, group, topic), Member(pair.second.address, group, topic)) for group in groups]
     try:
-        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members))
         assert all(one.assigned.isdisjoint(other.assigned) for one, other in members)
         logs = pair.first.log.read_text() + pair.second.log.read_text()
         assert len(set(re.findall(r"coordinating (__consumer_offsets-\d)", logs))) == 8
@@ -139,7 +139,7 @@ def _pause(pair: Pair) -> None:
 
 
 def _wait_until_the_other_leads_all(pair: Pair) -> None:
-    wait_for(lambda: len([name for name in pair.second.shards_led() if name.startswith(CONSUMER_OFFSETS)]) == SHARDS, 60)
+    wait_for(lambda: len([name for name in pair.second.shards_led() if name.startswith(CONSUMER_OFFSETS)]) == SHARDS)
 
 
 @pytest.mark.parametrize("fault", [_kill, _drain, _pause], ids=["killed", "drained", "paused"])
@@ -150,11 +150,11 @@ def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(pair: Pair, topi
         addresses = [pair.second.address]
     committers = [Committer(f"{topic}-{name}", topic, addresses) for name in GROUPS]
     try:
-        wait_for(lambda: all(one.acknowledged > 20 for one in committers), 60)
+        wait_for(lambda: all(one.acknowledged > 20 for one in committers))
         fault(pair)
         _wait_until_the_other_leads_all(pair)
         before = {one.group: one.acknowledged for one in committers}
-        wait_for(lambda: all(one.acknowledged > before[one.group] + 20 for one in committers), 60)
+        wait_for(lambda: all(one.acknowledged > before[one.group] + 20 for one in committers))
     finally:
         for one in committers:
             one.stop = True
@@ -170,7 +170,7 @@ def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(pair: 
     """Their members are clients of the sidecar that stays; about half of their coordinators go."""
     create(pair.first.address, topic, 2)
     address = pair.second.address
-    wait_for(lambda: all(_is_coordinated(address, f"{topic}-{name}", topic) for name in GROUPS), 60)
+    wait_for(lambda: all(_is_coordinated(address, f"{topic}-{name}", topic) for name in GROUPS))
     protocols = [NEW_PROTOCOL if number % 2 else {} for number in range(len(GROUPS))]
     members = [
         [Member(address, f"{topic}-{name}", topic, protocol) for _ in range(2)] for name, protocol in zip(GROUPS, protocols, strict=True)
@@ -185,15 +185,15 @@ def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(pair: 
         return all(produced <= {*one.read, *other.read} for one, other in members)
 
     try:
-        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members))
         write(100)
         wait_for(all_read)
         fault(pair)
         write(100)
         _wait_until_the_other_leads_all(pair)
         write(100)
-        wait_for(all_read, 60)
-        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        wait_for(all_read)
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members))
         assert all(one.assigned.isdisjoint(other.assigned) for one, other in members)
     finally:
         for group in members:
@@ -225,10 +225,10 @@ def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
     groups = [f"{topic}-{name}" for name in GROUPS]
     members = [(Member(first.address, group, topic), Member(second.address, group, topic)) for group in groups]
     try:
-        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members), 60)
+        wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members))
         first.kill()
         wait_for(lambda: "coordinating __consumer_offsets" in second.log.read_text())
-        wait_for(lambda: all(_is_coordinated(second.address, group, topic) for group in groups), 30)
+        wait_for(lambda: all(_is_coordinated(second.address, group, topic) for group in groups))
     finally:
         for one, other in members:
             one.stop()
@@ -253,10 +253,10 @@ def test_a_sidecar_that_does_not_coordinate_waits_for_one_that_does(
     produce(beside.address, topic, [b"x"] * 20)
     reader = Member(beside.address, topic, topic)
     try:
-        wait_for(lambda: "nobody coordinates __consumer_offsets" in beside.log.read_text(), 60)
+        wait_for(lambda: "nobody coordinates __consumer_offsets" in beside.log.read_text())
         assert not reader.assigned
         gateway.start()
-        wait_for(lambda: len(reader.read) == 20, 60)
+        wait_for(lambda: len(reader.read) == 20)
         writer = Producer({"bootstrap.servers": beside.address, "transactional.id": topic, **QUIET})
         writer.init_transactions(30)
         writer.begin_transaction()

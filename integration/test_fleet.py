@@ -123,7 +123,7 @@ def test_workers_are_a_fleet_on_one_host(fleet_broker: Standalone, tmp_path: Pat
     host.start()
     second = f"127.0.0.1:{port + 1}"
     create(host.address, topic, PARTITIONS)
-    wait_for(lambda: told(host.address, topic)[1].count(14) == told(second, topic)[1].count(15) == PARTITIONS // 2, 60)
+    wait_for(lambda: told(host.address, topic)[1].count(14) == told(second, topic)[1].count(15) == PARTITIONS // 2)
     load = Load([host.address], topic, PARTITIONS)
     try:
         load.wait_for_more()

@@ -23,6 +23,8 @@ from integration.support import FaultProxy
 
 NODES = [f"node{number}" for number in range(5)]
 PARTITIONS = 10
+REST_SECONDS = 0.1  # of the load: each record of it costs five sidecars, two brokers and a group that start and fail on the same processors
+ENOUGH = 15  # records of each partition, to see that all go on
 STALL_SECONDS = 4  # shorter than the time-outs of clients: they wait for their answers
 ROUNDS = int(os.environ.get("FLEET_FAULT_ROUNDS", "1"))  # of all faults
 # What a client of sidecars that fail needs, beside its defaults: it gives up requests to one that stands still.
@@ -102,7 +104,7 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
         node.sidecar.start()
     create(running[0].address, topic, PARTITIONS)
     wait_until_all_lead([node.sidecar for node in running], topic)
-    load = Load([node.address for node in nodes], topic, PARTITIONS, PATIENT)
+    load = Load([node.address for node in nodes], topic, PARTITIONS, PATIENT, REST_SECONDS)
 
     def one() -> Node:
         return chance.choice(running)
@@ -110,7 +112,7 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
     def broker_is_killed() -> None:
         broker = chance.choice(brokers.brokers)
         broker.kill()
-        load.wait_for_more()  # through the other, which takes over
+        load.wait_for_more(ENOUGH)  # through the other, which takes over
         broker.start()
         broker.wait()
 
@@ -118,15 +120,15 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
         """Until others lead what it led, and it does not know."""
         stopped, other = chance.sample(running, 2)
         with stopped.sidecar.standing_still():
-            wait_for(lambda: stopped.number not in told(other.sidecar.address, topic)[1], 60)
-            load.wait_for_more()
+            wait_for(lambda: stopped.number not in told(other.sidecar.address, topic)[1])
+            load.wait_for_more(ENOUGH)
 
     def pulsar_is_lost() -> None:
         """By one that clients and the others still reach."""
         lost, other = chance.sample(running, 2)
         before = lost.sidecar.said_so_far()
         with lost.pulsar.stalled():
-            wait_for(lambda: lost.number not in told(other.sidecar.address, topic)[1], 60)
+            wait_for(lambda: lost.number not in told(other.sidecar.address, topic)[1])
             # Its log says it: what a client asks it for needs Pulsar.
             wait_for(lambda: "Pulsar lists this sidecar no more: others lead" in lost.sidecar.said_since(before))
 
@@ -150,7 +152,7 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
         broker_is_killed,
     ]
     try:
-        load.wait_for_more()
+        load.wait_for_more(ENOUGH)
         for _ in range(ROUNDS):
             chance.shuffle(faults)
             for number, fault in enumerate(faults):
@@ -159,9 +161,9 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
                 if number == 4:
                     shrink()
                 fault()
-                load.wait_for_more()
+                load.wait_for_more(ENOUGH)
         wait_until_all_lead([node.sidecar for node in running], topic, 120)
-        load.wait_for_more()
+        load.wait_for_more(ENOUGH)
     finally:
         load.stop()
         for node in nodes:

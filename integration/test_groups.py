@@ -203,21 +203,21 @@ def test_clients_of_other_languages_share_and_resume(cluster: Cluster, topic: st
     group = f"g-{topic}"
     first = ProgramMember(client, cluster.kafka, group, topic)
     try:
-        wait_for(lambda: len(first.assigned) == 4 and len(first.read) >= 200, 60)
+        wait_for(lambda: len(first.assigned) == 4 and len(first.read) >= 200)
         second = ProgramMember(client, cluster.kafka, group, topic)
         try:
-            wait_for(lambda: len(first.assigned) == len(second.assigned) == 2, 60)
+            wait_for(lambda: len(first.assigned) == len(second.assigned) == 2)
             assert first.assigned.isdisjoint(second.assigned)
         finally:
             second.stop()
-        wait_for(lambda: len(first.assigned) == 4, 60)
+        wait_for(lambda: len(first.assigned) == 4)
     finally:
         first.stop()
     for partition in range(4):
         produce(cluster.kafka, topic, [b"y"] * 5, partition=partition)
     third = ProgramMember(client, cluster.kafka, group, topic)
     try:
-        wait_for(lambda: len(third.read) >= 20, 60)
+        wait_for(lambda: len(third.read) >= 20)
     finally:
         third.stop()
     assert sorted(third.read) == [(partition, offset) for partition in range(4) for offset in range(50, 55)]

@@ -132,9 +132,9 @@ def test_librdkafka_steps_over_them_and_asks_for_no_more_bytes_than_before(fille
                 ends.append(message.offset() or 0)
         return end in ends
 
-    wait_for(lambda: has_reached(filled.offsets[-1] + COPIES + 1), 60)
+    wait_for(lambda: has_reached(filled.offsets[-1] + COPIES + 1))
     end = filled.append()
-    wait_for(lambda: has_reached(end), 60)
+    wait_for(lambda: has_reached(end))
     reader.close()
     assert found == (filled.offsets if isolation == "read_uncommitted" else filled.committed)
     assert any("Fetch topic" in line for line in lines)
@@ -148,9 +148,9 @@ def test_javas_consumer_reads_and_commits_to_the_end(filled: Topic, isolation: s
     group = f"g-{filled.name}"
     options = ("--reset-policy", "earliest", "--command-config", str(settings))
     with java_member(filled.cluster.kafka, group, filled.name, *options) as one:
-        wait_for(lambda: one.consumed >= expected - 2, 60)
+        wait_for(lambda: one.consumed >= expected - 2)
         end = filled.append()
-        wait_for(lambda: one.consumed >= expected, 60)
+        wait_for(lambda: one.consumed >= expected)
     assert one.consumed == expected
     assert offsets(tool(filled.cluster, "--describe", "--group", group)) == {0: end}
 
@@ -185,9 +185,9 @@ def test_kafka_python_comes_to_the_end(filled: Topic) -> None:
         found.extend(record.offset for records in reader.poll(500).values() for record in records)
         return len(found) >= len(filled.offsets)
 
-    wait_for(has_all, 60)
+    wait_for(has_all)
     filled.append()
-    wait_for(has_all, 60)
+    wait_for(has_all)
     reader.close()
     assert found == filled.offsets
 
@@ -197,9 +197,9 @@ def test_clients_of_other_languages_come_to_the_end(filled: Topic, client: str) 
     skip_without(client)
     one = ProgramMember(client, filled.cluster.kafka, f"g-{filled.name}", filled.name)
     try:
-        wait_for(lambda: len(one.read) >= len(filled.committed), 60)
+        wait_for(lambda: len(one.read) >= len(filled.committed))
         end = filled.append()
-        wait_for(lambda: (0, end - 1) in one.read, 60)
+        wait_for(lambda: (0, end - 1) in one.read)
     finally:
         one.stop()
     expected = filled.committed if client == "kafkajs" else filled.offsets
@@ -211,9 +211,9 @@ def test_kafkajs_moves_on_where_an_answer_holds_nothing_else(filled: Topic) -> N
     skip_without("kafkajs")
     one = ProgramMember("kafkajs", filled.cluster.kafka, f"g-{filled.name}", filled.name)
     try:
-        wait_for(lambda: len(one.read) >= len(filled.committed), 60)
+        wait_for(lambda: len(one.read) >= len(filled.committed))
         end = filled.write_copies_at_the_end()
-        wait_for(lambda: one.positions.get(0) == end, 60)
+        wait_for(lambda: one.positions.get(0) == end)
     finally:
         one.stop()
     assert not one.failures

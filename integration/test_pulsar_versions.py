@@ -29,13 +29,13 @@ def test_records_groups_and_transactions_outlive_an_unload_and_a_restart(version
         values = [b"%d" % number for number in range(200)]
         assert [ack.offset for ack in produce(sidecar.address, topic, values[:100])] == list(range(100))
         with member(sidecar.address, topic, topic) as first:
-            wait_for(lambda: len(first.read) == 100, 60)
+            wait_for(lambda: len(first.read) == 100)
         unload(standalone.admin_url, topic)
         sidecar.kill()
         sidecar.start()
         assert [ack.offset for ack in produce(sidecar.address, topic, values[100:])] == list(range(100, 200))
         with member(sidecar.address, topic, topic) as second:
-            wait_for(lambda: len(second.read) == 100, 60)
+            wait_for(lambda: len(second.read) == 100)
         assert sorted(second.read)[0] == (0, 100), "it goes on where the other was"
         assert [record.value for record in read(sidecar.address, topic, 200)] == values
         writer = Producer({"bootstrap.servers": sidecar.address, "transactional.id": topic, **QUIET})

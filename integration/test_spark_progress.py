@@ -96,7 +96,7 @@ def test_what_an_earlier_run_had_no_time_to_tell_is_made_good(cluster: Cluster, 
     with committing(spark, cluster.kafka):
         query = start(source(spark, cluster, topic), tmp_path, topic, processingTime="200 milliseconds")
         try:
-            wait_for(lambda: committed(cluster, f"spark-{topic}", topic) == [50], 60)
+            wait_for(lambda: committed(cluster, f"spark-{topic}", topic) == [50])
         finally:
             query.stop()
 
@@ -112,7 +112,7 @@ def test_of_several_sources_those_of_the_named_topics_are_committed(
     with committing(spark, cluster.kafka, topics=[f"{topic}-a", f"{topic}-c"]):
         query = start(frames[0].union(frames[1]).union(frames[2]).union(rate), tmp_path, topic, processingTime="200 milliseconds")
         try:
-            wait_for(lambda: [committed(cluster, f"spark-{topic}", f"{topic}-{name}")[0] for name in "abc"] == [10, -1001, 30], 60)
+            wait_for(lambda: [committed(cluster, f"spark-{topic}", f"{topic}-{name}")[0] for name in "abc"] == [10, -1001, 30])
         finally:
             query.stop()
 
@@ -128,7 +128,7 @@ def test_asynchronous_progress_tracking_is_refused(
         writer = writer.option("kafka.bootstrap.servers", cluster.kafka).option("asyncProgressTrackingEnabled", "true").queryName(topic)
         query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="200 milliseconds").start()
         try:
-            wait_for(lambda: any(progress["numInputRows"] for progress in query.recentProgress), 60)
+            wait_for(lambda: any(progress["numInputRows"] for progress in query.recentProgress))
             time.sleep(2)
         finally:
             query.stop()
@@ -149,7 +149,7 @@ def test_a_sidecar_that_is_away_is_told_later(
     with committing(spark, other.address):
         query = start(source(spark, cluster, topic), tmp_path, topic, processingTime="200 milliseconds")
         try:
-            wait_for(lambda: any(progress["numInputRows"] for progress in query.recentProgress), 60)
+            wait_for(lambda: any(progress["numInputRows"] for progress in query.recentProgress))
             other.start()
             path = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/stats?getPreciseBacklog=true"
 
@@ -157,7 +157,7 @@ def test_a_sidecar_that_is_away_is_told_later(
                 found = httpx.get(path).json()["subscriptions"].get(f"spark-{topic}")
                 return None if found is None else int(found["msgBacklog"])
 
-            wait_for(lambda: backlog() == 0, 60)
+            wait_for(lambda: backlog() == 0)
         finally:
             query.stop()
             other.kill()

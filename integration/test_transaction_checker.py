@@ -42,7 +42,7 @@ class Setup:
         stopped, other = self.sidecars[number], self.sidecars[1 - number]
         led = stopped.shards_led()
         with stopped.standing_still():
-            wait_for(lambda: other.shards_led() >= led, 60)
+            wait_for(lambda: other.shards_led() >= led)
 
     def kill_the_broker_of(self, topic: str) -> None:
         broker = self.brokers.owner(topic)
@@ -157,7 +157,7 @@ def test_a_chain_of_copies_has_each_record_once_and_in_order_though_everything_i
             part = RECORDS // TURNS
             _, before = bounds(setup.sidecars[0].address, topics[-1])
             produce(setup.sidecars[turn % 2].address, topics[0], values[turn * part : (turn + 1) * part])
-            wait_for(lambda before=before: bounds(setup.sidecars[0].address, topics[-1])[1] > before, 60)  # type: ignore[misc]
+            wait_for(lambda before=before: bounds(setup.sidecars[0].address, topics[-1])[1] > before)  # type: ignore[misc]
             stage = stages[turn % STAGES]
             stage.kill()  # in the middle of a part
             stage.start()
@@ -165,7 +165,7 @@ def test_a_chain_of_copies_has_each_record_once_and_in_order_though_everything_i
                 setup.kill_a_sidecar(turn // 3 % 2)
             elif turn == TURNS - 2:
                 setup.kill_the_broker_of(topics[2])
-        wait_for(lambda: len(read_committed(setup.sidecars[1].address, topics[-1])[0]) >= RECORDS, 120)
+        wait_for(lambda: len(read_committed(setup.sidecars[1].address, topics[-1])[0]) >= RECORDS)
     finally:
         for stage in stages:
             stage.end()

@@ -61,7 +61,7 @@ def _stand_still(setup: Setup, topic: str) -> None:
     """Until the other leads what it led, and it does not know."""
     led = setup.second.shards_led()
     with setup.second.standing_still():
-        wait_for(lambda: setup.first.shards_led() >= led, 60)
+        wait_for(lambda: setup.first.shards_led() >= led)
 
 
 def test_a_zombie_at_another_sidecar_is_fenced(setup: Setup) -> None:
@@ -105,11 +105,11 @@ def test_every_record_is_copied_once(setup: Setup, fault: str) -> None:
     produce(setup.first.address, source, [b"%d" % number for number in range(COUNT // 2)])
     _coordinate(setup.second)  # it comes first and has all shards; the client's sidecar asks it
     copier = ExactlyOnceCopier(setup.first.address, source, target)
-    wait_for(lambda: copier.copied >= COUNT // 6, 60)
+    wait_for(lambda: copier.copied >= COUNT // 6)
     for _ in range(2):
         copied = copier.copied
         FAULTS[fault](setup, target)
-        wait_for(lambda copied=copied: copier.copied >= min(copied + 1, COUNT // 2), 60)  # type: ignore[misc]
+        wait_for(lambda copied=copied: copier.copied >= min(copied + 1, COUNT // 2))  # type: ignore[misc]
     produce(setup.second.address, source, [b"%d" % number for number in range(COUNT // 2, COUNT)])
     read(setup.first.address, target, COUNT, seconds=180, **COMMITTED)
     copier.stop()

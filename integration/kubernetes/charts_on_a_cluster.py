@@ -150,7 +150,7 @@ def test_a_second_release_joins_the_fleet(cluster: Cluster) -> None:
         def sees(asked: tuple[str, ...] = asked) -> list[int]:
             return [member["node_id"] for member in json.loads(cluster.kubectl(*asked)) if member["leads"]]
 
-        wait_for(lambda: sees() == [0, 1, 2, 1000], 30)
+        wait_for(lambda: sees() == [0, 1, 2, 1000])
     cluster.helm("uninstall", "second", "--namespace", "streams", "--wait")
 
 
@@ -187,7 +187,7 @@ def test_a_spark_job_finds_kafka_beside_it_and_its_pod_completes(cluster: Cluste
     def names(spec: Any) -> list[str]:
         return [one["name"] for one in spec.get("initContainers", ())]
 
-    wait_for(lambda: names(made()) == ["kafka-sidecar"], 60)  # an API server takes a moment to use a policy
+    wait_for(lambda: names(made()) == ["kafka-sidecar"])  # an API server takes a moment to use a policy
     assert names(made(spec={"initContainers": [{"name": "own", "image": "own:1"}]})) == ["kafka-sidecar", "own"]
     assert names(made(spec={"hostNetwork": True})) == []
     assert names(made(labels={"kafka-sidecar/inject": "false"})) == []
@@ -282,7 +282,7 @@ def test_a_broker_has_a_sidecar_beside_it_that_outlives_it(cluster: Cluster) -> 
     waiting(lambda: bool(cluster.items("pod", "-n", "brokers")), 30, lambda: cluster.told("brokers"))
     cluster.wait("condition=Ready", "brokers", "pod/pulsar-broker-0")
     of_the_sidecar = ("exec", "pulsar-broker-0", "-n", "brokers", "-c", "kafka-sidecar", "--", "kafka-sidecar")
-    wait_for(lambda: "Pulsar is ready for Kafka clients." in cluster.kubectl(*of_the_sidecar, "doctor"), 60)
+    wait_for(lambda: "Pulsar is ready for Kafka clients." in cluster.kubectl(*of_the_sidecar, "doctor"))
     bootstrap = "kafka-pulsar-kafka-brokers.brokers:9092"
     assert "read back after" in cluster.kubectl(*of_the_sidecar, "try", "--bootstrap-server", bootstrap)
     (member,) = json.loads(cluster.kubectl(*of_the_sidecar, "ctl", "fleet", "--json"))

@@ -109,7 +109,7 @@ class Cluster:
         self._take_address()
         self._start_api()
         self._start_node()
-        wait_for(self._has_node, 60)
+        wait_for(self._has_node)
         for server in self._servers:
             assert server.running, f"{server.name} has ended:\n{server.log_tail()}"
 
@@ -213,7 +213,7 @@ class Cluster:
         with contextlib.suppress(RuntimeError, AssertionError, OSError, subprocess.SubprocessError):  # whatever was started is to end
             for kind in ("statefulset", "pod"):
                 self.kubectl("delete", kind, "--all", "--all-namespaces", "--grace-period=0", "--force", "--wait=false")
-            wait_for(lambda: not self._containers(), 60)
+            wait_for(lambda: not self._containers())
         for server in reversed(self._servers):
             server.stop()
         self._keep_pods_in("-D")

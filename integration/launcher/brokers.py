@@ -15,7 +15,7 @@ from typing import Final
 
 import httpx
 
-from integration.launcher.process import Restartable, Server, free_port
+from integration.launcher.process import STARTS_WITHIN, Restartable, Server, free_port
 from integration.launcher.pulsar import DEFAULT_VERSION, LAPTOP_SETTINGS, SIDECAR_SETTINGS, answers, java, write_settings
 from integration.support import admin
 
@@ -57,7 +57,7 @@ class Broker(Restartable):
 
     def wait(self) -> None:
         assert self._server is not None
-        self._server.wait_until(lambda: answers(f"http://{self.web_address}/admin/v2/brokers/health"), 90)
+        self._server.wait_until(lambda: answers(f"http://{self.web_address}/admin/v2/brokers/health"))
 
 
 class TwoBrokers:
@@ -110,7 +110,7 @@ class TwoBrokers:
         ]  # fmt: skip
         log = self._directory / "storage.log"
         self._storage = Server("ZooKeeper and the bookie", command, log, env={"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"})
-        self._storage.wait_until(lambda: "Local BK[0] started" in log.read_text(), 60)
+        self._storage.wait_until(lambda: "Local BK[0] started" in log.read_text())
 
     def _set_up_metadata(self) -> None:
         first = self.brokers[0]
@@ -119,7 +119,7 @@ class TwoBrokers:
             "-md", f"zk:{self._zookeeper}", "-cms", f"zk:{self._zookeeper}",
             "-uw", f"http://{first.web_address}", "-ub", f"pulsar://{first.address}",
         ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, env={**os.environ})
+        done = subprocess.run(command, capture_output=True, text=True, timeout=STARTS_WITHIN, check=False, env={**os.environ})
         if done.returncode:
             raise SystemExit(f"the metadata of two brokers could not be set up:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 

@@ -124,7 +124,7 @@ transaction.state.log.min.isr=1
         flags = short_lived_server(tools()) if self._jvm is None else self._jvm
         command = ["java", "-Xmx768m", *flags, "-cp", class_path(tools()), "kafka.Kafka", str(config)]
         self._server = Server("Kafka", command, self.directory / "kafka.log")
-        self._server.wait_until(self._ready, 60)
+        self._server.wait_until(self._ready)
 
     @property
     def _key_store(self) -> Path:

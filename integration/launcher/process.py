@@ -84,6 +84,10 @@ def port_is_taken(port: int) -> bool:
         return False
 
 
+# A JVM that starts takes 12 s of processor time; it had not got them within 90 s where a fleet under load had both cores.
+STARTS_WITHIN: Final = 300.0
+
+
 class ServerFailed(Exception):
     """A server that did not come up; the text ends with the last lines of its log."""
 
@@ -117,7 +121,7 @@ class Server:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = STARTS_WITHIN) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.running:

@@ -17,7 +17,7 @@ from typing import Final
 
 from integration.launcher.jars import Bundle, class_path
 from integration.launcher.jvm import short_lived_server
-from integration.launcher.process import JVM_OPENS, Restartable, Server, free_port
+from integration.launcher.process import JVM_OPENS, STARTS_WITHIN, Restartable, Server, free_port
 
 DEFAULT_VERSION: Final = "4.2.4"
 
@@ -168,7 +168,7 @@ class Standalone(Restartable):
         """How the bookie writes: that is most of the time that an acknowledgement takes."""
         return ", ".join(f"{key}={value}" for key, value in sorted(self._settings.items()) if key.startswith("journal"))
 
-    def start(self, seconds: float = 90) -> None:
+    def start(self, seconds: float = STARTS_WITHIN) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "standalone.conf"
         settings = {

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar, Final
 
-from integration.launcher.process import Restartable, Server, free_port
+from integration.launcher.process import STARTS_WITHIN, Restartable, Server, free_port
 
 SIDECAR_LOG: Final = "sidecar.log"
 
@@ -72,7 +72,7 @@ class SidecarProcess(Restartable):
     def said_since(self, place: int) -> str:
         return self.log.read_bytes()[place:].decode(errors="replace")
 
-    def start(self, seconds: float = 30) -> None:
+    def start(self, seconds: float = STARTS_WITHIN) -> None:
         self.begin()
         self.wait(seconds)
 
@@ -84,7 +84,7 @@ class SidecarProcess(Restartable):
         serve = ["-m", "handler", "serve", "--workers", str(self._workers)]
         self._server = Server("the sidecar", [sys.executable, *of_site, *serve], self.log, env=environment)
 
-    def wait(self, seconds: float = 30) -> None:
+    def wait(self, seconds: float = STARTS_WITHIN) -> None:
         assert self._server is not None
         self._server.wait_until(self.listens, seconds)
 

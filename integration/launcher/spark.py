@@ -48,7 +48,7 @@ class SparkCluster:
         self._directory = directory
         self._port = free_port()
         self._master = self._daemon("master", "master.Master", "--host", "127.0.0.1", "--port", str(self._port))
-        self._master.wait_until(self._listens, 60)
+        self._master.wait_until(self._listens)
         self._workers = [self._worker(number) for number in range(workers)]
 
     @property
