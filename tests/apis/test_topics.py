@@ -121,11 +121,12 @@ async def test_a_listing_of_many_topics_does_not_hold_the_loop(sidecar: Sidecar)
         watching = asyncio.create_task(watch())
         await asyncio.sleep(0)
         longest, last = 0.0, time.thread_time()
+        began = last
         assert len((await sidecar.ask(MetadataRequest(topics=None), 12)).topics) == 3_000
         stop.set()
         await watching
         stop.clear()
-        assert longest < 0.02, "of processor time; 5 ms and less where nothing else runs"
+        assert longest < (last - began) / 4, "of processor time: what slows the machine slows all of it"
     gc.unfreeze()
 
 

@@ -199,11 +199,12 @@ async def test_many_frames_at_once_do_not_hold_the_loop_and_keep_their_order() -
         gc.collect()
         gc.freeze()  # what the tests have loaded is not to be looked through
         longest, last = 0.0, time.thread_time()
+        began = last
         link.send_raw(b"".join(frames))
         while len(events.actives) < 1_000:
             await asyncio.sleep(0)
             longest, last = max(longest, time.thread_time() - last), time.thread_time()
         gc.unfreeze()
         assert events.actives == [number % 3 == 0 for number in range(1_000)]
-        assert longest < 0.02
+        assert longest < (last - began) / 4, "of processor time: what slows the machine slows all of it"
         await client.close()
