@@ -56,8 +56,8 @@ def wait_until_all_lead(sidecars: Sequence[SidecarProcess], topic: str, seconds:
     return found[0]
 
 
-# Records of a partition. A producer with sequences in librdkafka that has five under way and another waiting keeps a core busy: it asks
-# without pause whether it may send (rd_kafka_toppar_producer_serve sets the time to wake up before it counts what is under way).
+# Records of a partition. Where five of an idempotent producer are in flight and a sixth waits, librdkafka keeps a core busy until an answer
+# comes: rd_kafka_toppar_producer_serve sets the time to wake up before it counts what is in flight.
 _UNANSWERED = 5
 
 

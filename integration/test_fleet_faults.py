@@ -23,7 +23,7 @@ from integration.support import FaultProxy
 
 NODES = [f"node{number}" for number in range(5)]
 PARTITIONS = 10
-REST_SECONDS = 0.1  # of the load: each record of it costs five sidecars, two brokers and a group that start and fail on the same processors
+REST_SECONDS = 0.1  # between records of the load: it shares two cores with the servers that start again
 ENOUGH = 15  # records of each partition, to see that all go on
 STALL_SECONDS = 4  # shorter than the time-outs of clients: they wait for their answers
 ROUNDS = int(os.environ.get("FLEET_FAULT_ROUNDS", "1"))  # of all faults

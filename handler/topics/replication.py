@@ -22,7 +22,6 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 FRESH_SECONDS: Final = 25.0  # partitions in use ask each half a minute
 MAX_NAMES: Final = 50_000
-# A cursor of Pulsar's own.
 
 
 class Counting(Enum):

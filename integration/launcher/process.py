@@ -84,7 +84,7 @@ def port_is_taken(port: int) -> bool:
         return False
 
 
-# A JVM that starts takes 12 s of processor time; it had not got them within 90 s where a fleet under load had both cores.
+# A broker needs 12 s of processor time to start. One did not get them within 90 s while a fleet under load kept both cores busy.
 STARTS_WITHIN: Final = 300.0
 
 

@@ -126,7 +126,7 @@ async def test_a_listing_of_many_topics_does_not_hold_the_loop(sidecar: Sidecar)
         stop.set()
         await watching
         stop.clear()
-        assert longest < (last - began) / 4, "of processor time: what slows the machine slows all of it"
+        assert longest < (last - began) / 10, "of processor time: a busy machine slows the part and the whole alike"
     gc.unfreeze()
 
 

@@ -206,5 +206,5 @@ async def test_many_frames_at_once_do_not_hold_the_loop_and_keep_their_order() -
             longest, last = max(longest, time.thread_time() - last), time.thread_time()
         gc.unfreeze()
         assert events.actives == [number % 3 == 0 for number in range(1_000)]
-        assert longest < (last - began) / 4, "of processor time: what slows the machine slows all of it"
+        assert longest < (last - began) / 10, "of processor time: a busy machine slows the part and the whole alike"
         await client.close()
