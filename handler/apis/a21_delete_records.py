@@ -56,7 +56,7 @@ async def delete_before(log_starts: LogStarts, partition: Partition, before: int
             raise Unavailable(f"no entry holds offset {wanted}")  # the broker's search may be a little behind
         position = last.after()
     await log_starts.put(partition.name, MovedStart(position, wanted))
-    return await partition.confirmed_start()
+    return max(wanted, await partition.confirmed_start())
 
 
 async def _partition(

@@ -497,6 +497,8 @@ class Partition:
         return self._log_start.offset
 
     async def confirmed_start(self) -> int:
+        if self.ended is not None:
+            raise Unavailable(f"{self.name} is closed")
         self.used_at = self._loop.time()
         return await self._log_start.confirmed()
 

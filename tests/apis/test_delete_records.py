@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from handler.apis.a21_delete_records import delete_before
 from handler.fleet.member import Member
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import Partition
 from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.entry import Position
+from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -143,6 +145,25 @@ async def test_a_start_that_was_moved_in_a_topic_of_the_same_name_is_none_of_thi
     assert await partition.confirmed_start() == 0
     assert await offsets(partition) == [0, 1, 2]
     partition.close()
+
+
+async def test_no_start_is_told_of_a_partition_that_has_ended_meanwhile() -> None:
+    log = MemoryLog()
+    for number in range(100):
+        log.write(batch(b"%d" % number))
+    partition = open_partition(log)
+
+    class Ends:
+        async def put(self, _: str, moved: MovedStart, /) -> None:
+            partition.close()
+            log.start_moved_to = moved
+
+    with pytest.raises(Unavailable, match="closed"):
+        await delete_before(Ends(), partition, 60)
+    reopened = open_partition(log, "kafka-sidecar-next")
+    assert await reopened.opened() is ErrorCode.NONE
+    assert await reopened.confirmed_start() == 60
+    reopened.close()
 
 
 async def test_retention_that_takes_more_than_was_deleted_counts() -> None:
