@@ -98,8 +98,11 @@ class LogStart:
             # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
             # log is still empty after the end was learnt, for a record may have come in between.
             end = await self._partition.confirmed_end()
-            if (await self._log.stats()).first is None:
-                self.move(end)
+            now = await self._log.stats()
+            if now.first is not None:
+                await self._learn(now, asked_at)
+                return
+            self.move(end)
         elif stats.first != self._first:
             try:
                 first = await first_entry(self._log)

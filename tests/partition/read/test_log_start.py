@@ -59,6 +59,24 @@ async def test_the_start_is_the_end_where_all_that_is_left_are_markers() -> None
     assert await start.refresh() == 7
 
 
+async def test_a_record_that_comes_into_an_empty_log_meanwhile_is_the_start() -> None:
+    log = MemoryLog()
+    for number in range(7):
+        log.write(batch(b"%d" % number))
+
+    class Written(Ended):
+        async def confirmed_end(self) -> int:
+            log.write(batch(b"new"))
+            return 7
+
+    start = LogStart(log, Written())
+    assert await start.confirmed() == 0
+    log.roll()
+    log.trim(7)
+    assert await start.refresh() == 7
+    assert await start.confirmed() == 7
+
+
 @pytest.mark.parametrize("is_slow", [False, True])
 async def test_the_first_entry_is_not_there_only_where_the_broker_says_so(is_slow: bool) -> None:
     log = MemoryLog()
