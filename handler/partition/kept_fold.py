@@ -66,7 +66,10 @@ class KeptFold:
     async def recall_ended(self, log_: EntryLog) -> None:
         """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
         found = await self._find()
-        if found is not None and (await log_.stats()).last is None:  # so it was kept before all that comes
+        if found is None:
+            return
+        first = (await log_.stats()).first  # one may have come meanwhile
+        if first is None or found[0].position < first:
             self._transactions.ended = found[0].transactions.ended
 
     async def _find(self) -> tuple[kept.Kept, bool] | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from handler.coordination.kept_places import Kept
 from handler.partition import kept_fold
 from handler.partition.fold.fold import BEFORE_ALL, IndexAlarm
 from handler.partition.fold.producers import Verdict
@@ -558,3 +560,41 @@ async def test_a_producer_that_has_begun_anew_is_not_told_what_its_batch_of_befo
     told = await asyncio.gather(*(one.result for one in (*before, *anew)))
     assert [one.error for one in told] == [ErrorCode.INVALID_PRODUCER_EPOCH] * 2 + [ErrorCode.NONE] * 2
     partition.close()
+
+
+class _Slow(MemoryStates):
+    """Something happens before it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_answer: Callable[[], None] = lambda: None
+
+    async def find(self, key: bytes) -> Kept | None:
+        found = await super().find(key)
+        self.before_answer()
+        return found
+
+
+async def test_what_has_ended_is_known_of_a_batch_that_comes_into_an_empty_log_meanwhile() -> None:
+    log, states, coordinator = MemoryLog(), _Slow(), Coordinator()
+    late_one = open_partition(log, "kafka-sidecar-late", states=states)
+    other = open_partition(log, "kafka-sidecar-other", states=states)
+    await other.opened()
+    assert (await write(late_one, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    log.hold_sends = True
+    begin(late_one, coordinator, b"late", sequence=1)
+    await until(lambda: log.held)
+    log.hold_sends = False
+    assert (await end(other, committed=False)).error is ErrorCode.NONE
+    await other.confirmed_end()
+    other.close()
+    await until(lambda: b"fold:t-partition-0" in states.values)
+    log.roll()
+    log.trim(len(log.entries))
+    states.before_answer = log.let_go
+    opened = open_partition(log, "kafka-sidecar-opened", states=states)
+    assert await opened.opened() is ErrorCode.NONE
+    assert await opened.confirmed_end() == 3
+    assert (opened.last_stable_offset, dict(opened.transactions.open)) == (3, {})
+    opened.close()
+    late_one.close()
