@@ -7,6 +7,7 @@ import logging
 from typing import Final
 
 from handler.clock import Clock
+from handler.coordination.kept_places import Kept
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.fold import kept
@@ -14,6 +15,7 @@ from handler.partition.fold.fold import Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.tasks import in_a_thread
 from handler.telemetry.limits import RateLimitedLog
 
@@ -43,7 +45,7 @@ class KeptFold:
 
     async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
-        found = await self._find()
+        found = await self._find(counts=stats.first is not None and transactions_behind < stats.first)
         if found is None:
             return False
         stored, is_old = found
@@ -65,17 +67,23 @@ class KeptFold:
 
     async def recall_ended(self, log_: EntryLog) -> None:
         """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
-        found = await self._find()
+        found = await self._find(counts=True)
         if found is None:
             return
         first = (await log_.stats()).first  # one may have come meanwhile
         if first is None or found[0].position < first:
             self._transactions.ended = found[0].transactions.ended
 
-    async def _find(self) -> tuple[kept.Kept, bool] | None:
-        """And whether it has to be kept anew, for it is old."""
-        found = None if self._states is None else await self._states.find(self._key)
-        if found is None:
+    async def _find(self, *, counts: bool) -> tuple[kept.Kept, bool] | None:
+        """And whether it has to be kept anew, for it is old.
+
+        It `counts` where retention has taken what it tells of. Then nothing is concluded where it can't be told: that is Unavailable.
+        Else it saves time alone, for the log tells the same.
+        """
+        if self._states is None:
+            return None
+        found = await (self._look_up(self._states) if counts else self._states.find(self._key))
+        if found is None or not found.value:
             return None
         try:
             stored = await in_a_thread(lambda: kept.decode(packed.unpack(found.value)))
@@ -83,6 +91,15 @@ class KeptFold:
             log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
             return None
         return stored, found.is_old(self._clock.wall())
+
+    async def _look_up(self, states: KeptStates) -> Kept | None:
+        try:
+            return await states.look_up(self._key)
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: what was kept of its transactions can't be read, the log is read: %s", self._name, error)
+            return None
+        except PulsarError as error:
+            raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
 
     def distrust(self) -> None:
         """What was kept does not agree with the log."""

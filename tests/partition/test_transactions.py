@@ -598,3 +598,33 @@ async def test_what_has_ended_is_known_of_a_batch_that_comes_into_an_empty_log_m
     assert (opened.last_stable_offset, dict(opened.transactions.open)) == (3, {})
     opened.close()
     late_one.close()
+
+
+async def test_where_what_was_kept_counts_nothing_is_told_while_it_can_not_be_read() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    hanging = open_partition(log, "kafka-sidecar-hanging", states=states)
+    ending = open_partition(log, "kafka-sidecar-ending", states=states)
+    await ending.opened()
+    assert (await write(hanging, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    log.hold_sends = True
+    begin(hanging, coordinator, b"late", sequence=1)
+    await until(lambda: log.held)
+    log.hold_sends = False
+    assert (await end(ending, committed=False)).error is ErrorCode.NONE
+    log.roll()
+    assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
+    log.let_go()
+    await ending.confirmed_end()
+    ending.close()
+    await until(lambda: b"fold:t-partition-0" in states.values)
+    hanging.close()
+    log.trim(2)  # the first ledger
+    states.is_away = True
+    refused = open_partition(log, "kafka-sidecar-refused", states=states)
+    assert await refused.opened() is ErrorCode.NOT_LEADER_OR_FOLLOWER  # the client asks again
+    refused.close()
+    states.is_away = False
+    opened = open_partition(log, "kafka-sidecar-opened", states=states)
+    assert await opened.opened() is ErrorCode.NONE
+    assert opened.last_stable_offset == await opened.confirmed_end()
+    opened.close()
