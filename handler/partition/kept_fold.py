@@ -39,6 +39,7 @@ class KeptFold:
         self._kept_to = 0
         self._kept_in: int | None = None  # the ledger
         self._is_restored = False
+        self._is_useless = False  # what was kept, to anybody
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
         self._keeping: asyncio.Task[None] | None = None
@@ -54,6 +55,7 @@ class KeptFold:
             self._transactions.ended = stored.transactions.ended  # before all that is left: what comes of them comes too late
             return False
         if not stats.may_hold(stored.position) or known_from is None or known_from > transactions_behind:
+            self._is_useless = True
             return False
         kept.restore(stored, self._fold, self._transactions)
         self._is_restored = True
@@ -150,6 +152,15 @@ class KeptFold:
             self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, transactions)))
 
     async def _store(self, states: KeptStates, snapshot: kept.Snapshot) -> None:
+        """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
+        try:
+            found = None if self._is_useless else await self._find(counts=True)
+        except PulsarError as error:
+            log.info("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
+            return
+        if found is not None and found[0].position > snapshot.position:
+            return
+        self._is_useless = False
         await states.keep(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
 
     @property

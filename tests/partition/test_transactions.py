@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from handler.coordination.kept_places import Kept
-from handler.partition import kept_fold
+from handler.partition import kept_fold, packed
+from handler.partition.fold import kept
 from handler.partition.fold.fold import BEFORE_ALL, IndexAlarm
 from handler.partition.fold.producers import Verdict
 from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
@@ -628,3 +629,23 @@ async def test_where_what_was_kept_counts_nothing_is_told_while_it_can_not_be_re
     assert await opened.opened() is ErrorCode.NONE
     assert opened.last_stable_offset == await opened.confirmed_end()
     opened.close()
+
+
+async def test_who_has_read_less_does_not_replace_what_was_kept_further_on() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    behind = open_partition(log, "kafka-sidecar-behind", states=states)
+    ahead = open_partition(log, "kafka-sidecar-ahead", states=states)
+    await ahead.opened()
+    assert (await write(ahead, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await behind.opened()
+    await behind.confirmed_end()
+    log.read_delay = 30.0  # it is given nothing more
+    assert (await end(ahead, committed=False)).error is ErrorCode.NONE
+    assert (await append(ahead, batch(b"plain"))).error is ErrorCode.NONE
+    ahead.tick(asyncio.get_running_loop().time())
+    await until(lambda: b"fold:t-partition-0" in states.values)
+    first = kept.decode(packed.unpack(states.values[b"fold:t-partition-0"])).position
+    assert first == log.entries[-1].position
+    await asyncio.gather(*behind.close())
+    assert kept.decode(packed.unpack(states.values[b"fold:t-partition-0"])).position == first
+    ahead.close()

@@ -30,6 +30,11 @@ class Snapshot(NamedTuple):
     producers: KnownProducers
     transactions: TransactionTable
 
+    @property
+    def position(self) -> Position:
+        """The last entry that is folded in it."""
+        return _position(self.fold)
+
     def encode(self) -> bytes:
         self.fold.known.CopyFrom(self.producers.message())
         self.fold.producers.extend(_for_sidecars_of_0_2(self.producers))
@@ -47,7 +52,11 @@ class Kept(NamedTuple):
     @property
     def position(self) -> Position:
         """The last entry that is folded in it."""
-        return Position(self.fold.last_ledger, self.fold.last_entry)
+        return _position(self.fold)
+
+
+def _position(fold: kept.Fold) -> Position:
+    return Position(fold.last_ledger, fold.last_entry)
 
 
 def snapshot(fold: Fold, transactions: TransactionTable) -> Snapshot:
