@@ -156,6 +156,8 @@ class ProducerTable:
         state = self.states.get(producer_id)
         if state is None:
             return known_from is None or self.begins_expired or self.knows_the_past
+        if state.last == ANY_SEQUENCE and one.known == (one.batch.epoch, -1) and state.epoch == one.batch.epoch:
+            state.last = -1  # a marker began this epoch: its writer knew that nothing else had been written in it
         if state.has_expired and one.sent_again and one.known.epoch >= 0:
             # Its writer had read all before it sent it again: what counted here before, whatever it was, did not count there.
             self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, state.at)
