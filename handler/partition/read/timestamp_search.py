@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
@@ -61,6 +62,8 @@ SCAN_PERMITS: Final = 256
 MAX_UNFOLDED: Final = 128 * 1024 * 1024
 # Consumers do not get the record at such an offset. Any other error says that nobody can tell now.
 NOT_SERVED: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE})
+# Batches of a stretch that may have its greatest timestamp: more are looked at only where consumers are given none of these.
+MOST_CANDIDATES: Final = 1_000
 MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
 
 
@@ -84,6 +87,8 @@ class PartitionForSearch(Protocol):
 
     @property
     def moved_start(self) -> Position | None: ...
+    @property
+    def log_start(self) -> int: ...
     def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None: ...
     def watch(self, watcher: _News) -> None: ...
     async def confirmed_end(self) -> int: ...
@@ -96,27 +101,27 @@ async def _records(entry: ReadEntry, timestamp: int) -> AsyncGenerator[Timestamp
         return
     data = entry.content.with_offsets(entry.base_offset)
     reaching = ((header, data[at : at + header.size]) for header, at in entry.content.batches if header.max_timestamp >= timestamp)
-    try:
-        async with aclosing(_records_of(reaching)) as records:
-            async for record in records:
-                yield record
-    except (BatchInvalid, BatchMalformed, KafkaError, ValueError, RuntimeError) as error:
-        raise EntryUnreadable(f"the records of entry {entry.position} can't be read: {error}") from error
+    async with aclosing(_records_of(reaching, f"entry {entry.position}")) as records:
+        async for record in records:
+            yield record
 
 
-async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]]) -> AsyncGenerator[TimestampAndOffset, None]:
+async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], where: str) -> AsyncGenerator[TimestampAndOffset, None]:
     pace = Pace()
-    for header, data in batches:
-        batch = MemoryRecords(bytes(without_compression(header, data, MAX_UNFOLDED))).next_batch()
-        assert batch is not None
-        for record in batch:
-            await pace.rest()
-            yield TimestampAndOffset(record.offset, record.timestamp)
+    try:
+        for header, data in batches:
+            batch = MemoryRecords(bytes(without_compression(header, data, MAX_UNFOLDED))).next_batch()
+            assert batch is not None
+            for record in batch:
+                await pace.rest()
+                yield TimestampAndOffset(record.offset, record.timestamp)
+    except (BatchInvalid, BatchMalformed, KafkaError, ValueError, RuntimeError) as error:
+        raise EntryUnreadable(f"the records of {where} can't be read: {error}") from error
 
 
 async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
     """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
-    return await _search(partition, timestamp, lambda end: _by_time(partition, timestamp, end))
+    return await _search(partition, timestamp, lambda start, end: _by_time(partition, _Sought(timestamp, start, end)))
 
 
 async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
@@ -124,17 +129,23 @@ async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffse
 
     All of the log is looked at for it, once (see `partition_times`).
     """
-    return await _search(partition, MAX_TIMESTAMP, lambda end: _greatest_timestamp(partition, end))
+    return await _search(partition, MAX_TIMESTAMP, lambda start, _: _greatest_timestamp(partition, start))
 
 
 async def _search(
-    partition: PartitionForSearch, key: int, search: Callable[[int], Coroutine[None, None, TimestampAndOffset]]
+    partition: PartitionForSearch, key: int, search: Callable[[int, int], Coroutine[None, None, TimestampAndOffset]]
 ) -> TimestampAndOffset:
     """Several that ask the same share a search, and none misses what was acknowledged before it asked."""
 
     async def searched() -> Searched:
-        end = await partition.confirmed_end()
-        return Searched(await search(end), end)
+        start = await partition.confirmed_start()
+        while True:
+            end = await partition.confirmed_end()
+            found = await search(start, end) if start < end else NOT_FOUND
+            began, start = start, await partition.confirmed_start()
+            # Where the start has moved meanwhile, what was looked at may be gone, and what is left was written behind `end`.
+            if found != NOT_FOUND or start == began:
+                return Searched(found, end)
 
     if key not in partition.searches:
         return (await partition.searches.call(key, searched)).found
@@ -145,12 +156,8 @@ async def _search(
     return shared.found
 
 
-async def _by_time(partition: PartitionForSearch, timestamp: int, end: int) -> TimestampAndOffset:
-    log_start = await partition.confirmed_start()
-    if log_start >= end:
-        return NOT_FOUND
-    sought = _Sought(timestamp, log_start, end)
-    likely, earliest = await _where_it_may_be(partition, timestamp)
+async def _by_time(partition: PartitionForSearch, sought: _Sought) -> TimestampAndOffset:
+    likely, earliest = await _where_it_may_be(partition, sought.timestamp)
     last = partition.last_position
     if last is None or earliest > last:
         return NOT_FOUND
@@ -172,8 +179,8 @@ async def _by_time(partition: PartitionForSearch, timestamp: int, end: int) -> T
         if found is not None:
             return found
         index = await partition.times.whole(earliest)
-    for stretch in index.reaching(timestamp, log_start):
-        found = await _scan(partition, stretch.start, sought._replace(end=min(end, stretch.next_offset)))
+    for stretch in index.reaching(sought.timestamp, sought.log_start):
+        found = await _scan(partition, stretch.start, sought._replace(end=min(sought.end, stretch.next_offset)))
         if found is not None and found is not NOT_FOUND:
             return found
     return NOT_FOUND
@@ -224,10 +231,7 @@ async def _where_it_may_be(partition: PartitionForSearch, timestamp: int) -> tup
     return max(begin, likely), max(begin, min(earliest, likely))
 
 
-async def _greatest_timestamp(partition: PartitionForSearch, end: int) -> TimestampAndOffset:
-    log_start = await partition.confirmed_start()
-    if log_start >= end:
-        return NOT_FOUND
+async def _greatest_timestamp(partition: PartitionForSearch, log_start: int) -> TimestampAndOffset:
     begin = partition.moved_start or (await partition.entry_log.stats()).first or Position(0, 0)
     best = NOT_FOUND
     index = await partition.times.whole(begin)
@@ -235,34 +239,74 @@ async def _greatest_timestamp(partition: PartitionForSearch, end: int) -> Timest
         # The greatest of a stretch may be that of a record before the log start, or of a batch that was refused.
         if stretch.greatest < best.timestamp or (stretch.greatest == best.timestamp and stretch.base_offset > best.offset):
             break
-        best = max(best, await _greatest_in(partition, stretch, log_start), key=lambda one: (one.timestamp, -one.offset))
+        best = await _greatest_in(partition, stretch, log_start, best)
     return best
 
 
-async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_start: int) -> TimestampAndOffset:
-    hidden: set[int] = set()
+class _Candidate(NamedTuple):
+    """A batch, by what its header says. The greatest is looked at first, the first of several that are equal."""
+
+    timestamp: int
+    negated_offset: int  # of its first record, or of the log start behind that
+
+
+async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_start: int, best: TimestampAndOffset) -> TimestampAndOffset:
+    """The greatest of a stretch that consumers are given, or `best` if that is greater."""
+    below = _Candidate(sys.maxsize, 0)
     while True:
-        best = await _greatest_but(partition, stretch, log_start, hidden)
-        if best is NOT_FOUND or await _is_served(partition, best.offset):
+        candidates = await _greatest_batches(partition, stretch, log_start, below)
+        for candidate in candidates:
+            if candidate < (best.timestamp, -best.offset):
+                return best
+            best = max(best, await _greatest_served(partition, -candidate.negated_offset), key=lambda one: (one.timestamp, -one.offset))
+        if len(candidates) < MOST_CANDIDATES:
             return best
-        hidden.add(best.offset)
+        below = candidates[-1]
 
 
-async def _greatest_but(partition: PartitionForSearch, stretch: Stretch, log_start: int, hidden: set[int]) -> TimestampAndOffset:
-    best = NOT_FOUND
+async def _greatest_batches(partition: PartitionForSearch, stretch: Stretch, log_start: int, below: _Candidate) -> list[_Candidate]:
+    """The greatest batches of a stretch that come behind `below`, in their order."""
+    found: list[_Candidate] = []  # a heap, the least is first
     async with aclosing(entries_from(partition.entry_log, stretch.start, SCAN_PERMITS)) as entries:
         async for entry in entries:
-            if entry.next_offset > log_start and entry.content is not None and entry.content.max_timestamp > best.timestamp:
-                async for record in _records(entry, best.timestamp + 1):
-                    if record.timestamp > best.timestamp and record.offset >= log_start and record.offset not in hidden:
-                        best = record
+            next_offset = entry.base_offset
+            for header, _ in entry.content.batches if entry.content is not None else ():
+                candidate = _Candidate(header.max_timestamp, -max(next_offset, log_start))
+                next_offset += header.offset_count
+                if next_offset <= log_start or candidate >= below:
+                    continue
+                if len(found) < MOST_CANDIDATES:
+                    heapq.heappush(found, candidate)
+                elif candidate > found[0]:
+                    heapq.heapreplace(found, candidate)
             if entry.next_offset >= stretch.next_offset:
                 break
+    return sorted(found, reverse=True)
+
+
+async def _greatest_served(partition: PartitionForSearch, offset: int) -> TimestampAndOffset:
+    """Of the records from an offset on in its batch, as consumers are given them.
+
+    Where the log starts behind that by now, of those from the log start on in theirs.
+    """
+    best = NOT_FOUND
+    async with aclosing(_served_from(partition, max(offset, partition.log_start))) as records:
+        async for record in records:
+            if record.timestamp > best.timestamp:
+                best = record
     return best
 
 
 async def _is_served(partition: PartitionForSearch, offset: int) -> bool:
     """Whether consumers get the record at this offset: that of a batch which was refused they do not."""
+    async with aclosing(_served_from(partition, offset)) as records:
+        async for record in records:
+            return record.offset == offset
+    return False
+
+
+async def _served_from(partition: PartitionForSearch, offset: int) -> AsyncGenerator[TimestampAndOffset, None]:
+    """The records from an offset on to the end of the batch that has it, as consumers are given them."""
     since = asyncio.get_running_loop().time()
     while True:
         run = partition.read(offset, 1, at_least_one=True, since=since)
@@ -272,14 +316,13 @@ async def _is_served(partition: PartitionForSearch, offset: int) -> bool:
         partition.watch(news)
         await news.came.wait()
     if run.error in NOT_SERVED:
-        return False
+        return
     if run.error is not ErrorCode.NONE:
         raise Unavailable(f"{partition.name} can't be searched now: {run.error.name}")
-    async with aclosing(_records_of(_batches_to(offset, b"".join(run.parts)))) as records:
+    async with aclosing(_records_of(_batches_to(offset, b"".join(run.parts)), f"offset {offset}")) as records:
         async for record in records:
             if record.offset >= offset:
-                return record.offset == offset
-    return False
+                yield record
 
 
 def _batches_to(offset: int, data: bytes) -> Iterable[tuple[BatchHeader, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 import pytest
 from hypothesis import given
@@ -16,9 +16,11 @@ from handler.partition.read import time_index, timestamp_search
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, Unavailable
-from tests.support.batches import batch
+from tests.support.batches import batch, records_batch, with_header
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, open_partition
+
+Searches = Callable[[Partition], Coroutine[None, None, TimestampAndOffset]]
 
 HOUR_MS = 3_600_000
 ZSTD = 4
@@ -221,4 +223,64 @@ async def test_a_batch_that_unfolds_to_more_than_is_opened_is_unreadable(monkeyp
     for search in (by_time(partition, HOUR_MS), greatest_timestamp(partition)):
         with pytest.raises(EntryUnreadable, match="10000 bytes"):
             await search
+    partition.close()
+
+
+def of_a_producer(*timestamps: int, sequence: int) -> bytes:
+    data = records_batch([(None, b"r", timestamp) for timestamp in timestamps])
+    return with_header(data, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
+async def with_hidden_batches(log: MemoryLog, hidden: int, records: int) -> Partition:
+    """The greatest timestamps of the log are in batches that no consumer is given."""
+    partition = open_partition(log)
+    for sequence in range(2):
+        await append(partition, of_a_producer(HOUR_MS + sequence, sequence=sequence))
+    partition.close()
+    for number in range(hidden):
+        log.write(of_a_producer(*[2 * HOUR_MS + number] * records, sequence=500))
+    for _ in range(50):
+        log.write(batch(bytes(1_000), timestamp=HOUR_MS))
+    return open_partition(log)
+
+
+async def test_hidden_records_do_not_have_the_log_read_again() -> None:
+    log = MemoryLog()
+    partition = await with_hidden_batches(log, hidden=3, records=200)
+    assert await greatest_timestamp(partition) == TimestampAndOffset(1, HOUR_MS + 1)
+    size = sum(len(entry.payload) for entry in log.entries)
+    assert log.bytes_read < 8 * size
+    partition.close()
+
+
+async def test_the_greatest_is_found_behind_more_hidden_batches_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timestamp_search, "MOST_CANDIDATES", 2)
+    partition = await with_hidden_batches(MemoryLog(), hidden=9, records=2)
+    assert await greatest_timestamp(partition) == TimestampAndOffset(1, HOUR_MS + 1)
+    partition.close()
+
+
+async def test_of_a_batch_the_greatest_record_behind_the_log_start_is_found() -> None:
+    log = MemoryLog()
+    log.write(records_batch([(None, b"r", HOUR_MS + at) for at in (9, 8, 2, 7)]))
+    log.write(batch(b"r", timestamp=HOUR_MS + 3))
+    partition = open_partition(log)
+    assert await greatest_timestamp(partition) == TimestampAndOffset(0, HOUR_MS + 9)
+    partition.on_start_moved(MovedStart(log.entries[0].position, 2))
+    assert await greatest_timestamp(partition) == TimestampAndOffset(3, HOUR_MS + 7)
+    partition.close()
+
+
+@pytest.mark.parametrize("search", [lambda one: by_time(one, HOUR_MS + 49), greatest_timestamp])
+async def test_where_the_start_moves_meanwhile_what_is_left_is_searched(search: Searches) -> None:
+    log = a_log(*((HOUR_MS + entry, HOUR_MS + entry) for entry in range(50)))
+    partition = open_partition(log)
+    await partition.confirmed_end()
+    log.read_delay, log.at_once = 0.02, 10
+    found = asyncio.create_task(search(partition))
+    await scanning(log)
+    log.write(batch(b"later", timestamp=2 * HOUR_MS))
+    await partition.confirmed_end()
+    partition.on_start_moved(MovedStart(log.entries[-1].position, 50))
+    assert await found == TimestampAndOffset(50, 2 * HOUR_MS)
     partition.close()
