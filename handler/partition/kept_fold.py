@@ -11,8 +11,9 @@ from handler.coordination.kept_places import Kept
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.fold import kept
-from handler.partition.fold.fold import Fold
+from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.transactions import TransactionTable
+from handler.partition.gap_check import GapCheck
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
@@ -29,11 +30,14 @@ _KEY: Final = b"fold:"
 
 
 class KeptFold:
-    def __init__(self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, clock: Clock) -> None:
+    def __init__(
+        self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, gaps: GapCheck, clock: Clock
+    ) -> None:
         self._name = name
         self._fold = fold
         self._transactions = transactions
         self._states = states
+        self._gaps = gaps
         self._clock = clock
         self._none_up_to: Position | None = None
         self._kept_to = 0
@@ -45,7 +49,11 @@ class KeptFold:
         self._keeping: asyncio.Task[None] | None = None
 
     async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
-        """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
+        """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
+
+        Whoever kept it knows of all that sidecars have announced, for it looked at what was announced when it began. Transactions of
+        others are found later, and are announced as BEFORE_ALL.
+        """
         found = await self._find(counts=stats.first is not None and transactions_behind < stats.first)
         if found is None:
             return False
@@ -54,7 +62,8 @@ class KeptFold:
         if stats.first is not None and stored.position < stats.first:
             self._transactions.ended = stored.transactions.ended  # before all that is left: what comes of them comes too late
             return False
-        if not stats.may_hold(stored.position) or known_from is None or known_from > transactions_behind:
+        knows_all = known_from is not None and (transactions_behind != BEFORE_ALL or known_from == BEFORE_ALL)
+        if not stats.may_hold(stored.position) or not knows_all:
             self._is_useless = True
             return False
         kept.restore(stored, self._fold, self._transactions)
@@ -145,7 +154,8 @@ class KeptFold:
         fold, transactions = self._fold, self._transactions
         if transactions.known_from is None and (transactions.open or transactions.ended):
             transactions.known_from = self._none_up_to  # others have begun them
-        if self._states is None or not self._is_whole or fold.last_position is None or transactions.known_from is None:
+        is_certain = self._is_whole and not self._gaps.is_in_doubt
+        if self._states is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if self._keeping is None or self._keeping.done():
             self._kept_to, self._kept_in = fold.next_offset, fold.last_position.ledger

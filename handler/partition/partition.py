@@ -24,6 +24,7 @@ from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.folded_entries import FoldedEntries
 from handler.partition.foreign_transactions import ForeignTransactions
+from handler.partition.gap_check import GapCheck
 from handler.partition.kept_fold import KeptFold
 from handler.partition.kept_producers import KeptProducers
 from handler.partition.log.basis import KnownProducer
@@ -96,7 +97,8 @@ class Partition:
         self._loop = asyncio.get_running_loop()
         self._fold = Fold(None, self.transactions, memory)
         self._fold.own_writer = writer_name.encode()
-        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, clock)
+        self._gaps = GapCheck(name, log_, self.transactions, self)
+        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, self._gaps, clock)
         foreign = ForeignTransactions(log_, self._fold, self.transactions)
         self._contents = contents = EntryContents(name, failures, foreign, self._kept, self)
         self._cache = indexes.cache.partition()
@@ -117,7 +119,7 @@ class Partition:
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
         self._kept_producers = KeptProducers(name, self._fold, indexes.states, self)
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
-        self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay)
+        self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._producer_times = ProducerTimes(self._fold, self._tail, self._begun_at)
         self._configs_told = 0
@@ -194,6 +196,7 @@ class Partition:
         self._verified.fail(code)
         self._appender.fail(code)
         self._replay.stop()
+        self._gaps.stop()
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()

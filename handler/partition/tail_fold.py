@@ -10,6 +10,7 @@ from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import Fold, index_of
 from handler.partition.fold.producer_state import THE_PAST
 from handler.partition.folded_entries import FoldedEntries
+from handler.partition.gap_check import GapCheck
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
@@ -28,7 +29,7 @@ FOREIGN_SECONDS: Final = 5.0
 class TailFold:
     def __init__(
         self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, appender: Appender, to_end: ReadToEnd,
-        folded: FoldedEntries, replay: Replay,
+        folded: FoldedEntries, replay: Replay, gaps: GapCheck,
     ) -> None:  # fmt: skip
         self._name = name
         self._log = log_
@@ -38,6 +39,7 @@ class TailFold:
         self._to_end = to_end
         self._folded = folded
         self._replay = replay
+        self._gaps = gaps
         self.foreign_at = -math.inf  # when another's entry came last
 
     def others_write(self, now: float) -> bool:
@@ -88,9 +90,10 @@ class TailFold:
         self._appender.on_fold_moved()
 
     def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
-        """Retention may have taken entries unread, or markers of Pulsar's own stand there. The replay asks which before it goes on."""
+        """Retention may have taken entries unread, or markers of Pulsar's own stand there. Who goes on asks which."""
         if self._fold.is_gap(position, base_offset):
             self._appender.on_producers_forgotten()
+            self._gaps.begin(self._fold.last_position)
             self._replay.begin_again_behind_a_gap(self._fold.begin_again_at(position, base_offset))
 
     def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:

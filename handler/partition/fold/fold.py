@@ -34,6 +34,7 @@ from handler.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL
 # Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
+NOTHING_WRITTEN: Final = Position(-1, 0)  # before all that comes, in a log that holds nothing
 BEHIND_ITS_MARKER: Final = Verdict(ErrorCode.INVALID_TXN_STATE, -1)
 
 SWITCH_ON: Final = "set brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled=true on every broker"

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
 from handler.errors import SidecarError
-from handler.partition.fold.fold import BEFORE_ALL, Fold
+from handler.partition.fold.fold import NOTHING_WRITTEN, Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.write.append import Append, expire
@@ -127,7 +127,7 @@ class VerifiedAppends:
 
     async def _announce(self) -> None:
         if not self._is_announced:
-            behind = self._fold.reached or BEFORE_ALL
+            behind = self._fold.reached or NOTHING_WRITTEN
             await self._log.begin_transactions(behind)
             self._is_announced = True
             if self._transactions.known_from is None:

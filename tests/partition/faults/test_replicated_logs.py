@@ -13,12 +13,12 @@ from handler.partition.write.append import Append
 from handler.pulsar.errors import Unavailable
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
-from tests.partition.test_transactions import ABORTED, Coordinator, committed_values, end, write
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, begin_append, fetch, open_partition, read_all
 from tests.support.replicator import replicate
+from tests.support.transactions import ABORTED, Coordinator, committed_values, end, write
 
 PRODUCER = 7
 

@@ -1,0 +1,58 @@
+"""What is known of transactions, behind a gap in the offsets: retention may have taken their markers unread.
+
+gap ──▶ in doubt: nothing is kept ──▶ is what stood before it still there?
+                                        │ yes: markers of Pulsar's own made the gap ──▶ go on
+                                        ▼ no
+                                      the partition ends, and is opened from what others have kept
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from handler.errors import SidecarError
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.fold.transactions import TransactionTable
+from handler.partition.log.port import EntryLog
+from handler.pulsar.entry import Position
+from handler.pulsar.errors import Unavailable
+from handler.tasks import KeptAlive
+
+
+class PartitionWithGaps(Protocol):
+    def end_for(self, error: SidecarError) -> None:
+        """It serves no more; the next request opens it again."""
+        ...
+
+
+class GapCheck:
+    def __init__(self, name: str, log_: EntryLog, transactions: TransactionTable, partition: PartitionWithGaps) -> None:
+        self._name = name
+        self._log = log_
+        self._transactions = transactions
+        self._partition = partition
+        self._before: Position | None = None  # the last entry before the first gap that is asked about
+        self._task = KeptAlive("gap_check", name, self._ask, on_final=partition.end_for)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self._before is not None
+
+    def begin(self, before: Position | None) -> None:
+        """Offsets are missing behind an entry, or at the beginning of a log that had none."""
+        if self._before is None:
+            self._before = before or BEFORE_ALL
+            self._task.start()
+
+    def stop(self) -> None:
+        self._task.stop()
+
+    async def _ask(self) -> None:
+        before = self._before
+        assert before is not None
+        first = (await self._log.stats()).first
+        is_left = first is not None and first <= before
+        if not is_left and (self._transactions.known_from is not None or await self._log.transactions_from() is not None):
+            self._partition.end_for(Unavailable(f"{self._name} lost entries behind {before} before they were read"))
+            return
+        self._before = None
