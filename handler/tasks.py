@@ -197,9 +197,13 @@ class BytesASecond:
         self._taken_until = -math.inf  # when all that was taken is paid for
 
     async def take(self, count: int) -> None:
+        self.spend(count)
+        await pause(self._taken_until - asyncio.get_running_loop().time())
+
+    def spend(self, count: int) -> None:
+        """Take it at once, whatever was taken before: others wait longer."""
         now = asyncio.get_running_loop().time()
         self._taken_until = max(self._taken_until, now - self._saved) + count / self._rate
-        await pause(self._taken_until - now)
 
 
 class Pending(Generic[T]):

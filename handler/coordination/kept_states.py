@@ -23,7 +23,7 @@ from handler.coordination.kept_shard import KeptShard
 from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import BytesASecond, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -78,18 +78,24 @@ class KeptStates:
 
     async def keep(self, key: bytes, value: bytes) -> bool:
         """Store a value, if Pulsar takes it now; an empty one is none."""
-        if len(value) > MAX_BYTES:
-            log.warning("a value of %d bytes is too large for %s: its log is read again instead", len(value), self._topic)
+        try:
+            await self.store(key, value)
+        except PulsarError as error:
+            log.warning("%s can't be written, so logs may have to be read again: %s", self._topic, error)
             return False
+        return True
+
+    async def store(self, key: bytes, value: bytes) -> None:
+        """The same. Raises PulsarError where it is not stored, or nobody can tell."""
+        if len(value) > MAX_BYTES:
+            raise Refused(f"a value of {len(value)} bytes is too large for {self._topic}")
         try:
             async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
                 if not self._shards:
                     await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
                 await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
-        except (PulsarError, TimeoutError) as error:
-            log.warning("%s can't be written, so logs may have to be read again: %s", self._topic, error or "no answer")
-            return False
-        return True
+        except TimeoutError as error:
+            raise Unavailable(f"{self._topic} could not be written in time") from error
 
     def close(self) -> None:
         for shard in self._shards:

@@ -165,13 +165,11 @@ class KeptFold:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         try:
             found = None if self._is_useless else await self._find(counts=True)
+            if found is None or found[0].position <= snapshot.position:
+                self._is_useless = False
+                await states.store(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
         except PulsarError as error:
-            log.info("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
-            return
-        if found is not None and found[0].position > snapshot.position:
-            return
-        self._is_useless = False
-        await states.keep(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
+            log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
     @property
     def _key(self) -> bytes:

@@ -2,8 +2,11 @@
 
     fold ── copy ──▶ encoded in a thread ──▶ kept state "producer-states:PARTITION" ──▶ whoever opens the partition next
 
-The sidecar that appends keeps it: when it begins to append, when a new ledger has begun or much was written, when a minute has passed, and
-when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
+The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a minute has passed,
+and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
+
+Before something is kept no batch of an idempotent producer is sent. Who opens the partition next reads on from what was kept, and where
+nothing was it reads the window alone: what had been written before that it would not know.
 """
 
 from __future__ import annotations
@@ -44,6 +47,10 @@ class PartitionForKept(Protocol):
         """Another sidecar has kept more than is known here."""
         ...
 
+    def on_kept(self) -> None:
+        """What keeps appends from being sent may be over."""
+        ...
+
 
 class KeptProducers:
     def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept) -> None:
@@ -56,6 +63,8 @@ class KeptProducers:
         self._is_whole = True
         self._is_restored = False
         self._is_waiting = False
+        self._beginning: asyncio.Task[None] | None = None
+        self.has_begun = states is None  # something is kept from which others go on: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
 
     async def look_up(self) -> KnownProducers | None:
@@ -89,7 +98,7 @@ class KeptProducers:
         """What was kept does not agree with the log."""
         if self._states is None or not self._is_restored:
             return
-        self._is_restored = False
+        self._is_restored = self.has_begun = False
         self._kept_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
         log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
@@ -115,10 +124,15 @@ class KeptProducers:
         if is_far or now - self._kept_at >= KEPT_SECONDS:
             self._keep(now)
 
+    def has_learnt(self) -> None:
+        """The fold goes on from what was kept, and so does who opens the partition next."""
+        self.has_begun = True
+
     def begin(self, now: float) -> None:
-        """This sidecar appends: from now on all that its producers write is found by who goes on from here."""
-        if self._kept_to is None and self.keeping is None:
-            self._keep(now)
+        """This sidecar is about to append, and knows the past. Asked again where it could not be kept."""
+        if self._states is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
+            self._kept_at = now
+            self._beginning = self.keeping = asyncio.create_task(self._begin(self._states, self.keeping))
 
     def close(self) -> None:
         """The partition has ended, and this sidecar has appended to it since it was kept."""
@@ -132,25 +146,52 @@ class KeptProducers:
             self._kept_at = now
             self.keeping = asyncio.create_task(self._store_in_turn(self._states))
 
+    async def _begin(self, states: KeptStates, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        states.rate.spend(self._bytes)
+        try:
+            await self._store(states)
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
+            self.has_begun = True
+        except PulsarError as error:
+            log.warning("partition %s: producers wait, for what is known of them can't be kept now: %s", self._name, error)
+            return
+        self._partition.on_kept()
+
     async def _store_in_turn(self, states: KeptStates) -> None:
         self._is_waiting = True
-        await states.rate.take(BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers)))
+        await states.rate.take(self._bytes)
         self._is_waiting = False
-        await self._store(states)
+        await self._try_to_store(states)
 
     async def _store_last(self, states: KeptStates, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
-        await self._store(states)
+        await self._try_to_store(states)
+
+    @property
+    def _bytes(self) -> int:
+        return BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers))
+
+    async def _try_to_store(self, states: KeptStates) -> None:
+        try:
+            await self._store(states)
+        except PulsarError as error:
+            log.warning("partition %s: what is known of its producers is not kept now: %s", self._name, error)
 
     async def _store(self, states: KeptStates) -> None:
+        """Unless the fold has to begin again. Raises PulsarError."""
         if self._knows_enough() and self._kept_to is None and await self._is_known_better(states):
+            self._partition.learn_again()
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
         known = KnownProducers.of(self._fold)
-        if await states.keep(self._key, await in_a_thread(lambda: packed.pack(known.encode()))):
-            self._kept_to = known.last
+        await states.store(self._key, await in_a_thread(lambda: packed.pack(known.encode())))
+        self._kept_to = known.last
+        self.has_begun = True
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past
@@ -159,14 +200,8 @@ class KeptProducers:
         """Another sidecar may have kept what it knows since this one has looked."""
         if self._fold.has_all:
             return False
-        try:
-            kept = await self._find(states)
-        except Unavailable:
-            return True  # nothing is kept now
-        if kept is None or not self._knows_enough() or not kept.is_surer_than(self._fold):
-            return False
-        self._partition.learn_again()
-        return True
+        kept = await self._find(states)
+        return kept is not None and self._knows_enough() and kept.is_surer_than(self._fold)
 
     async def _throw_away(self, states: KeptStates) -> None:
         await states.keep(self._key, b"")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+from handler.pulsar.errors import Refused
+
 # A million aborted transactions take 8 MiB.
 MAX_UNPACKED: Final = 64 * 1024 * 1024
 
 
 def pack(data: bytes) -> bytes:
+    """Raises Refused where nobody would unpack it."""
+    if len(data) > MAX_UNPACKED:
+        raise Refused(f"{len(data)} bytes are more than are kept of a partition")
     return zlib.compress(data, 1)
 
 

@@ -54,6 +54,7 @@ from handler.tasks import Shared, while_it_goes_on
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import NO_PRODUCER_ID
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
@@ -221,7 +222,9 @@ class Partition:
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
-        return not self._waiting and self._appender.is_next(size, producer_id, epoch, first_sequence, now)
+        if self._waiting or not (self._kept_producers.has_begun or producer_id == NO_PRODUCER_ID):
+            return False
+        return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
     def append_next(self, append: Append, now: float) -> None:
         """Append a batch of which `is_next` is true."""
@@ -231,14 +234,12 @@ class Partition:
         """Append one checked batch, or find out why it can't be."""
         if self.ended is not None:
             append.refuse(self.ended)
-        elif self._opened.done() and not self._waiting and (self._replay.done or not append.has_producer):
+        elif self._opened.done() and not self._waiting and (self._takes_producers or not append.has_producer):
             self._appender.append(append)
         else:
             self._waiting.append(append)
             if self._opened.done():
-                self._replay.start()
-        if append.has_producer and self._replay.done:
-            self._kept_producers.begin(self._loop.time())
+                self._release()
 
     def append_to_transaction(self, append: Append, verify: Verification) -> None:
         """Append a batch of a transaction, when its coordinator has said which one that is."""
@@ -248,15 +249,21 @@ class Partition:
             self._verified.append(append, verify)
 
     def _release(self) -> None:
-        """What waited goes to the appender, unless a part of it waits for the replay."""
-        if not self._replay.done and any(append.has_producer for append in self._waiting):
-            self._replay.start()
+        """What waited goes to the appender, unless a part of it waits until producers are taken."""
+        if not self._takes_producers and any(append.has_producer for append in self._waiting):
+            if self._replay.done:
+                self._kept_producers.begin(self._loop.time())
+            else:
+                self._replay.start()
             return
         waiting, self._waiting = self._waiting, []
         for append in waiting:
             self._appender.append(append)
-        if any(append.has_producer for append in waiting):
-            self._kept_producers.begin(self._loop.time())
+
+    @property
+    def _takes_producers(self) -> bool:
+        """Whether it is known what they wrote before, and something is kept from which others go on."""
+        return self._replay.done and self._kept_producers.has_begun
 
     @property
     def knows_the_past(self) -> bool:
@@ -264,6 +271,10 @@ class Partition:
 
     def on_replayed(self) -> None:
         self._release()
+
+    def on_kept(self) -> None:
+        if self.is_open:
+            self._release()
 
     async def read_back(self) -> None:
         """A batch can't be judged by what is known."""
@@ -554,8 +565,8 @@ class Partition:
             self._tick_while_opening(now)
         if not self.is_open:
             return
-        if self._waiting and not any(append.has_producer for append in self._waiting):
-            self._release()  # what they waited behind has given up
+        if self._waiting:
+            self._release()  # what they waited behind may have given up, and what failed is tried again
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)

@@ -247,14 +247,70 @@ async def test_it_is_kept_with_the_first_append_to_a_new_partition() -> None:
     again.close()
 
 
+async def test_no_batch_of_a_producer_is_sent_before_something_is_kept() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    states.values[KEY] = b""
+    partition = open_partition(log, states=states)
+    assert (await append(partition, batch(b"plain"))).error is ErrorCode.NONE
+    entries = len(log.entries)
+    look_up = states.look_up
+
+    async def then_it_is_away(key: bytes) -> Kept | None:
+        states.is_away, found = False, await look_up(key)
+        states.is_away = True
+        return found
+
+    states.look_up = then_it_is_away  # type: ignore[method-assign]
+    begun = begin_append(partition, numbered(6), 60)
+    while not (partition._kept_producers._beginning and partition._kept_producers._beginning.done()):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert len(log.entries) == entries
+    states.look_up = look_up  # type: ignore[method-assign]
+    states.is_away = False
+    partition.tick(asyncio.get_running_loop().time())
+    assert (await begun).base_offset == entries
+    assert KnownProducers.decode(unpack(states.values[KEY])).last == log.entries[entries - 1].position
+    partition.close()
+
+
+async def test_a_producer_that_is_known_waits_likewise_when_what_was_kept_is_thrown_away() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    states.is_away = True
+    partition._kept_producers.throw_away("it is a test")
+    entries = len(log.entries)
+    begun = begin_append(partition, numbered(8), 60)
+    while not (partition._kept_producers._beginning and partition._kept_producers._beginning.done()):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert len(log.entries) == entries
+    states.is_away = False
+    partition.tick(asyncio.get_running_loop().time())
+    assert (await begun).base_offset == entries
+    partition.close()
+
+
+@pytest.mark.parametrize("refusal", [NotPermitted, Refused])
+async def test_without_a_right_to_keep_it_producers_do_not_wait(refusal: type[PulsarError]) -> None:
+    log, states = MemoryLog(), MemoryStates()
+
+    async def store(key: bytes, value: bytes) -> None:
+        raise refusal("write the kept states")
+
+    states.store = store  # type: ignore[method-assign]
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(0))).base_offset == 0
+    partition.close()
+
+
 async def test_who_knows_less_does_not_replace_what_another_has_kept() -> None:
-    """It began when nothing was kept, and has read a window."""
+    """It began when nothing was kept, for what was had been thrown away, and has read a window."""
     log, states = MemoryLog(), MemoryStates()
     first = open_partition(log, "kafka-sidecar-a", states=states)
-    states.is_away = True
     assert (await append(first, numbered(0))).base_offset == 0
-    await settled(first)
-    states.is_away = False
     for _ in range(100):
         log.write(batch(b"other"))
     second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)

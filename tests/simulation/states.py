@@ -43,14 +43,20 @@ class States:
         return Kept(values[-2 if is_old else -1], 0)
 
     async def keep(self, key: bytes, value: bytes) -> bool:
-        # Until the first is there, the window is all that is promised: longer than what is written meanwhile, but for drawn windows.
-        is_first = key not in self._topic.kept
-        delay = 0.0001 if is_first else self._draw.choice((0.001, 0.02, 1.0))
-        is_lost = not self._topic.is_calm and not is_first and self._draw.random() < self._topic.bounds.lost_values
+        try:
+            await self.store(key, value)
+        except Unavailable:
+            return False
+        return True
+
+    async def store(self, key: bytes, value: bytes) -> None:
+        delay = self._draw.choice((0.001, 0.02, 1.0))
+        is_lost = not self._topic.is_calm and self._draw.random() < self._topic.bounds.lost_values
         if not is_lost:
             self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, value, context=NOBODYS)
         await asyncio.sleep(delay * 2)
-        return not is_lost
+        if is_lost:
+            raise Unavailable("the value was not stored")
 
 
 class LogStarts:

@@ -27,6 +27,11 @@ class MemoryStates:
 
     async def keep(self, key: bytes, value: bytes) -> bool:
         if not self.is_away:
-            self.values[key] = value
-            self.kept.append(key)
+            await self.store(key, value)
         return not self.is_away
+
+    async def store(self, key: bytes, value: bytes) -> None:
+        if self.is_away:
+            raise Unavailable("no broker")
+        self.values[key] = value
+        self.kept.append(key)

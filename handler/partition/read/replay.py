@@ -86,6 +86,10 @@ class KeptForReplay(Protocol):
         """What anybody has kept last of this log. Raises PulsarError where that can't be told."""
         ...
 
+    def has_learnt(self) -> None:
+        """The partition's fold knows what was kept."""
+        ...
+
     def throw_away(self, why: str) -> None:
         """It is not of this log."""
         ...
@@ -257,6 +261,7 @@ class Replay:
         if self._goes_on_at_once(earlier):
             self._going_on = None  # it is used up
             self._fold.learn(earlier)
+            self._kept.has_learnt()
             return True
         if self._fold.replayed_from is None:
             return False
@@ -280,6 +285,7 @@ class Replay:
             return False
         if has_learnt:
             self._going_on = None
+            self._kept.has_learnt()
         return has_learnt
 
     async def _go_on(self, earlier: Fold) -> bool:
