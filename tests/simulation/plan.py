@@ -19,6 +19,7 @@ WINDOW_ENTRIES: Final = 2_000
 # Longer than any retry takes: those are recognised.
 SHORT_EXPIRY_MS: Final = 90_000
 QUIET_SECONDS: Final = 150.0
+AWAY_SECONDS: Final = 60.0
 # Faults come while clients are at work.
 BUSY_SECONDS: Final = 30.0
 # A batch without a producer that lands so many entries behind its second try is told by those alone that have seen both (ADR 3).
@@ -36,6 +37,7 @@ class FaultKind(StrEnum):
     MARK = "mark"  # a replicated subscription writes markers: they take an index, and no reader is given them
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
     DELETE = "delete"  # a client deletes records: the log starts later, for all
+    AWAY = "away"  # a sidecar stands still, and retention takes what it has not read
     QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
 
 
@@ -81,6 +83,7 @@ class Bounds:
     names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
     lost_values: float = 0.05  # of what is kept
+    failed_values: float = 0.0  # of questions for what is kept
     most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
     flips: bool = False  # other partitions of the process take the room, and give it back
     expiry_ms: int = DAY_MS  # of producers
@@ -108,13 +111,16 @@ class Plan:
         return cls(data["seed"], Bounds(**data["bounds"]), clients, faults)
 
 
+_DRAWN_APART: Final = frozenset({FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY})
+
+
 @dataclass(frozen=True, slots=True)
 class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
     # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
-    # Some delete records, and most do not.
-    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in (FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE))
+    # Some delete records, or lose much unread, and most do not.
+    kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in _DRAWN_APART)
     replay_entries: tuple[int, ...] = (4, 12, WINDOW_ENTRIES)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
     clients: tuple[ClientKind, ...] = tuple(ClientKind)
@@ -147,6 +153,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
         lost_values=kept.choice((0.05, 0.05, 0.7)),
         kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
+        failed_values=Chance(seed).of("failed values").choice((0.02, 0.02, 0.3)) if rough else 0.0,
     )
     if bounds.replay_entries == WINDOW_ENTRIES and bounds.most_unjudged == replay.MOST_UNJUDGED:
         # Where nothing can be kept the window is all that is promised: here it holds all that is written.
@@ -162,6 +169,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     deletes = Chance(seed).of("deletes")
     for _ in range(deletes.choice((0, 0, 0, 1, 4))):
         faults.append(Fault(round(deletes.uniform(0.5, BUSY_SECONDS), 4), FaultKind.DELETE, deletes.randrange(nodes)))
+    away = Chance(seed).of("away")
+    for _ in range(away.choice((0, 0, 1, 2))):
+        faults.append(Fault(round(away.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AWAY, away.randrange(nodes), AWAY_SECONDS))
     faults.sort(key=lambda fault: fault.at)
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []

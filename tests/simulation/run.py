@@ -58,6 +58,8 @@ from tests.support.batches import batch
 
 # Longer than any request, opening and pause together: who is not done by then is stuck.
 PATIENCE_SECONDS: Final = 600.0
+# When a new ledger begins while a sidecar is away, as shares of its time.
+AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 # At the log's start, until what was moved is known everywhere.
@@ -198,9 +200,7 @@ class Run:
                 for _ in range(self._chance.of("markers").choice((1, 3, 20))):
                     self.topic.mark()
             case FaultKind.TRIM:
-                if self._all_have_begun and all(map(self.history.is_settled, self._values_of_the_first_ledger())):
-                    self.topic.trim()
-                    self._starts.append(self.topic.trimmed)
+                self._trim()
             case FaultKind.KILL:
                 node.kill()
             case FaultKind.CLOSE:
@@ -212,6 +212,17 @@ class Run:
             case FaultKind.PAUSE:
                 node.stand_still()
                 self._loop.call_later(fault.seconds, node.go_on)
+            case FaultKind.AWAY:
+                node.stand_still()
+                self._loop.call_later(fault.seconds, node.go_on)
+                for share in AWAY_ROLLS:
+                    self._loop.call_later(share * fault.seconds, self.topic.roll)
+                    self._loop.call_later(fault.seconds - share, self._trim)
+
+    def _trim(self) -> None:
+        if self._all_have_begun and all(map(self.history.is_settled, self._values_of_the_first_ledger())):
+            self.topic.trim()
+            self._starts.append(self.topic.trimmed)
 
     @property
     def _all_have_begun(self) -> bool:

@@ -34,7 +34,7 @@ class States:
 
     async def look_up(self, key: bytes) -> Kept | None:
         await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
-        if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_questions:
+        if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_values:
             raise Unavailable("the states can't be read")
         values = self._topic.kept.get(key, [])
         if not values:
