@@ -87,6 +87,14 @@ class KeptShard:
             self._places.are_outdated()
         raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
 
+    async def names(self, prefix: bytes) -> list[bytes]:
+        """The keys that begin so, of all values that anybody kept before this call."""
+        for _ in range(LOOKS):
+            # Compaction may have taken one before it was read, for it was written anew behind what was the end then.
+            if not await self._places.read_if_not_since(asyncio.get_running_loop().time()):
+                break
+        return [key for key in self._places.all() if key.startswith(prefix)]
+
     async def _whole(self, key: bytes, kept: Kept) -> Kept | None:
         """The value itself, where `kept` is the head of its parts."""
         head = Head.decode(kept.value)

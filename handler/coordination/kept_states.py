@@ -76,6 +76,22 @@ class KeptStates:
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
 
+    async def names(self, prefix: bytes) -> list[bytes]:
+        """The keys that begin with a prefix, which ends with a zero byte (see `_shard`). Raises PulsarError where that can't be told."""
+        try:
+            async with while_it_goes_on(ASK_SECONDS, self._progress):
+                if not self._shards:
+                    await self._begin(self._admin.topics.partitions(self._topic))
+                return await self._shard(prefix).names(prefix)
+        except TopicMissing:
+            return []
+        except TimeoutError as error:
+            raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
+
+    def new_id(self) -> str:
+        """For a key that nobody else has."""
+        return self._new_id()
+
     async def keep(self, key: bytes, value: bytes) -> bool:
         """Store a value, if Pulsar takes it now; an empty one is none."""
         try:
@@ -111,4 +127,5 @@ class KeptStates:
         return sum([shard.progress for shard in self._shards])
 
     def _shard(self, key: bytes) -> KeptShard:
-        return self._shards[crc32c(key) % len(self._shards)]
+        """Keys that are the same up to a zero byte are in the same one."""
+        return self._shards[crc32c(key.partition(b"\0")[0]) % len(self._shards)]

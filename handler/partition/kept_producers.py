@@ -6,7 +6,8 @@ The sidecar that appends keeps it: before it begins to append, when a new ledger
 and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
 
 Before something is kept no batch of an idempotent producer is sent. Who opens the partition next reads on from what was kept, and where
-nothing was it reads the window alone: what had been written before that it would not know.
+nothing was it reads the window alone: what had been written before that it would not know. Where very much was written behind what was
+kept a mark tells whether that has to be read (`appending_mark`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import logging
 import math
 from typing import Final, Protocol
 
+from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
+from handler.partition.appending_mark import AppendingMark
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.kept_producers import KnownProducers
 from handler.pulsar.entry import Position
@@ -53,7 +56,7 @@ class PartitionForKept(Protocol):
 
 
 class KeptProducers:
-    def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept) -> None:
+    def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept, clock: Clock) -> None:
         self._name = name
         self._fold = fold
         self._states = states
@@ -64,7 +67,9 @@ class KeptProducers:
         self._is_restored = False
         self._is_waiting = False
         self._beginning: asyncio.Task[None] | None = None
-        self.has_begun = states is None  # something is kept from which others go on: producers may write
+        self._is_of_use = False  # what is kept, to who opens the partition next
+        self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
+        self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
 
     async def look_up(self) -> KnownProducers | None:
@@ -98,7 +103,7 @@ class KeptProducers:
         """What was kept does not agree with the log."""
         if self._states is None or not self._is_restored:
             return
-        self._is_restored = self.has_begun = False
+        self._is_restored = self._is_of_use = self.has_begun = False
         self._kept_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
         log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
@@ -126,7 +131,14 @@ class KeptProducers:
 
     def has_learnt(self) -> None:
         """The fold goes on from what was kept, and so does who opens the partition next."""
-        self.has_begun = True
+        self._is_of_use = True
+
+    async def tells_all(self) -> bool:
+        """Whether nothing that sidecars have written is missing in what was kept. Raises PulsarError where that can't be told."""
+        try:
+            return self._mark is None or not await self._mark.is_any_put()
+        except (NotPermitted, Refused):
+            return True  # nobody can put one
 
     def begin(self, now: float) -> None:
         """This sidecar is about to append, and knows the past. Asked again where it could not be kept."""
@@ -134,12 +146,13 @@ class KeptProducers:
             self._kept_at = now
             self._beginning = self.keeping = asyncio.create_task(self._begin(self._states, self.keeping))
 
-    def close(self) -> None:
-        """The partition has ended, and this sidecar has appended to it since it was kept."""
-        if self._states is not None and self._fold.last_position != self._kept_to and self._fold.producers.states:
+    def close(self, *, is_pending: bool) -> None:
+        """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land."""
+        if self._states is not None and self._mark is not None:
             if self._is_waiting and self.keeping is not None:
                 self.keeping.cancel()
-            self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping))
+            mark = None if is_pending else self._mark
+            self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping, mark))
 
     def _keep(self, now: float) -> None:
         if self._states is not None and (self.keeping is None or self.keeping.done()):
@@ -149,9 +162,12 @@ class KeptProducers:
     async def _begin(self, states: KeptStates, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
-        states.rate.spend(self._bytes)
         try:
-            await self._store(states)
+            await self._put_mark()
+            if not self._is_of_use:
+                states.rate.spend(self._bytes)
+                await self._store(states)
+            self.has_begun = self._is_of_use
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
             self.has_begun = True
@@ -164,22 +180,33 @@ class KeptProducers:
         self._is_waiting = True
         await states.rate.take(self._bytes)
         self._is_waiting = False
-        await self._try_to_store(states)
+        try:
+            await self._put_mark()
+            await self._store(states)
+        except PulsarError as error:
+            self._note_failure(error)
 
-    async def _store_last(self, states: KeptStates, before: asyncio.Task[None] | None) -> None:
+    async def _store_last(self, states: KeptStates, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
-        await self._try_to_store(states)
+        try:
+            if self._fold.last_position != self._kept_to and self._fold.producers.states:
+                await self._store(states)
+            if mark is not None and self._is_of_use and self._fold.last_position == self._kept_to:
+                await mark.take_back()
+        except PulsarError as error:
+            self._note_failure(error)
+
+    async def _put_mark(self) -> None:
+        if self._mark is not None:
+            await self._mark.put()
+
+    def _note_failure(self, error: PulsarError) -> None:
+        log.warning("partition %s: what is known of its producers is not kept now: %s", self._name, error)
 
     @property
     def _bytes(self) -> int:
         return BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers))
-
-    async def _try_to_store(self, states: KeptStates) -> None:
-        try:
-            await self._store(states)
-        except PulsarError as error:
-            log.warning("partition %s: what is known of its producers is not kept now: %s", self._name, error)
 
     async def _store(self, states: KeptStates) -> None:
         """Unless the fold has to begin again. Raises PulsarError."""
@@ -191,7 +218,7 @@ class KeptProducers:
         known = KnownProducers.of(self._fold)
         await states.store(self._key, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
-        self.has_begun = True
+        self._is_of_use = True
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past

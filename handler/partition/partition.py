@@ -118,7 +118,7 @@ class Partition:
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
-        self._kept_producers = KeptProducers(name, self._fold, indexes.states, self)
+        self._kept_producers = KeptProducers(name, self._fold, indexes.states, self, clock)
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
         self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
@@ -183,6 +183,7 @@ class Partition:
         if self.ended is not None:
             return
         self.ended = code
+        is_pending = self._appender.pending > 0
         if self._opening is not asyncio.current_task():
             self._opening.cancel()
         if code is ErrorCode.KAFKA_STORAGE_ERROR or self._opened.done():
@@ -208,7 +209,7 @@ class Partition:
         else:
             self._kept.close()
             if self._keeps_producers():
-                self._kept_producers.close()
+                self._kept_producers.close(is_pending=is_pending)
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self.changed()

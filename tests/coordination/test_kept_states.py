@@ -49,6 +49,19 @@ async def test_the_last_value_of_a_key_is_found_by_every_sidecar() -> None:
     assert not topic.readers, "each is read when it is asked for, and no longer"
 
 
+async def test_keys_that_begin_alike_are_found_together() -> None:
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    assert await other.names(b"marks:a\0") == [], "there is no topic yet"
+    for key in (b"marks:a\0one", b"marks:a\0two", b"marks:ab\0three"):
+        await mine.store(key, b"1")
+    assert sorted(await other.names(b"marks:a\0")) == [b"marks:a\0one", b"marks:a\0two"]
+    await other.store(b"marks:a\0one", b"")
+    assert await mine.names(b"marks:a\0") == [b"marks:a\0two"]
+    for one in (mine, other):
+        one.close()
+
+
 async def test_a_value_that_was_compacted_away_is_not_another_keys() -> None:
     topic = InternalTopic()
     mine, other = states(topic), states(topic)

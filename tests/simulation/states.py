@@ -23,6 +23,8 @@ class States:
 
     def __init__(self, topic: Topic, name: str) -> None:
         self._topic = topic
+        self._name = name
+        self._ids = 0
         self._draw = topic.chance.of(f"{name}/states")
         self.rate = BytesASecond(1024 * 1024, 8 * 1024 * 1024)
 
@@ -41,6 +43,16 @@ class States:
             return None
         is_old = len(values) > 1 and self._draw.random() < OLD
         return Kept(values[-2 if is_old else -1], 0)
+
+    async def names(self, prefix: bytes) -> list[bytes]:
+        await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
+        if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_values:
+            raise Unavailable("the states can't be read")
+        return [key for key, values in self._topic.kept.items() if key.startswith(prefix) and values[-1]]
+
+    def new_id(self) -> str:
+        self._ids += 1
+        return f"{self._name}/{self._ids}"
 
     async def keep(self, key: bytes, value: bytes) -> bool:
         try:

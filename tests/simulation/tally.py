@@ -51,7 +51,9 @@ ROWS: Final = (
     Row("a fold goes on from transactions that were kept", f"{PARTITION}.kept_fold.KeptFold.restore", bool),
     Row("a batch waits for its transaction's number", f"{PARTITION}.write.verified_appends.VerifiedAppends._ask"),
     Row("something comes behind its transaction's marker", f"{PARTITION}.fold.transactions.TransactionTable.has_ended", bool),
-    Row("what producers wrote is kept", "tests.simulation.states.States.keep", bool),
+    Row("something is kept", "tests.simulation.states.States.store"),
+    Row("producers wait until something is kept", f"{PARTITION}.kept_producers.KeptProducers._begin"),
+    Row("a gap is asked about", f"{PARTITION}.gap_check.GapCheck.begin"),
     # what is judged
     Row("an offset is seen by a consumer", "tests.simulation.history.History.see"),
     Row("an offset is seen by a consumer of read_committed", "tests.simulation.history.History.see_committed"),

@@ -6,14 +6,17 @@ from handler.coordination.kept_places import Kept
 from handler.pulsar.errors import Unavailable
 from handler.tasks import BytesASecond
 
+MARK = b"\0"  # in keys of marks, which are not what is worked out of logs
+
 
 class MemoryStates:
     """Every sidecar that is given it finds what another has kept. `is_away`: as while nobody can read or write the topic."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
-        self.kept: list[bytes] = []  # the key of each value, as they were kept
+        self.kept: list[bytes] = []  # the key of each value, as they were kept, without marks
         self.is_away = False
+        self._ids = 0
         self.written_at = 10**15
         self.rate = BytesASecond(2**40, 2**40)
 
@@ -25,6 +28,15 @@ class MemoryStates:
             raise Unavailable("no broker")
         return await self.find(key)
 
+    async def names(self, prefix: bytes) -> list[bytes]:
+        if self.is_away:
+            raise Unavailable("no broker")
+        return [key for key in self.values if key.startswith(prefix)]
+
+    def new_id(self) -> str:
+        self._ids += 1
+        return f"{self._ids}"
+
     async def keep(self, key: bytes, value: bytes) -> bool:
         if not self.is_away:
             await self.store(key, value)
@@ -34,4 +46,7 @@ class MemoryStates:
         if self.is_away:
             raise Unavailable("no broker")
         self.values[key] = value
-        self.kept.append(key)
+        if MARK not in key:
+            self.kept.append(key)
+        elif not value:
+            del self.values[key]

@@ -5,6 +5,7 @@ wrote before. So the first append with a producer waits for the first of these t
 
     what was known before a gap in the offsets, if no entry is gone ──▶ a fold that goes on over the gap
     what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
+    others than sidecars have written very much behind that ──▶ the same without reading it
     retention has taken what stood behind that ──▶ a fold of all that is left
     nothing was kept ──▶ folds of what lies before, piece by piece, until the window is read
 
@@ -51,7 +52,7 @@ FIRST_PERMITS: Final = 4
 PIECE_PERMITS: Final = 100
 PERMITS: Final = 1_000
 MOST_ENTRIES: Final = 1_000
-# What was known is of no use where so much has to be read behind it: half a minute of folding. Sidecars keep it far more often.
+# So much is not read where it need not be: half a minute of folding.
 TOO_FAR_ENTRIES: Final = 2_000_000
 
 
@@ -84,6 +85,10 @@ class PartitionForReplay(Protocol):
 class KeptForReplay(Protocol):
     async def look_up(self) -> KnownProducers | None:
         """What anybody has kept last of this log. Raises PulsarError where that can't be told."""
+        ...
+
+    async def tells_all(self) -> bool:
+        """Whether nothing that sidecars have written is missing in what was kept. Raises PulsarError where that can't be told."""
         ...
 
     def has_learnt(self) -> None:
@@ -259,9 +264,7 @@ class Replay:
         if earlier is None or earlier.last_position is None:
             return False
         if self._goes_on_at_once(earlier):
-            self._going_on = None  # it is used up
-            self._fold.learn(earlier)
-            self._kept.has_learnt()
+            self._learn_what_was_kept(earlier)
             return True
         if self._fold.replayed_from is None:
             return False
@@ -288,6 +291,11 @@ class Replay:
             self._kept.has_learnt()
         return has_learnt
 
+    def _learn_what_was_kept(self, earlier: Fold) -> None:
+        self._going_on = None  # it is used up
+        self._fold.learn(earlier)
+        self._kept.has_learnt()
+
     async def _go_on(self, earlier: Fold) -> bool:
         """Fold what stands between where `earlier` has come and where the partition's fold began. It is used up then, and True is said."""
         begin, reached = self._fold.replayed_from, earlier.last_position
@@ -306,9 +314,9 @@ class Replay:
         return True
 
     async def _fold_all_that_is_left(self) -> bool:
-        """Where retention has taken entries behind what was kept. False where that would take too long, or nothing is left."""
+        """Where retention has taken entries behind what was kept. False where nothing is left."""
         earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
-        if earlier is None or end is None or stats.first is None or end <= stats.first or is_too_far(stats.first, end, stats):
+        if earlier is None or end is None or stats.first is None or end <= stats.first:
             return False
         try:
             if earlier.last_position is not None and earlier.last_position < stats.first:
@@ -343,15 +351,37 @@ class Replay:
         if kept is None:
             return None
         stats = await self._log.stats()
-        earlier = kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
+        earlier = self._fold_of(kept)
         if self._goes_on_at_once(earlier):
             return earlier
         if not stats.may_hold(kept.last) and (stats.first is None or kept.last > stats.first):
             return None  # its topic was deleted
         if stats.last is not None and is_too_far(kept.last, stats.last, stats):
-            log.warning("partition %s: what was kept of its producers is more than %d entries old", self._name, TOO_FAR_ENTRIES)
-            return None
+            return await self._kept_long_ago(stats) or earlier
         return earlier
+
+    def _fold_of(self, kept: KnownProducers) -> Fold:
+        return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
+
+    async def _kept_long_ago(self, stats: LogStats) -> Fold | None:
+        """Where others than sidecars have written all that stands behind what was kept, that need not be read. None where it has to be."""
+        fold = self._fold
+        begin, begun = fold.replayed_from, self._begun
+        before = None if begin is None else stats.entry_before(begin)
+        is_replicated = fold.producers.has_replicated or await self._log.counts_records()
+        if before is not None and fold.knows_next_offset and not is_replicated and await self._kept.tells_all():
+            kept = await self._kept.look_up()  # a sidecar that had a mark before may have kept more
+            if kept is None or fold.replayed_from != begin or self._begun != begun:
+                raise Unavailable(f"{self._name} has begun again while it was asked what was kept")
+            if kept.last < before:
+                earlier = self._fold_of(kept)
+                earlier.restore(before, kept.next_offset, fold.first_offset)
+                return earlier
+        log.warning(
+            "partition %s: what was kept of its producers is more than %d entries old, and a sidecar may have been killed since: "
+            "all of it is read before producers may write", self._name, TOO_FAR_ENTRIES,
+        )  # fmt: skip
+        return None
 
     # --- piece by piece
 
