@@ -84,6 +84,7 @@ class Bounds:
     keeps: bool = True  # what sidecars know of producers
     lost_values: float = 0.05  # of what is kept
     failed_values: float = 0.0  # of questions for what is kept
+    too_far: int = replay.TOO_FAR_ENTRIES  # behind what is kept: they are read only where a sidecar may have written among them
     most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
     flips: bool = False  # other partitions of the process take the room, and give it back
     expiry_ms: int = DAY_MS  # of producers
@@ -129,7 +130,7 @@ class Swarm:
 def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     swarm = swarm or Swarm()
     draw, memory, transactions = Chance(seed).of("plan"), Chance(seed).of("memory"), Chance(seed).of("transactions")
-    kept = Chance(seed).of("lost values")
+    kept, behind = Chance(seed).of("lost values"), Chance(seed).of("what is behind")
     nodes = draw.choice((2, 2, 3, 5))
     rough = draw.random() < 0.8  # else the network does no wrong
     bounds = Bounds(
@@ -153,7 +154,8 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
         lost_values=kept.choice((0.05, 0.05, 0.7)),
         kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
-        failed_values=Chance(seed).of("failed values").choice((0.02, 0.02, 0.3)) if rough else 0.0,
+        failed_values=behind.choice((0.02, 0.02, 0.3)) if rough else 0.0,
+        too_far=behind.choice((3, 20, replay.TOO_FAR_ENTRIES)),
     )
     if bounds.replay_entries == WINDOW_ENTRIES and bounds.most_unjudged == replay.MOST_UNJUDGED:
         # Where nothing can be kept the window is all that is promised: here it holds all that is written.

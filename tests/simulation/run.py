@@ -60,6 +60,7 @@ from tests.support.batches import batch
 PATIENCE_SECONDS: Final = 600.0
 # When a new ledger begins while a sidecar is away, as shares of its time.
 AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
+AWAY_TRIMS: Final = 0.9
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 # At the log's start, until what was moved is known everywhere.
@@ -217,12 +218,19 @@ class Run:
                 self._loop.call_later(fault.seconds, node.go_on)
                 for share in AWAY_ROLLS:
                     self._loop.call_later(share * fault.seconds, self.topic.roll)
-                    self._loop.call_later(fault.seconds - share, self._trim)
+                self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
 
     def _trim(self) -> None:
         if self._all_have_begun and all(map(self.history.is_settled, self._values_of_the_first_ledger())):
             self.topic.trim()
             self._starts.append(self.topic.trimmed)
+
+    def _trim_all(self) -> None:
+        """As long as retention may take the first ledger."""
+        before = -1
+        while before != self.topic.trimmed:
+            before = self.topic.trimmed
+            self._trim()
 
     @property
     def _all_have_begun(self) -> bool:
@@ -336,6 +344,7 @@ def drawn_constants(bounds: Bounds) -> Iterator[None]:
         (catch_up_reader, "ENTRIES_BEFORE", bounds.entries_before),
         (log_times, "MARKS", bounds.marks),
         (replay, "MOST_UNJUDGED", bounds.most_unjudged),
+        (replay, "TOO_FAR_ENTRIES", bounds.too_far),
         (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
         (kept_fold, "KEPT_SECONDS", kept_fold.KEPT_SECONDS if bounds.kept_after == kept_fold.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS),
     )
