@@ -15,7 +15,7 @@ from tests.simulation.model import NOBODYS, Topic
 if TYPE_CHECKING:
     from tests.simulation.node import Node
 
-OLD: Final = 0.1  # how often the value before the last is found, as while another sidecar compacts
+OLD: Final = 0.1  # how often who does not look it up finds the value before the last
 
 
 class States:
@@ -30,19 +30,18 @@ class States:
 
     async def find(self, key: bytes) -> Kept | None:
         try:
-            return await self.look_up(key)
+            found = await self.look_up(key)
         except Unavailable:
             return None
+        values = self._topic.kept.get(key, [])
+        return Kept(values[-2], 0) if len(values) > 1 and self._draw.random() < OLD else found
 
     async def look_up(self, key: bytes) -> Kept | None:
         await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
         if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_values:
             raise Unavailable("the states can't be read")
         values = self._topic.kept.get(key, [])
-        if not values:
-            return None
-        is_old = len(values) > 1 and self._draw.random() < OLD
-        return Kept(values[-2 if is_old else -1], 0)
+        return Kept(values[-1], 0) if values else None
 
     async def names(self, prefix: bytes) -> list[bytes]:
         await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))

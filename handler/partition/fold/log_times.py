@@ -24,15 +24,18 @@ class Mark(NamedTuple):
 class LogTimes:
     """A few marks are enough: nobody needs to know within minutes when a producer expires."""
 
-    __slots__ = ("_expiry_ms", "expired_to", "marks")
+    __slots__ = ("_expiry_ms", "_last_at", "_next_at", "expired_to", "marks")
 
     def __init__(self, expiry_ms: int) -> None:
         self._expiry_ms = expiry_ms
         self.marks: deque[Mark] = deque()
+        self._last_at = self._next_at = 0  # of the last mark, and from when on there is another
         self.expired_to = NOWHERE  # who has written nothing behind it has expired
 
     def note(self, position: Position, at: int) -> None:
         """The broker stored this entry at that time. Entries come in order, but for some that are read once more."""
+        if self._last_at <= at < self._next_at:
+            return
         marks = self.marks
         if marks and position <= marks[-1].position:
             return
@@ -41,6 +44,8 @@ class LogTimes:
         if not marks or at >= marks[-1].at + self._expiry_ms // MARKS:
             marks.append(Mark(position, at))
             self._expire(at)
+        self._last_at = marks[-1].at
+        self._next_at = self._last_at + self._expiry_ms // MARKS
 
     def go_on(self, later: Iterable[Mark]) -> None:
         """Another has noted these, some of them further on."""

@@ -112,7 +112,7 @@ class ProducerStates:
             if state is None:
                 return None
             self[producer_id] = state
-        if self._has_expired(producer_id, state.at):
+        if state.at <= self.times.expired_to and self._has_expired(producer_id, state.at):
             del self[producer_id]
             return None
         return state

@@ -276,7 +276,7 @@ class ProducerTable:
         state.max_timestamp = max_timestamp
         state.at = position
         state.batches.append(WrittenBatch(first, last, base_offset, position))
-        self.states.move_to_end(producer_id)
+        self.states.awake.move_to_end(producer_id)
 
     def learn(self, earlier: ProducerTable, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
         """Know what a table knows whose fold began at `known_from`, before this one's, and has come to `reached`: to the place before
