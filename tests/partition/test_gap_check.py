@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from handler.partition.partition import Partition
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
+from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
@@ -17,12 +17,6 @@ from tests.support.transactions import ABORTED, COMMITTED, Coordinator, begin, c
 
 def ledgers_up_to(log: MemoryLog, ledger: int) -> int:
     return sum(1 for entry in log.entries if entry.position.ledger <= ledger)
-
-
-async def until_ended(partition: Partition) -> None:
-    async with asyncio.timeout(5):
-        while partition.ended is None:  # noqa: ASYNC110
-            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("committed", [ABORTED, COMMITTED])
@@ -40,7 +34,7 @@ async def test_a_marker_that_retention_took_unread_leaves_no_transaction_open(co
         assert (await append(busy, batch(b"plain"))).error is ErrorCode.NONE
     log.trim(ledgers_up_to(log, 2))
     await idle.confirmed_end()
-    await until_ended(idle)
+    await until(lambda: idle.ended)
     assert b"fold:t-partition-0" not in states.kept, "what it knew was not certain"
     opened = open_partition(log, "kafka-sidecar-opened", states=states)
     assert await opened.opened() is ErrorCode.NONE
@@ -58,7 +52,7 @@ async def test_markers_of_pulsars_own_leave_what_is_known_of_transactions() -> N
     log.roll()
     log.write(batch(b"plain"))
     assert await partition.confirmed_end() == 3
-    await asyncio.sleep(0.01)
+    await until(lambda: not partition._gaps.is_in_doubt)
     assert (await end(partition, COMMITTED)).error is ErrorCode.NONE
     assert await committed_values(partition) == [b"first", b"plain"]
     assert partition.ended is None
@@ -75,7 +69,7 @@ async def test_without_transactions_a_partition_goes_on_over_a_gap() -> None:
         log.write(batch(b"in ledger %d" % ledger))
     log.trim(ledgers_up_to(log, 2))
     assert await partition.confirmed_end() == 3
-    await asyncio.sleep(0.01)
+    await until(lambda: not partition._gaps.is_in_doubt)
     assert partition.ended is None
     partition.close()
 
@@ -98,8 +92,7 @@ async def test_who_opened_it_before_its_first_transaction_knows_of_all(second_an
         assert (await end(ahead, COMMITTED, 5, producer=8)).error is ErrorCode.NONE
     log.hold_sends = True
     late = begin(behind, coordinator, b"late", sequence=1)
-    while not log.held:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: log.held)
     log.hold_sends = False
     assert (await end(ahead, ABORTED)).error is ErrorCode.NONE
     log.roll()

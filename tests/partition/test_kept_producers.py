@@ -19,6 +19,7 @@ from handler.pulsar.errors import NotPermitted, PulsarError, Refused
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
+from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
@@ -42,6 +43,12 @@ def written_long_ago(log: MemoryLog, since: int = 100) -> None:
 async def settled(partition: Partition) -> None:
     while (keeping := partition._kept_producers.keeping) is not None and not keeping.done():  # noqa: ASYNC110
         await asyncio.sleep(0)
+
+
+def has_tried(partition: Partition) -> bool:
+    """Whether it has begun to keep something, and it is over."""
+    beginning = partition._kept_producers._beginning
+    return beginning is not None and beginning.done()
 
 
 async def kept_by_another(log: MemoryLog, states: MemoryStates) -> None:
@@ -258,8 +265,7 @@ async def test_a_mark_is_there_from_before_the_first_batch_until_all_is_kept() -
     first, second = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("a", "b"))
     log.hold_sends = True
     begun = begin_append(first, numbered(6))
-    while not log.held:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: log.held)
     assert len(marks(states)) == 1
     log.hold_sends = False
     log.let_go()
@@ -286,8 +292,7 @@ async def test_a_mark_stays_where_something_may_be_missing_in_what_is_kept(fault
     if fault == "a batch is under way":
         log.hold_sends = True
         begin_append(partition, numbered(1))
-        while not log.held:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until(lambda: log.held)
     else:
         states.is_away = True
     await asyncio.gather(*partition.close())
@@ -363,8 +368,7 @@ async def test_no_batch_of_a_producer_is_sent_before_something_is_kept() -> None
 
     states.look_up = then_it_is_away  # type: ignore[method-assign]
     begun = begin_append(partition, numbered(6), 60)
-    while not (partition._kept_producers._beginning and partition._kept_producers._beginning.done()):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: has_tried(partition))
     assert len(log.entries) == entries
     states.look_up = look_up  # type: ignore[method-assign]
     states.is_away = False
@@ -384,8 +388,7 @@ async def test_a_producer_that_is_known_waits_likewise_when_what_was_kept_is_thr
     partition._kept_producers.throw_away("it is a test")
     entries = len(log.entries)
     begun = begin_append(partition, numbered(8), 60)
-    while not (partition._kept_producers._beginning and partition._kept_producers._beginning.done()):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: has_tried(partition))
     assert len(log.entries) == entries
     states.is_away = False
     partition.tick(asyncio.get_running_loop().time())
