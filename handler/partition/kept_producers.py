@@ -163,10 +163,11 @@ class KeptProducers:
         if before is not None:
             await asyncio.wait({before})
         try:
-            await self._put_mark()
-            if not self._is_of_use:
+            if self._is_of_use:
+                await self._put_mark()
+            else:
                 states.rate.spend(self._bytes)
-                await self._store(states)
+                await asyncio.gather(self._put_mark(), self._store(states))
             self.has_begun = self._is_of_use
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)

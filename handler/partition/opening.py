@@ -79,7 +79,7 @@ def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Po
 
 async def _begin_where_nothing_is_read(log: EntryLog, fold: Fold, to_end: ReadToEnd) -> None:
     """All entries that are left are markers of Pulsar's own, which take an index and no reader is given."""
-    end = await end_without_records(log)
+    end = await end_without_records(log, await log.stats())
     await to_end.run_first((await log.stats()).last)  # what others wrote before that question
     if fold.reached is None and not fold.knows_next_offset:
         fold.replayed_from, fold.begins_at_first = None, True

@@ -9,7 +9,7 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import holds_records
 from handler.partition.read.tail_reader import TailReader
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import while_it_goes_on
 
@@ -23,9 +23,12 @@ class EmptiedBehind(Unavailable):
     """What others wrote behind all that is known here was trimmed before it was read. The partition has to be opened again."""
 
 
-async def end_without_records(log: EntryLog) -> int:
-    """The end of a log that holds nothing for readers: all that they were given stood before the first entry that is left."""
-    if (await log.stats()).first is None:
+async def end_without_records(log: EntryLog, stats: LogStats) -> int:
+    """The end of a log that holds nothing for readers: all that they were given stood before the first entry that is left.
+
+    `stats` are those of a moment ago: what is written while it is asked for stands behind that end, or before it.
+    """
+    if stats.first is None:
         last_index = await log.index_property()  # the ledgers' metadata has the end
         return 0 if last_index is None else last_index + 1
     first = await log.first_indexed()
@@ -86,17 +89,20 @@ class ReadToEnd:
     async def _read_up_to(self, last: Position | None, if_unknown: Position | None) -> None:
         fold = self._fold
         if last is None:  # after a reload some brokers name the open ledger's entry −1
-            last = if_unknown or (await self._log.stats()).last
+            last = if_unknown
         if last is None:
-            await self._check_emptied()
-            return
+            stats = await self._log.stats()
+            last = stats.last
+            if last is None:
+                await self._check_emptied(stats)
+                return
         if fold.reached is not None and fold.reached >= last:
             return
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset and (await self._log.stats()).last is None:
             return  # an emptied log may still name its last entry, which nobody can read any more
         self._go_back_to(last)
         if last == self._last_pulsar_marker:
-            await self._check_emptied()
+            await self._check_emptied(await self._log.stats())
             return
         if await self._arrived(last, ARRIVAL_SECONDS):
             return
@@ -104,19 +110,19 @@ class ReadToEnd:
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is None or readable <= behind:
-            await self._check_emptied()
+            await self._check_emptied(await self._log.stats())
         if readable is not None and readable > behind:
             self._go_back_to(readable)
             await self._arrived(readable, None)
         if readable != last:
             self._last_pulsar_marker = last
 
-    async def _check_emptied(self) -> None:
+    async def _check_emptied(self, stats: LogStats) -> None:
         """Nothing is left that readers are given. Whoever opens the partition now begins at another end than is known here, maybe."""
         fold = self._fold
-        if not fold.knows_next_offset or (fold.last_position is not None and (await self._log.stats()).may_hold(fold.last_position)):
+        if not fold.knows_next_offset or (fold.last_position is not None and stats.may_hold(fold.last_position)):
             return
-        end = await end_without_records(self._log)
+        end = await end_without_records(self._log, stats)
         if end > fold.next_offset and not await holds_records(self._log):  # others may write meanwhile
             raise EmptiedBehind(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
 

@@ -127,7 +127,7 @@ async def test_a_marker_from_before_indexes_does_not_make_the_end_a_guess() -> N
     log.roll()
     log.index = -1
     log.mark()
-    assert await end_without_records(log.named("kafka-sidecar-1")) == 0
+    assert await end_without_records(log, await log.stats()) == 0
 
 
 def miscounted(log: MemoryLog) -> None:
