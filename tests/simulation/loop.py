@@ -16,6 +16,8 @@ from enum import Enum, auto
 from typing import Any, Final
 
 BEGIN: Final = 1_000.0
+# Of wall clocks, when the loop's time is 0.
+EPOCH_SECONDS: Final = 1_800_000_000
 # A run has some ten thousand.
 MOST_STEPS: Final = 3_000_000
 LAST_TURNS: Final = 1_000

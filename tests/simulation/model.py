@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from handler.coordination.kept_places import Kept
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
@@ -59,7 +60,7 @@ class Topic:
         self.connections: dict[Connection, None] = {}
         self.writers: list[Writer] = []  # that the broker knows, or has known
         self.moved_start: MovedStart | None = None  # by clients
-        self.kept: dict[bytes, list[bytes]] = {}  # what sidecars have kept of the log, by key: every value
+        self.kept: dict[bytes, list[Kept]] = {}  # what sidecars have kept of the log, by key: every value
         self._ledger = 1
         self._ended: dict[int, float] = {}  # when each ledger was closed
         self._in_ledger = 0

@@ -17,14 +17,12 @@ from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.table import TICK_SECONDS
-from tests.simulation.loop import PROCESS, Life, Process, SimulatedLoop
+from tests.simulation.loop import EPOCH_SECONDS, PROCESS, Life, Process, SimulatedLoop
 from tests.simulation.model import Topic, View
 from tests.simulation.plan import Bounds
 from tests.simulation.states import States
 
 NAME: Final = "t-partition-0"
-# When virtual time began.
-EPOCH_SECONDS: Final = 1_800_000_000
 T = TypeVar("T")
 
 

@@ -10,6 +10,7 @@ from handler.coordination.kept_places import Kept
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.errors import Unavailable
 from handler.tasks import BytesASecond
+from tests.simulation.loop import EPOCH_SECONDS
 from tests.simulation.model import NOBODYS, Topic
 
 if TYPE_CHECKING:
@@ -34,20 +35,20 @@ class States:
         except Unavailable:
             return None
         values = self._topic.kept.get(key, [])
-        return Kept(values[-2], 0) if len(values) > 1 and self._draw.random() < OLD else found
+        return values[-2] if len(values) > 1 and self._draw.random() < OLD else found
 
     async def look_up(self, key: bytes) -> Kept | None:
         await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
         if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_values:
             raise Unavailable("the states can't be read")
         values = self._topic.kept.get(key, [])
-        return Kept(values[-1], 0) if values else None
+        return values[-1] if values else None
 
     async def names(self, prefix: bytes) -> list[bytes]:
         await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
         if not self._topic.is_calm and self._draw.random() < self._topic.bounds.failed_values:
             raise Unavailable("the states can't be read")
-        return [key for key, values in self._topic.kept.items() if key.startswith(prefix) and values[-1]]
+        return [key for key, values in self._topic.kept.items() if key.startswith(prefix) and values and values[-1].value]
 
     def new_id(self) -> str:
         self._ids += 1
@@ -64,7 +65,8 @@ class States:
         delay = self._draw.choice((0.001, 0.02, 1.0))
         is_lost = not self._topic.is_calm and self._draw.random() < self._topic.bounds.lost_values
         if not is_lost:
-            self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, value, context=NOBODYS)
+            kept = Kept(value, int((EPOCH_SECONDS + self._topic.loop.time()) * 1000))
+            self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, kept, context=NOBODYS)
         await asyncio.sleep(delay * 2)
         if is_lost:
             raise Unavailable("the value was not stored")
