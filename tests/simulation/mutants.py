@@ -38,15 +38,6 @@ def _knows_numbers_for_good(number_of: Any) -> Any:
     return changed
 
 
-def _begun_at_once(begin: Any) -> Any:
-    def changed(self: Any, now: float) -> None:
-        begin(self, now)
-        self.has_begun = True
-        self._partition.on_kept()
-
-    return changed
-
-
 FOLD: Final = "handler.partition.fold.fold.Fold"
 PRODUCERS: Final = "handler.partition.fold.producers.ProducerTable"
 TRANSACTIONS: Final = "handler.partition.fold.transactions.TransactionTable"
@@ -61,12 +52,6 @@ MUTANTS: Final = {
         lambda _: lambda self, batch: self.check(batch),
     ),
     "gaps-are-nothing": Mutant("what retention took unread changes nothing", f"{FOLD}.is_gap", lambda _: lambda *_: False),
-    "lost-is-marked": Mutant(
-        "entries that were lost unread are taken for markers", "handler.partition.gap_check.GapCheck.begin", lambda _: lambda *_: None
-    ),
-    "writes-before-it-keeps": Mutant(
-        "producers write before anything is kept of them", "handler.partition.kept_producers.KeptProducers.begin", _begun_at_once
-    ),
     "duplicates-are-new": Mutant("a batch that is known is accepted once more", f"{PRODUCERS}.check", _accepts_duplicates),
     "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._is_resent", lambda _: lambda *_: False),
     "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),

@@ -18,7 +18,7 @@ from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.table import TICK_SECONDS
 from tests.simulation.loop import EPOCH_SECONDS, PROCESS, Life, Process, SimulatedLoop
-from tests.simulation.model import Topic, View
+from tests.simulation.model import Connection, Topic, View
 from tests.simulation.plan import Bounds
 from tests.simulation.states import States
 
@@ -114,10 +114,17 @@ class Node:
         """With kill -9, and begin anew: what it has sent may land."""
         self.process.life = Life.KILLED
         self.process.held.clear()
-        for connection in list(self._topic.connections):
-            if connection.belongs_to(self._context):
-                connection.vanish()
+        for connection in self._connections():
+            connection.vanish()
         self._begin()
+
+    def lose_connections(self) -> None:
+        """The broker has heard nothing of this process for a while (keepAliveIntervalSeconds)."""
+        for connection in self._connections():
+            connection.cut()
+
+    def _connections(self) -> list[Connection]:
+        return [one for one in self._topic.connections if one.belongs_to(self._context)]
 
     def stand_still(self) -> None:
         self.process.life = Life.STANDING_STILL

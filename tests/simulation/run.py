@@ -61,6 +61,7 @@ PATIENCE_SECONDS: Final = 600.0
 # When a new ledger begins while a sidecar is away, as shares of its time.
 AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
 AWAY_TRIMS: Final = 0.9
+AWAY_ENDS: Final = 0.5  # its connections
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 # At the log's start, until what was moved is known everywhere.
@@ -216,6 +217,7 @@ class Run:
             case FaultKind.AWAY:
                 node.stand_still()
                 self._loop.call_later(fault.seconds, node.go_on)
+                self._loop.call_later(AWAY_ENDS * fault.seconds, node.lose_connections)
                 for share in AWAY_ROLLS:
                     self._loop.call_later(share * fault.seconds, self.topic.roll)
                 self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
