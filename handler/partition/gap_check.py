@@ -32,6 +32,7 @@ class GapCheck:
         self._transactions = transactions
         self._partition = partition
         self._before: Position | None = None  # the last entry before the first gap that is asked about
+        self._gaps = 0  # how many there were
         self._task = KeptAlive("gap_check", name, self._ask, on_final=partition.end_for)
 
     @property
@@ -40,6 +41,7 @@ class GapCheck:
 
     def begin(self, before: Position | None) -> None:
         """Offsets are missing behind an entry, or at the beginning of a log that had none."""
+        self._gaps += 1
         if self._before is None:
             self._before = before or BEFORE_ALL
             self._task.start()
@@ -48,11 +50,19 @@ class GapCheck:
         self._task.stop()
 
     async def _ask(self) -> None:
+        gaps = -1
+        while gaps != self._gaps:  # what was told before a gap says nothing of it
+            gaps = self._gaps
+            if await self._is_lost():
+                self._partition.end_for(Unavailable(f"{self._name} lost entries behind {self._before} before they were read"))
+                return
+        self._before = None
+
+    async def _is_lost(self) -> bool:
+        """Whether the log has transactions, and what is known of them may be old."""
         before = self._before
         assert before is not None
         first = (await self._log.stats()).first
-        is_left = first is not None and first <= before
-        if not is_left and (self._transactions.known_from is not None or await self._log.transactions_from() is not None):
-            self._partition.end_for(Unavailable(f"{self._name} lost entries behind {before} before they were read"))
-            return
-        self._before = None
+        if first is not None and first <= before:
+            return False
+        return self._transactions.known_from is not None or await self._log.transactions_from() is not None

@@ -65,6 +65,8 @@ class KeptProducers:
         self._kept_at = -math.inf
         self._is_whole = True
         self._is_restored = False
+        self._found: KnownProducers | None = None
+        self._thrown_away: KnownProducers | None = None
         self._is_waiting = False
         self._beginning: asyncio.Task[None] | None = None
         self._is_of_use = False  # what is kept, to who opens the partition next
@@ -77,12 +79,18 @@ class KeptProducers:
         if self._states is None:
             return None
         known = await self._find(self._states)
+        self._found = known
         if known is not None:
             self._is_restored = True
             self._kept_to = known.last
         return known
 
     async def _find(self, states: KeptStates) -> KnownProducers | None:
+        """Without what was thrown away, if it is still there: maybe nobody may write here, or another sidecar looks at it yet."""
+        found = await self._what_is_there(states)
+        return None if found is not None and _is_the_same(found, self._thrown_away) else found
+
+    async def _what_is_there(self, states: KeptStates) -> KnownProducers | None:
         try:
             found = await states.look_up(self._key)
         except (NotPermitted, Refused) as error:
@@ -104,7 +112,7 @@ class KeptProducers:
         if self._states is None or not self._is_restored:
             return
         self._is_restored = self._is_of_use = self.has_begun = False
-        self._kept_to = None
+        self._kept_to, self._thrown_away = None, self._found
         metrics.PRODUCERS_NOT_RESTORED.inc()
         log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
         if self.keeping is not None:
@@ -144,15 +152,20 @@ class KeptProducers:
         """This sidecar is about to append, and knows the past. Asked again where it could not be kept."""
         if self._states is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
             self._kept_at = now
+            self._stop_waiting()
             self._beginning = self.keeping = asyncio.create_task(self._begin(self._states, self.keeping))
 
     def close(self, *, is_pending: bool) -> None:
         """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land."""
         if self._states is not None and self._mark is not None:
-            if self._is_waiting and self.keeping is not None:
-                self.keeping.cancel()
+            self._stop_waiting()
             mark = None if is_pending else self._mark
             self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping, mark))
+
+    def _stop_waiting(self) -> None:
+        """For a turn in the rate of the process: what is kept now can't wait."""
+        if self._is_waiting and self.keeping is not None:
+            self.keeping.cancel()
 
     def _keep(self, now: float) -> None:
         if self._states is not None and (self.keeping is None or self.keeping.done()):
@@ -166,8 +179,8 @@ class KeptProducers:
             if self._is_of_use:
                 await self._put_mark()
             else:
-                states.rate.spend(self._bytes)
                 await asyncio.gather(self._put_mark(), self._store(states))
+                states.rate.spend(self._bytes)
             self.has_begun = self._is_of_use
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
@@ -179,8 +192,10 @@ class KeptProducers:
 
     async def _store_in_turn(self, states: KeptStates) -> None:
         self._is_waiting = True
-        await states.rate.take(self._bytes)
-        self._is_waiting = False
+        try:
+            await states.rate.take(self._bytes)
+        finally:
+            self._is_waiting = False
         try:
             await self._put_mark()
             await self._store(states)
@@ -232,8 +247,19 @@ class KeptProducers:
         return kept is not None and self._knows_enough() and kept.is_surer_than(self._fold)
 
     async def _throw_away(self, states: KeptStates) -> None:
-        await states.keep(self._key, b"")
+        """Unless another sidecar has kept something since."""
+        try:
+            found = await self._what_is_there(states)
+            if found is not None and _is_the_same(found, self._thrown_away):
+                await states.store(self._key, b"")
+        except PulsarError as error:
+            self._note_failure(error)
 
     @property
     def _key(self) -> bytes:
         return _KEY + self._name.encode()
+
+
+def _is_the_same(one: KnownProducers, other: KnownProducers | None) -> bool:
+    """Whether both were kept at one place of one log."""
+    return other is not None and (one.last, one.next_offset, one.began) == (other.last, other.next_offset, other.began)

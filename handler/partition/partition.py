@@ -250,16 +250,18 @@ class Partition:
             self._verified.append(append, verify)
 
     def _release(self) -> None:
-        """What waited goes to the appender, unless a part of it waits until producers are taken."""
-        if not self._takes_producers and any(append.has_producer for append in self._waiting):
-            if self._replay.done:
-                self._kept_producers.begin(self._loop.time())
-            else:
-                self._replay.start()
-            return
-        waiting, self._waiting = self._waiting, []
-        for append in waiting:
+        """What waited goes to the appender, up to the first that has to wait until producers are taken."""
+        waiting = self._waiting
+        ready = len(waiting) if self._takes_producers else next((n for n, one in enumerate(waiting) if one.has_producer), len(waiting))
+        self._waiting = waiting[ready:]
+        for append in waiting[:ready]:
             self._appender.append(append)
+        if not self._waiting:
+            return
+        if self._replay.done:
+            self._kept_producers.begin(self._loop.time())
+        else:
+            self._replay.start()
 
     @property
     def _takes_producers(self) -> bool:

@@ -91,10 +91,14 @@ class TailFold:
 
     def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
         """Retention may have taken entries unread, or markers of Pulsar's own stand there. Who goes on asks which."""
-        if self._fold.is_gap(position, base_offset):
+        fold = self._fold
+        if fold.last_position is None and fold.replayed_from is not None and fold.replayed_from.ledger != position.ledger:
+            self._gaps.begin(fold.replayed_from)
+        elif fold.misses_before(position, base_offset):
+            self._gaps.begin(fold.last_position)
+        if fold.is_gap(position, base_offset):
             self._appender.on_producers_forgotten()
-            self._gaps.begin(self._fold.last_position)
-            self._replay.begin_again_behind_a_gap(self._fold.begin_again_at(position, base_offset))
+            self._replay.begin_again_behind_a_gap(fold.begin_again_at(position, base_offset))
 
     def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:
         """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""

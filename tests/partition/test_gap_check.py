@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from handler.pulsar.entry import LogStats
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
@@ -57,6 +58,52 @@ async def test_markers_of_pulsars_own_leave_what_is_known_of_transactions() -> N
     assert await committed_values(partition) == [b"first", b"plain"]
     assert partition.ended is None
     partition.close()
+
+
+async def test_a_gap_behind_a_log_that_was_empty_is_one() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    log.write(batch(b"plain"))
+    log.trim(1)
+    idle, busy = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("idle", "busy"))
+    assert await idle.confirmed_end() == 1
+    idle._tail.stop_unless_held()
+    assert (await write(busy, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    assert (await end(busy, ABORTED)).error is ErrorCode.NONE
+    log.roll()
+    assert (await append(busy, batch(b"plain"))).error is ErrorCode.NONE
+    log.trim(ledgers_up_to(log, 1))
+    await idle.confirmed_end()
+    await until(lambda: idle.ended)
+    busy.close()
+
+
+async def test_a_gap_that_comes_while_another_is_asked_about_is_asked_about_as_well() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    idle, busy = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("idle", "busy"))
+    await busy.opened()
+    assert (await write(idle, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    assert idle._fold.last_position is not None
+    stats, may_answer = await log.stats(), asyncio.Event()
+    ask = idle._gaps._log.stats
+
+    async def late() -> LogStats:
+        if not may_answer.is_set():
+            await may_answer.wait()
+            return stats
+        return await ask()
+
+    idle._gaps._log.stats = late  # type: ignore[method-assign]
+    idle._gaps.begin(idle._fold.last_position)
+    await asyncio.sleep(0)
+    log.roll()
+    assert (await end(busy, ABORTED)).error is ErrorCode.NONE
+    log.roll()
+    assert (await append(busy, batch(b"plain"))).error is ErrorCode.NONE
+    log.trim(ledgers_up_to(log, 2))
+    idle._gaps.begin(idle._fold.last_position)
+    may_answer.set()
+    await until(lambda: idle.ended)
+    busy.close()
 
 
 async def test_without_transactions_a_partition_goes_on_over_a_gap() -> None:

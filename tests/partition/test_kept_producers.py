@@ -16,6 +16,7 @@ from handler.partition.partition import Partition
 from handler.partition.read import replay
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused
+from handler.tasks import BytesASecond
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -394,6 +395,75 @@ async def test_a_producer_that_is_known_waits_likewise_when_what_was_kept_is_thr
     partition.tick(asyncio.get_running_loop().time())
     assert (await begun).base_offset == entries
     partition.close()
+
+
+async def test_a_first_append_does_not_wait_for_its_turn_in_the_rate() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition._kept_producers.throw_away("it is a test")
+    await settled(partition)
+    states.rate = BytesASecond(1, 1)
+    states.rate.spend(10**6)
+    partition.tick(asyncio.get_running_loop().time() + 100)
+    await until(lambda: partition._kept_producers._is_waiting)
+    assert (await append(partition, numbered(8))).error is ErrorCode.NONE
+    partition.close()
+
+
+async def of_an_older_topic(states: MemoryStates) -> MemoryLog:
+    """A topic that was made anew, and what was kept of the one before."""
+    old = MemoryLog()
+    for _ in range(20):
+        old.write(batch(b"old"))
+    await kept_by_another(old, states)
+    log = MemoryLog(ledger=9)
+    for _ in range(100):
+        log.write(batch(b"new"))
+    return log
+
+
+async def test_what_is_of_no_use_and_can_not_be_deleted_is_looked_at_once() -> None:
+    states = MemoryStates()
+    log = await of_an_older_topic(states)
+
+    async def store(key: bytes, value: bytes) -> None:
+        if key == KEY:
+            raise NotPermitted("write the kept states")
+
+    states.store = store  # type: ignore[method-assign]
+    partition = open_partition(log, states=states, replay_entries=10)
+    assert (await append(partition, numbered(0))).error is ErrorCode.NONE
+    assert len(log.opened_at) < 20
+    partition.close()
+
+
+async def test_who_finds_it_of_no_use_later_leaves_what_was_kept_since() -> None:
+    states = MemoryStates()
+    log = await of_an_older_topic(states)
+    slow, fast = MemoryStates(), open_partition(log, "kafka-sidecar-b", states=states)
+    slow.values, may_go_on = states.values, asyncio.Event()
+    look_up = slow.look_up
+
+    async def later(key: bytes) -> Kept | None:
+        found = await look_up(key)
+        await may_go_on.wait()
+        return found
+
+    slow.look_up = later  # type: ignore[method-assign]
+    reads = open_partition(log, "kafka-sidecar-a", states=slow)
+    await reads.opened()
+    knowing = asyncio.create_task(reads.known_producers())
+    assert (await append(fast, numbered(0))).error is ErrorCode.NONE
+    kept = states.values[KEY]
+    may_go_on.set()
+    await knowing
+    await settled(reads)
+    assert states.values[KEY] == kept
+    for one in (reads, fast):
+        one.close()
 
 
 @pytest.mark.parametrize("refusal", [NotPermitted, Refused])

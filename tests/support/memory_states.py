@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handler.coordination.kept_places import Kept
-from handler.pulsar.errors import Unavailable
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import BytesASecond
 
 MARK = b"\0"  # in keys of marks, which are not what is worked out of logs
@@ -38,9 +38,11 @@ class MemoryStates:
         return f"{self._ids}"
 
     async def keep(self, key: bytes, value: bytes) -> bool:
-        if not self.is_away:
+        try:
             await self.store(key, value)
-        return not self.is_away
+        except PulsarError:
+            return False
+        return True
 
     async def store(self, key: bytes, value: bytes) -> None:
         if self.is_away:

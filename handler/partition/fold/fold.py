@@ -143,11 +143,13 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def is_gap(self, position: Position, base_offset: int) -> bool:
+        """The same where it matters to what is known of producers: of an emptied log nothing is known of them."""
+        return self.misses_before(position, base_offset) and (self.last_position is not None or self._was_never_written)
+
+    def misses_before(self, position: Position, base_offset: int) -> bool:
         """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them."""
         last = self.last_position
-        if last is None:
-            return self._was_never_written and base_offset > self.next_offset
-        return last.ledger != position.ledger and base_offset > self.next_offset
+        return self.knows_next_offset and base_offset > self.next_offset and (last is None or last.ledger != position.ledger)
 
     @property
     def _was_never_written(self) -> bool:
