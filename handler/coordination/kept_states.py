@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 from handler.clock import Clock
 from handler.coordination.internal_topic import partitions_of
@@ -29,6 +29,7 @@ from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
 
 log = RateLimitedLog(logging.getLogger(__name__))
+T = TypeVar("T")
 
 # So that who looks for one value reads a part of all.
 PARTITIONS: Final = 16
@@ -66,25 +67,21 @@ class KeptStates:
 
     async def look_up(self, key: bytes) -> Kept | None:
         """What was kept last by anybody, before this call. Raises PulsarError where that can't be told."""
-        try:
-            async with while_it_goes_on(ASK_SECONDS, self._progress):
-                if not self._shards:
-                    await self._begin(self._admin.topics.partitions(self._topic))
-                return await self._shard(key).look_up(key)
-        except TopicMissing:
-            return None
-        except TimeoutError as error:
-            raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
+        return await self._asked(key, lambda shard: shard.look_up(key), None)
 
     async def names(self, prefix: bytes) -> list[bytes]:
         """The keys that begin with a prefix, which ends with a zero byte (see `_shard`). Raises PulsarError where that can't be told."""
+        return await self._asked(prefix, lambda shard: shard.names(prefix), [])
+
+    async def _asked(self, key: bytes, question: Callable[[KeptShard], Awaitable[T]], nothing: T) -> T:
+        """`nothing` where nobody has ever kept a value."""
         try:
             async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
                     await self._begin(self._admin.topics.partitions(self._topic))
-                return await self._shard(prefix).names(prefix)
+                return await question(self._shard(key))
         except TopicMissing:
-            return []
+            return nothing
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
 

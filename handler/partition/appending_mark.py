@@ -1,10 +1,10 @@
-"""A mark that batches of producers may have been appended of which what is kept does not tell yet.
+"""A mark in `__kept_states`: a sidecar may have appended batches of producers that what is kept of them does not have yet.
 
     before the first batch ──▶ mark ──▶ batches … ──▶ all is kept, and nobody else has a mark ──▶ taken back
 
-A sidecar that is killed leaves its mark, and then whoever opens the partition has to read all that was written since something was
-kept, however much that is. Without a mark others wrote it, and a window of it is enough. Each mark has a key of its own, for sidecars
-put and take back theirs at the same time.
+A sidecar that is killed leaves its mark. Then the sidecar that opens the partition next reads all entries behind what was kept, however
+many they are. If there is no mark, no sidecar has written these entries, and it passes over them. Each mark has a key of its own, because
+sidecars put and take back theirs at the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from handler.coordination.kept_states import KeptStates
 
 # The part before the zero byte decides where a key is kept: those of one partition are together.
 _KEY: Final = b"appends:%b\0"
-# It is put again so often, while its sidecar appends.
+# A sidecar that goes on appending puts its mark again after so long.
 _ANEW_SECONDS: Final = 6 * 3_600.0
 
 
@@ -26,7 +26,7 @@ class AppendingMark:
         self._prefix = _KEY % name.encode()
         self._states = states
         self._clock = clock
-        self._counts_ms = expiry_ms + int(2 * _ANEW_SECONDS * 1000)  # when a mark was put earlier, its producers have expired
+        self._counts_ms = expiry_ms + int(2 * _ANEW_SECONDS * 1000)  # of a mark that is older, all producers have expired
         self._key = b""
         self._put_at = 0.0
 
@@ -44,16 +44,27 @@ class AppendingMark:
         self._key, self._put_at = key, now
 
     async def take_back(self) -> None:
-        """Where no other is there: what another sidecar keeps later may tell less than what this one has kept. May raise PulsarError."""
-        if self.is_put and await self._states.names(self._prefix) == [self._key]:
+        """Unless another mark counts: its sidecar may later keep less than this one has kept. May raise PulsarError.
+
+        Marks that count no more are deleted: nobody else would, and every sidecar remembers their keys.
+        """
+        if not self.is_put:
+            return
+        others = [key for key in await self._states.names(self._prefix) if key != self._key]
+        expired = [key for key in others if not await self._counts(key)]
+        for key in expired:
+            await self._states.store(key, b"")
+        if len(expired) == len(others):
             await self._states.store(self._key, b"")
             self._key = b""
 
     async def is_any_put(self) -> bool:
         """Raises PulsarError where that can't be told."""
-        oldest = self._clock.wall() - self._counts_ms
         for key in await self._states.names(self._prefix):
-            found = await self._states.look_up(key)
-            if found is not None and found.written_at >= oldest:
+            if await self._counts(key):
                 return True
         return False
+
+    async def _counts(self, key: bytes) -> bool:
+        found = await self._states.look_up(key)
+        return found is not None and found.written_at >= self._clock.wall() - self._counts_ms

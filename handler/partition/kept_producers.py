@@ -5,9 +5,9 @@
 The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a minute has passed,
 and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
 
-Before something is kept no batch of an idempotent producer is sent. Who opens the partition next reads on from what was kept, and where
-nothing was it reads the window alone: what had been written before that it would not know. Where very much was written behind what was
-kept a mark tells whether that has to be read (`appending_mark`).
+The sidecar sends no batch of an idempotent producer before a value is there. The sidecar that opens the partition next reads on from that
+value. Without one it would read the window alone, and would not know what was written before the window. If more was written behind the
+value than can be read soon, a mark tells whether it has to be read (`appending_mark`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.appending_mark import AppendingMark
 from handler.partition.fold.fold import Fold
-from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.fold.kept_producers import KeptAt, KnownProducers
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.tasks import in_a_thread
@@ -65,8 +65,8 @@ class KeptProducers:
         self._kept_at = -math.inf
         self._is_whole = True
         self._is_restored = False
-        self._found: KnownProducers | None = None
-        self._thrown_away: KnownProducers | None = None
+        self._found: KeptAt | None = None
+        self._thrown_away: KeptAt | None = None
         self._is_waiting = False
         self._beginning: asyncio.Task[None] | None = None
         self._is_of_use = False  # what is kept, to who opens the partition next
@@ -79,16 +79,16 @@ class KeptProducers:
         if self._states is None:
             return None
         known = await self._find(self._states)
-        self._found = known
+        self._found = None if known is None else known.kept_at
         if known is not None:
             self._is_restored = True
             self._kept_to = known.last
         return known
 
     async def _find(self, states: KeptStates) -> KnownProducers | None:
-        """Without what was thrown away, if it is still there: maybe nobody may write here, or another sidecar looks at it yet."""
+        """What is kept, but for the value that this sidecar threw away: it is still there where the sidecar may not delete it."""
         found = await self._what_is_there(states)
-        return None if found is not None and _is_the_same(found, self._thrown_away) else found
+        return None if found is not None and found.kept_at == self._thrown_away else found
 
     async def _what_is_there(self, states: KeptStates) -> KnownProducers | None:
         try:
@@ -142,28 +142,29 @@ class KeptProducers:
         self._is_of_use = True
 
     async def tells_all(self) -> bool:
-        """Whether nothing that sidecars have written is missing in what was kept. Raises PulsarError where that can't be told."""
+        """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
         try:
             return self._mark is None or not await self._mark.is_any_put()
-        except (NotPermitted, Refused):
-            return True  # nobody can put one
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: whether a sidecar was killed can't be told, so all is read: %s", self._name, error)
+            return False
 
     def begin(self, now: float) -> None:
-        """This sidecar is about to append, and knows the past. Asked again where it could not be kept."""
+        """Store the mark, and a value if none is of use: this sidecar knows the past, and is about to append. It may be tried again."""
         if self._states is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
             self._kept_at = now
             self._stop_waiting()
             self._beginning = self.keeping = asyncio.create_task(self._begin(self._states, self.keeping))
 
     def close(self, *, is_pending: bool) -> None:
-        """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land."""
-        if self._states is not None and self._mark is not None:
+        """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land, and the mark stays."""
+        if self._states is not None:
             self._stop_waiting()
             mark = None if is_pending else self._mark
             self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping, mark))
 
     def _stop_waiting(self) -> None:
-        """For a turn in the rate of the process: what is kept now can't wait."""
+        """A value that waits for its turn in the rate is not stored: another one is stored now, without a turn."""
         if self._is_waiting and self.keeping is not None:
             self.keeping.cancel()
 
@@ -225,7 +226,7 @@ class KeptProducers:
         return BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers))
 
     async def _store(self, states: KeptStates) -> None:
-        """Unless the fold has to begin again. Raises PulsarError."""
+        """Store what the fold knows, unless it has to learn more first. Raises PulsarError."""
         if self._knows_enough() and self._kept_to is None and await self._is_known_better(states):
             self._partition.learn_again()
             return
@@ -250,7 +251,7 @@ class KeptProducers:
         """Unless another sidecar has kept something since."""
         try:
             found = await self._what_is_there(states)
-            if found is not None and _is_the_same(found, self._thrown_away):
+            if found is not None and found.kept_at == self._thrown_away:
                 await states.store(self._key, b"")
         except PulsarError as error:
             self._note_failure(error)
@@ -258,8 +259,3 @@ class KeptProducers:
     @property
     def _key(self) -> bytes:
         return _KEY + self._name.encode()
-
-
-def _is_the_same(one: KnownProducers, other: KnownProducers | None) -> bool:
-    """Whether both were kept at one place of one log."""
-    return other is not None and (one.last, one.next_offset, one.began) == (other.last, other.next_offset, other.began)

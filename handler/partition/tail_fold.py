@@ -90,7 +90,7 @@ class TailFold:
         self._appender.on_fold_moved()
 
     def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
-        """Retention may have taken entries unread, or markers of Pulsar's own stand there. Who goes on asks which."""
+        """Retention may have taken entries unread, or markers of Pulsar's own stand there. The gap check and the replay ask which."""
         fold = self._fold
         if fold.last_position is None and fold.replayed_from is not None and fold.replayed_from.ledger != position.ledger:
             self._gaps.begin(fold.replayed_from)

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from handler.clock import SYSTEM_CLOCK
 from handler.coordination.kept_places import Kept
 from handler.partition import kept_producers
 from handler.partition.fold.fold import IndexAlarm
@@ -21,44 +20,16 @@ from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
+from tests.support.kept_producers import KEY, kept_by_another, numbered, settled, written_long_ago
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
-
-KEY = b"producer-states:t-partition-0"
-PRODUCER = 7
-
-
-def numbered(sequence: int) -> bytes:
-    return batch(b"%d" % sequence, producer_id=PRODUCER, epoch=0, sequence=sequence)
-
-
-def written_long_ago(log: MemoryLog, since: int = 100) -> None:
-    """A batch of the producer, and many of others."""
-    log.write(batch(b"first"))
-    log.write(numbered(5))
-    for _ in range(since):
-        log.write(batch(b"other"))
-
-
-async def settled(partition: Partition) -> None:
-    while (keeping := partition._kept_producers.keeping) is not None and not keeping.done():  # noqa: ASYNC110
-        await asyncio.sleep(0)
 
 
 def has_tried(partition: Partition) -> bool:
     """Whether it has begun to keep something, and it is over."""
     beginning = partition._kept_producers._beginning
     return beginning is not None and beginning.done()
-
-
-async def kept_by_another(log: MemoryLog, states: MemoryStates) -> None:
-    """A sidecar has known the producer, and kept it."""
-    partition = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await append(partition, numbered(6))).error is ErrorCode.NONE
-    partition.close()
-    await settled(partition)
-    assert states.values[KEY]
 
 
 async def test_a_retry_is_recognised_however_much_was_written_since() -> None:
@@ -172,7 +143,7 @@ async def test_what_is_of_another_log_is_thrown_away() -> None:
     partition.close()
 
 
-async def test_what_is_too_old_is_not_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_producer_does_not_wait_for_what_others_alone_have_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "TOO_FAR_ENTRIES", 50)
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
@@ -247,110 +218,13 @@ async def test_it_is_kept_with_the_first_append_to_a_new_partition() -> None:
     await settled(partition)
     assert states.kept == [KEY]
     states.is_away = True  # it is killed
-    partition.close()
+    await asyncio.gather(*partition.close())
     states.is_away = False
     for _ in range(100):
         log.write(batch(b"other"))
     again = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
     assert (await append(again, numbered(0))).base_offset == 0
     again.close()
-
-
-def marks(states: MemoryStates) -> list[bytes]:
-    return [key for key in states.values if key.startswith(b"appends:t-partition-0\0")]
-
-
-async def test_a_mark_is_there_from_before_the_first_batch_until_all_is_kept() -> None:
-    log, states = MemoryLog(), MemoryStates()
-    written_long_ago(log)
-    first, second = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("a", "b"))
-    log.hold_sends = True
-    begun = begin_append(first, numbered(6))
-    await until(lambda: log.held)
-    assert len(marks(states)) == 1
-    log.hold_sends = False
-    log.let_go()
-    await begun
-    await append(second, numbered(7))
-    assert len(marks(states)) == 2
-    await asyncio.gather(*first.close())
-    assert len(marks(states)) == 2, "the other may keep less than this one has kept"
-    await asyncio.gather(*second.close())
-    assert len(marks(states)) == 2, "that of the first is there"
-    third = open_partition(log, "kafka-sidecar-c", states=states)
-    for mark in marks(states):
-        del states.values[mark]
-    await append(third, numbered(8))
-    await asyncio.gather(*third.close())
-    assert marks(states) == []
-
-
-@pytest.mark.parametrize("fault", ["a batch is under way", "it can't be kept"])
-async def test_a_mark_stays_where_something_may_be_missing_in_what_is_kept(fault: str) -> None:
-    log, states = MemoryLog(), MemoryStates()
-    partition = open_partition(log, states=states)
-    await append(partition, numbered(0))
-    if fault == "a batch is under way":
-        log.hold_sends = True
-        begin_append(partition, numbered(1))
-        await until(lambda: log.held)
-    else:
-        states.is_away = True
-    await asyncio.gather(*partition.close())
-    assert len(marks(states)) == 1
-
-
-def very_much_later(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "TOO_FAR_ENTRIES", 200)
-    for _ in range(300):
-        log.write(batch(b"other"))
-
-
-async def test_what_others_alone_have_written_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    log, states = MemoryLog(), MemoryStates()
-    written_long_ago(log)
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    place = (await append(first, numbered(6))).base_offset
-    await asyncio.gather(*first.close())
-    very_much_later(log, monkeypatch)
-    second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
-    await second.opened()
-    before = log.bytes_read
-    assert (await append(second, numbered(6))).base_offset == place
-    assert log.bytes_read - before < 100 * len(batch(b"other"))
-    assert (await append(second, numbered(7))).error is ErrorCode.NONE
-    assert (await append(second, numbered(5))).base_offset == 1
-    second.close()
-
-
-async def test_all_is_read_where_a_sidecar_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    log, states = MemoryLog(), MemoryStates()
-    written_long_ago(log)
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    await append(first, numbered(6))
-    place = (await append(first, numbered(7))).base_offset
-    states.is_away = True  # it is killed
-    first.close()
-    states.is_away = False
-    very_much_later(log, monkeypatch)
-    second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
-    assert (await append(second, numbered(7))).base_offset == place
-    second.close()
-
-
-async def test_a_mark_from_before_its_producers_expired_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    log, states = MemoryLog(), MemoryStates()
-    written_long_ago(log)
-    await kept_by_another(log, states)
-    states.values[b"appends:t-partition-0\0killed"] = b"1"
-    states.written_at = SYSTEM_CLOCK.wall() - 3 * 24 * 3_600_000
-    very_much_later(log, monkeypatch)
-    partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
-    await partition.opened()
-    before = log.bytes_read
-    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
-    assert log.bytes_read - before < 100 * len(batch(b"other"))
-    partition.close()
 
 
 async def test_no_batch_of_a_producer_is_sent_before_something_is_kept() -> None:

@@ -24,7 +24,17 @@ from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
-from tests.support.transactions import ABORTED, COMMITTED, PRODUCER, Coordinator, begin, committed_values, end, write
+from tests.support.transactions import (
+    ABORTED,
+    COMMITTED,
+    PRODUCER,
+    Coordinator,
+    begin,
+    committed_values,
+    end,
+    end_while_a_batch_hangs,
+    write,
+)
 
 
 @pytest.fixture
@@ -453,17 +463,11 @@ async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_cou
 @pytest.mark.parametrize("committed", [ABORTED, COMMITTED])
 async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_the_marker(taken: int, committed: bool) -> None:
     """Its connection hung while the topic moved: the marker stands in one ledger, and the batch lands in a later one."""
-    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    log, states = MemoryLog(), MemoryStates()
     hanging = open_partition(log, "kafka-sidecar-hanging", states=states)
     ending = open_partition(log, "kafka-sidecar-ending", states=states)
     await ending.opened()
-    assert (await write(hanging, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
-    log.hold_sends = True
-    late = begin(hanging, coordinator, b"late", sequence=1)
-    while not log.held:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-    log.hold_sends = False
-    assert (await end(ending, committed)).error is ErrorCode.NONE
+    late = await end_while_a_batch_hangs(log, hanging, ending, committed=committed)
     for _ in range(taken):
         log.roll()
         assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
@@ -509,16 +513,11 @@ class _Slow(MemoryStates):
 
 
 async def test_what_has_ended_is_known_of_a_batch_that_comes_into_an_empty_log_meanwhile() -> None:
-    log, states, coordinator = MemoryLog(), _Slow(), Coordinator()
+    log, states = MemoryLog(), _Slow()
     late_one = open_partition(log, "kafka-sidecar-late", states=states)
     other = open_partition(log, "kafka-sidecar-other", states=states)
     await other.opened()
-    assert (await write(late_one, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
-    log.hold_sends = True
-    begin(late_one, coordinator, b"late", sequence=1)
-    await until(lambda: log.held)
-    log.hold_sends = False
-    assert (await end(other, committed=False)).error is ErrorCode.NONE
+    await end_while_a_batch_hangs(log, late_one, other, committed=ABORTED)
     await other.confirmed_end()
     other.close()
     await until(lambda: b"fold:t-partition-0" in states.values)
@@ -534,16 +533,11 @@ async def test_what_has_ended_is_known_of_a_batch_that_comes_into_an_empty_log_m
 
 
 async def test_where_what_was_kept_counts_nothing_is_told_while_it_can_not_be_read() -> None:
-    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    log, states = MemoryLog(), MemoryStates()
     hanging = open_partition(log, "kafka-sidecar-hanging", states=states)
     ending = open_partition(log, "kafka-sidecar-ending", states=states)
     await ending.opened()
-    assert (await write(hanging, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
-    log.hold_sends = True
-    begin(hanging, coordinator, b"late", sequence=1)
-    await until(lambda: log.held)
-    log.hold_sends = False
-    assert (await end(ending, committed=False)).error is ErrorCode.NONE
+    await end_while_a_batch_hangs(log, hanging, ending, committed=ABORTED)
     log.roll()
     assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
     log.let_go()

@@ -13,6 +13,8 @@ from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
+from tests.support.fake_broker import until
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Outcome
 from tests.support.records import committed_in
 
@@ -61,6 +63,18 @@ async def end(partition: Partition, committed: bool, number: int = 100, epoch: i
     outcome = Outcome()
     partition.append(Append.of_marker(data, number, asyncio.get_running_loop().time() + 5, outcome, 0))
     return await asyncio.wait_for(outcome.result, 5)
+
+
+async def end_while_a_batch_hangs(log: MemoryLog, hanging: Partition, ending: Partition, *, committed: bool) -> Outcome:
+    """One sidecar writes to a transaction, and another ends it. A second batch of the first hangs, and lands with `log.let_go`."""
+    coordinator = Coordinator()
+    assert (await write(hanging, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    log.hold_sends = True
+    late = begin(hanging, coordinator, b"late", sequence=1)
+    await until(lambda: log.held)
+    log.hold_sends = False
+    assert (await end(ending, committed)).error is ErrorCode.NONE
+    return late
 
 
 async def committed_values(partition: Partition, offset: int = 0) -> list[bytes | None]:

@@ -143,7 +143,7 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def is_gap(self, position: Position, base_offset: int) -> bool:
-        """The same where it matters to what is known of producers: of an emptied log nothing is known of them."""
+        """Whether offsets are missing (`misses_before`), and something is known of producers. Of an emptied log nothing is."""
         return self.misses_before(position, base_offset) and (self.last_position is not None or self._was_never_written)
 
     def misses_before(self, position: Position, base_offset: int) -> bool:

@@ -24,6 +24,14 @@ from handler.pulsar.entry import Position
 Row = tuple[int, ProducerState]
 
 
+class KeptAt(NamedTuple):
+    """By which two values of one partition are told apart, without what is in them."""
+
+    last: Position
+    next_offset: int
+    began: Position | None
+
+
 class KnownProducers(NamedTuple):
     """What a fold knew of producers at one of its entries."""
 
@@ -45,6 +53,10 @@ class KnownProducers(NamedTuple):
         unjudged += [one for _, state in awake if state.follows is not None for one in state.follows.seen]
         writers, marks = list(fold.writers.items()), list(table.states.times.marks)
         return cls(fold.last_position or BEFORE_ALL, fold.next_offset, fold.replayed_from, asleep, awake, writers, unjudged, marks)
+
+    @property
+    def kept_at(self) -> KeptAt:
+        return KeptAt(self.last, self.next_offset, self.began)
 
     @property
     def rows(self) -> Iterator[Row]:

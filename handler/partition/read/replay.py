@@ -88,7 +88,7 @@ class KeptForReplay(Protocol):
         ...
 
     async def tells_all(self) -> bool:
-        """Whether nothing that sidecars have written is missing in what was kept. Raises PulsarError where that can't be told."""
+        """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
         ...
 
     def has_learnt(self) -> None:
@@ -364,7 +364,7 @@ class Replay:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
 
     async def _kept_long_ago(self, stats: LogStats) -> Fold | None:
-        """Where others than sidecars have written all that stands behind what was kept, that need not be read. None where it has to be."""
+        """A fold of what was kept that passes over what stands behind it: no sidecar has written there. None where one may have."""
         fold = self._fold
         begin, begun = fold.replayed_from, self._begun
         before = None if begin is None else stats.entry_before(begin)

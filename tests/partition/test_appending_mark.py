@@ -1,0 +1,146 @@
+"""Marks of sidecars that append, and what they are for: entries very far behind what was kept."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.clock import SYSTEM_CLOCK
+from handler.partition.read import replay
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.fake_broker import until
+from tests.support.kept_producers import kept_by_another, numbered, written_long_ago
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, begin_append, open_partition
+
+
+def marks(states: MemoryStates) -> list[bytes]:
+    return [key for key in states.values if key.startswith(b"appends:t-partition-0\0")]
+
+
+async def test_a_mark_is_there_from_before_the_first_batch_until_all_is_kept() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    first, second = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("a", "b"))
+    log.hold_sends = True
+    begun = begin_append(first, numbered(6))
+    await until(lambda: log.held)
+    assert len(marks(states)) == 1
+    log.hold_sends = False
+    log.let_go()
+    await begun
+    await append(second, numbered(7))
+    assert len(marks(states)) == 2
+    await asyncio.gather(*first.close())
+    assert len(marks(states)) == 2, "the other may keep less than this one has kept"
+    await asyncio.gather(*second.close())
+    assert len(marks(states)) == 2, "that of the first is there"
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    for mark in marks(states):
+        del states.values[mark]
+    await append(third, numbered(8))
+    await asyncio.gather(*third.close())
+    assert marks(states) == []
+
+
+@pytest.mark.parametrize("fault", ["a batch is under way", "it can't be kept"])
+async def test_a_mark_stays_where_something_may_be_missing_in_what_is_kept(fault: str) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    partition = open_partition(log, states=states)
+    await append(partition, numbered(0))
+    if fault == "a batch is under way":
+        log.hold_sends = True
+        begin_append(partition, numbered(1))
+        await until(lambda: log.held)
+    else:
+        states.is_away = True
+    await asyncio.gather(*partition.close())
+    assert len(marks(states)) == 1
+
+
+def very_much_later(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "TOO_FAR_ENTRIES", 200)
+    for _ in range(300):
+        log.write(batch(b"other"))
+
+
+async def test_what_others_alone_have_written_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    place = (await append(first, numbered(6))).base_offset
+    await asyncio.gather(*first.close())
+    very_much_later(log, monkeypatch)
+    second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    await second.opened()
+    before = log.bytes_read
+    assert (await append(second, numbered(6))).base_offset == place
+    assert log.bytes_read - before < 100 * len(batch(b"other"))
+    assert (await append(second, numbered(7))).error is ErrorCode.NONE
+    assert (await append(second, numbered(5))).base_offset == 1
+    second.close()
+
+
+async def test_all_is_read_where_a_sidecar_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    await append(first, numbered(6))
+    place = (await append(first, numbered(7))).base_offset
+    states.is_away = True  # it is killed
+    await asyncio.gather(*first.close())
+    states.is_away = False
+    very_much_later(log, monkeypatch)
+    second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    assert (await append(second, numbered(7))).base_offset == place
+    second.close()
+
+
+async def test_a_mark_from_before_its_producers_expired_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    states.values[b"appends:t-partition-0\0killed"] = b"1"
+    states.written_at = SYSTEM_CLOCK.wall() - 3 * 24 * 3_600_000
+    very_much_later(log, monkeypatch)
+    partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    await partition.opened()
+    before = log.bytes_read
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    assert log.bytes_read - before < 100 * len(batch(b"other"))
+    partition.close()
+
+
+async def test_who_takes_its_mark_back_deletes_those_that_count_no_more() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    states.values[b"appends:t-partition-0\0killed"] = b"1"
+    states.written_at = SYSTEM_CLOCK.wall() - 3 * 24 * 3_600_000
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(0))).error is ErrorCode.NONE
+    await asyncio.gather(*partition.close())
+    assert marks(states) == []
+
+
+@pytest.mark.parametrize("refusal", [NotPermitted, Refused])
+async def test_who_has_no_right_to_see_marks_reads_all(refusal: type[PulsarError], monkeypatch: pytest.MonkeyPatch) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    await append(first, numbered(6))
+    place = (await append(first, numbered(7))).base_offset
+    states.is_away = True  # it is killed
+    await asyncio.gather(*first.close())
+    states.is_away = False
+    very_much_later(log, monkeypatch)
+
+    async def names(prefix: bytes) -> list[bytes]:
+        raise refusal("read the kept states")
+
+    states.names = names  # type: ignore[method-assign]
+    second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    assert (await append(second, numbered(7))).base_offset == place
+    second.close()

@@ -1,0 +1,41 @@
+"""A log in which a producer wrote long ago, and a sidecar that has kept what it knew of that producer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from handler.partition.partition import Partition
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, open_partition
+
+KEY = b"producer-states:t-partition-0"
+PRODUCER = 7
+
+
+def numbered(sequence: int) -> bytes:
+    return batch(b"%d" % sequence, producer_id=PRODUCER, epoch=0, sequence=sequence)
+
+
+def written_long_ago(log: MemoryLog, since: int = 100) -> None:
+    """A batch of the producer, and many of others."""
+    log.write(batch(b"first"))
+    log.write(numbered(5))
+    for _ in range(since):
+        log.write(batch(b"other"))
+
+
+async def settled(partition: Partition) -> None:
+    while (keeping := partition._kept_producers.keeping) is not None and not keeping.done():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+async def kept_by_another(log: MemoryLog, states: MemoryStates) -> None:
+    """A sidecar has known the producer, and kept it."""
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(6))).error is ErrorCode.NONE
+    partition.close()
+    await settled(partition)
+    assert states.values[KEY]
