@@ -35,8 +35,11 @@ class ForeignTransactions:
         return known_from is None or known_from >= position
 
     def announce(self) -> bool:
-        """Store that the log has transactions. False where more of them may stand before what is folded: it has to be folded whole."""
-        is_whole = self._fold.replayed_from is None
+        """Store that the log has transactions. False where more of them may stand before what is folded: it has to be folded whole.
+
+        What the fold has learnt of producers says nothing of transactions, nor does what was kept by who knew of later ones alone.
+        """
+        is_whole = self._fold.replayed_from is None and not self._fold.has_learnt and self._transactions.known_from is None
         if is_whole:
             self._transactions.known_from = BEFORE_ALL
         task = asyncio.get_running_loop().create_task(self._log.begin_transactions(BEFORE_ALL))

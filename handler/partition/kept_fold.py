@@ -42,19 +42,19 @@ class KeptFold:
         self._none_up_to: Position | None = None
         self._kept_to = 0
         self._kept_in: int | None = None  # the ledger
-        self._is_restored = False
+        self._restored: Position | None = None  # where it was kept
         self._is_useless = False  # what was kept, to anybody
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
         self._keeping: asyncio.Task[None] | None = None
 
-    async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
+    async def restore(self, stats: LogStats, transactions_behind: Position, *, counts: bool) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
 
         Whoever kept it knows of all that sidecars have announced, for it looked at what was announced when it began. Transactions of
-        others are found later, and are announced as BEFORE_ALL.
+        others are found later, and are announced as BEFORE_ALL. It `counts` where retention may have taken transactions.
         """
-        found = await self._find(counts=stats.first is not None and transactions_behind < stats.first)
+        found = await self._find(counts=counts)
         if found is None:
             return False
         stored, is_old = found
@@ -67,7 +67,7 @@ class KeptFold:
             self._is_useless = True
             return False
         kept.restore(stored, self._fold, self._transactions)
-        self._is_restored = True
+        self._restored = stored.position
         self._kept_to = -KEPT_ANEW_AFTER if is_old else self._fold.next_offset
         self._kept_in = stored.position.ledger
         return True
@@ -114,14 +114,20 @@ class KeptFold:
 
     def distrust(self) -> None:
         """What was kept does not agree with the log."""
-        if self._is_restored and self._states is not None:
+        if self._restored is not None and self._states is not None:
             log.warning("partition %s: what was kept of its fold does not agree with the log, and is thrown away", self._name)
             if self._keeping is not None:
                 self._keeping.cancel()  # it would be kept behind this
             self._keeping = asyncio.create_task(self._throw_away(self._states))
 
     async def _throw_away(self, states: KeptStates) -> None:
-        await states.keep(self._key, b"")
+        """Unless another sidecar has kept something since."""
+        try:
+            found = await self._find(counts=True)
+            if found is not None and found[0].position == self._restored:
+                await states.store(self._key, b"")
+        except PulsarError as error:
+            log.warning("partition %s: what was kept of its fold can't be thrown away now: %s", self._name, error)
 
     def mar(self) -> None:
         """The fold failed in the middle of an entry: what it knows is not to be kept."""
@@ -138,7 +144,7 @@ class KeptFold:
     def close(self) -> None:
         """The partition has ended, maybe before it was open: it took too long, and goes on from here then."""
         if self._fold.next_offset > self._kept_to:
-            self._keep()
+            self._keep(is_last=True)
 
     @property
     def is_for_clients(self) -> bool:
@@ -150,24 +156,26 @@ class KeptFold:
         """What is on its way to Pulsar, if anything is."""
         return self._keeping
 
-    def _keep(self) -> None:
+    def _keep(self, *, is_last: bool = False) -> None:
         fold, transactions = self._fold, self._transactions
         if transactions.known_from is None and (transactions.open or transactions.ended):
             transactions.known_from = self._none_up_to  # others have begun them
         is_certain = self._is_whole and not self._gaps.is_in_doubt
         if self._states is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
-        if self._keeping is None or self._keeping.done():
-            self._kept_to, self._kept_in = fold.next_offset, fold.last_position.ledger
-            self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, transactions)))
+        if is_last or self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, transactions), self._keeping))
 
-    async def _store(self, states: KeptStates, snapshot: kept.Snapshot) -> None:
+    async def _store(self, states: KeptStates, snapshot: kept.Snapshot, before: asyncio.Task[None] | None) -> None:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
+        if before is not None:
+            await asyncio.wait({before})  # else it might be stored behind this one
         try:
             found = None if self._is_useless else await self._find(counts=True)
             if found is None or found[0].position <= snapshot.position:
                 self._is_useless = False
                 await states.store(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
+            self._kept_to, self._kept_in = snapshot.fold.next_offset, snapshot.position.ledger
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 

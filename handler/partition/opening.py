@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
+from handler.partition.read.read_entries import begins_with
 from handler.partition.read.read_to_end import ReadToEnd, end_without_records
 from handler.pulsar.entry import LogStats, Position
 
@@ -17,8 +18,8 @@ BYTES_BEFORE_END: Final = 1024 * 1024
 
 
 class KeptFold(Protocol):
-    async def restore(self, stats: LogStats, transactions_behind: Position) -> bool:
-        """Give the fold what was kept of it. False where nothing was, it is of another log, or knows of later transactions alone."""
+    async def restore(self, stats: LogStats, transactions_behind: Position, *, counts: bool) -> bool:
+        """Give the fold what was kept of it. False where nothing was of use. It `counts` where retention may have taken transactions."""
         ...
 
     def begins_without_transactions(self, up_to: Position) -> None:
@@ -57,7 +58,7 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
             await kept.recall_ended(log)
     elif transactions_behind is None:
         _begin_before(stats, stats.last, fold)
-    elif not await kept.restore(stats, transactions_behind):
+    elif not await kept.restore(stats, transactions_behind, counts=await _may_have_lost(log, stats.first, transactions_behind)):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
     await to_end.run_first(stats.last)
     if fold.reached is None and not fold.knows_next_offset:
@@ -67,6 +68,11 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
     log_start = fold.seen_from if fold.begins_at_first else None
     fold.producers.knows_the_past = fold.has_all
     return Begun(stats, log_start)
+
+
+async def _may_have_lost(log: EntryLog, first: Position | None, transactions_behind: Position) -> bool:
+    """Whether retention may have taken transactions."""
+    return first is not None and transactions_behind < first and not await begins_with(log, first)
 
 
 def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Position | None = None) -> None:

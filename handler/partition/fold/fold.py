@@ -72,6 +72,7 @@ class Fold:
         "begins_at_first",
         "first_offset",
         "follows_offset",
+        "has_learnt",
         "is_of_the_whole_log",
         "knows_next_offset",
         "last_position",
@@ -96,6 +97,7 @@ class Fold:
         # Whether nothing was ever taken from the log, if somebody has asked: markers of Pulsar's may stand before the first entry.
         self.is_of_the_whole_log: bool | None = None
         self._learns_where_it_begins = True  # from the first entry
+        self.has_learnt = False  # of producers, what stands before all that it has folded itself
         self.was_emptied = False  # nothing is there, and all that was has been taken by retention
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
@@ -255,6 +257,7 @@ class Fold:
         for writer, sequence in mine.items():
             self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
         self.replayed_from = earlier.replayed_from
+        self.has_learnt = True
         self.was_emptied = self._learns_where_it_begins = False
         if earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)

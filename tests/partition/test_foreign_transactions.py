@@ -1,0 +1,52 @@
+"""Transactions that others than sidecars wrote."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.partition.log.formats import KAFKA
+from handler.pulsar.errors import Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.wire.control_records import EndTransactionMarker, write_marker
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.fake_broker import until
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, open_partition
+from tests.support.transactions import committed_values
+
+
+def write_as_kop(log: MemoryLog, data: bytes) -> None:
+    metadata = MessageMetadata(producer_name=b"kop", sequence_id=0, publish_time=1)
+    metadata.MergeFromString(KAFKA.fields)
+    log.append(metadata, 1, data)
+
+
+async def test_what_was_learnt_of_producers_says_nothing_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who read them first could not announce them, and kept what it knew of producers."""
+    log, states = MemoryLog(), MemoryStates()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(first, batch(b"0", producer_id=7, epoch=0, sequence=0))).error is ErrorCode.NONE
+
+    async def fails(_: object) -> None:
+        raise Unavailable("no broker takes it now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "begin_transactions", fails)
+        write_as_kop(log, batch(b"aborted", producer_id=99, epoch=0, sequence=0, transactional=True))
+        write_as_kop(log, write_marker(99, 0, EndTransactionMarker(False, 0), 1_000))
+        assert await committed_values(first) == [b"0"]
+    await asyncio.gather(*first.close())
+    for _ in range(200):
+        log.write(batch(b"plain"))
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert (await append(second, batch(b"1", producer_id=7, epoch=0, sequence=1))).error is ErrorCode.NONE
+    second.read_committed(0, 100_000, at_least_one=True, since=0)
+    await until(lambda: second.ended)
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    shown = await committed_values(third)
+    assert [value for value in shown if value != b"plain"] == [b"0", b"1"]
+    third.close()

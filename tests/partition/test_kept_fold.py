@@ -1,0 +1,78 @@
+"""When a fold with transactions is kept, and when what was kept is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.coordination.kept_places import Kept
+from handler.partition import packed
+from handler.partition.fold import kept
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, open_partition
+from tests.support.transactions import ABORTED, COMMITTED, Coordinator, committed_values, end, write
+
+KEY = b"fold:t-partition-0"
+
+
+@pytest.mark.parametrize("what", ["fails", "hangs"])
+async def test_at_the_end_all_is_kept_also_where_keeping_it_before(what: str) -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    partition = open_partition(log, states=states)
+    assert (await write(partition, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    look_up, may_go_on = states.look_up, asyncio.Event()
+
+    async def slow(key: bytes) -> Kept | None:
+        await may_go_on.wait()
+        return await look_up(key)
+
+    if what == "hangs":
+        states.look_up = slow  # type: ignore[method-assign]
+    else:
+        assert (await end(partition, ABORTED)).error is ErrorCode.NONE
+        states.is_away = True
+    partition._kept._keep()
+    assert partition._kept.keeping is not None
+    if what == "hangs":
+        assert (await end(partition, ABORTED)).error is ErrorCode.NONE
+    else:
+        await partition._kept.keeping
+        states.is_away = False
+    closing = partition.close()
+    may_go_on.set()
+    await asyncio.gather(*closing)
+    assert kept.decode(packed.unpack(states.values[KEY])).position == log.entries[-1].position
+
+
+async def test_a_log_that_is_whole_opens_while_nothing_that_was_kept_can_be_read() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    assert (await end(first, COMMITTED)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    states.is_away = True
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert await second.opened() is ErrorCode.NONE
+    assert await committed_values(second) == [b"first"]
+    second.close()
+
+
+async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    second, third = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("b", "c"))
+    assert await second.opened() is await third.opened() is ErrorCode.NONE
+    assert (await append(third, batch(b"plain"))).error is ErrorCode.NONE
+    await asyncio.gather(*third.close())
+    since = states.values[KEY]
+    second._kept.distrust()
+    assert second._kept.keeping is not None
+    await second._kept.keeping
+    assert states.values[KEY] == since
+    second.close()
