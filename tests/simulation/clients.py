@@ -310,6 +310,7 @@ class Consumer:
         opened = node.begin(partition.opened())
         if not await ends(opened, seconds) or opened.result() is not ErrorCode.NONE:
             return
+        node.run(lambda: partition.refresh_log_start_if_stale(self.offset))  # as Fetch does
         isolation = self._isolation
         begun, until = self._network.loop.time(), self._network.loop.time() + seconds
         while self._network.loop.time() < until and node.life == life:

@@ -229,7 +229,7 @@ class Run:
 
     def _trim_all(self) -> None:
         """As long as retention may take the first ledger."""
-        before = self.topic.trimmed if self.topic.is_calm else -1  # in the end all is read that is there
+        before = -1
         while before != self.topic.trimmed:
             before = self.topic.trimmed
             self._trim()
