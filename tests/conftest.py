@@ -1,6 +1,13 @@
-"""For unit tests: time passes while nothing is left to do."""
+"""For unit tests: time passes while nothing is left to do, and the examples are the same in each run unless SEARCH_EXAMPLES is set."""
+
+import os
+
+from hypothesis import settings
 
 from tests.support.patient_loop import PatientLoop
+
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("default" if os.environ.get("SEARCH_EXAMPLES") else "repeatable")
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[PatientLoop]]:

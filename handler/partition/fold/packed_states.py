@@ -26,6 +26,7 @@ _PAGE_OVERHEAD: Final = 33 + 8 + 15
 
 _EXPIRED, _BEGAN, _FILLED, _FOLLOWS = 1, 2, 4, 8
 _COUNT_SHIFT: Final = 4
+_FIRST: Final = 128
 # Bytes behind which a number goes on.
 _GO_ON: Final = bytes(range(0x80, 0x100))
 # A number has ten bytes at the most, of seven bits each.
@@ -148,6 +149,11 @@ class PackedStates:
         return next(((begin, end) for one, begin, end in _rows(page) if one == producer_id), None)
 
 
+def _count(flags: int) -> int:
+    """Of its batches."""
+    return (flags & ~_FIRST) >> _COUNT_SHIFT
+
+
 def _mixed(producer_id: int) -> int:
     """Ids may be 1, 2, 3, or random, or differ in their upper bits alone."""
     return (((producer_id ^ producer_id >> 32) * 0x9E37_79B9_7F4A_7C15) & 0xFFFF_FFFF_FFFF_FFFF) >> 32
@@ -167,10 +173,10 @@ def _checked(page: bytes, producer_id: int, begin: int, end: int) -> int:
     """The id. ValueError where `_unpacked` would fail: anybody may have written it."""
     body = page[begin + _HEAD_BYTES : end]
     flags = body[0] if body else 0
-    count = flags >> _COUNT_SHIFT
+    count = _count(flags)
     numbers = 5 + 5 * count + bool(flags & _BEGAN) + bool(flags & _FILLED) + 2 * bool(flags & _FOLLOWS)
     ends = body[1:].translate(None, _GO_ON)
-    has_shape = end <= len(page) and count <= REMEMBERED_BATCHES and len(ends) == numbers and body[-1] <= 0x7F and not _LONG.search(body)
+    has_shape = end <= len(page) and count <= REMEMBERED_BATCHES and len(ends) == numbers and body[-1] <= 0x7F and not _LONG.search(body, 1)
     if not has_shape or not _fits(_unpacked(page, begin + _HEAD_BYTES, end)):
         raise ValueError(f"what is known of producer {producer_id} makes no sense")
     return producer_id
@@ -191,6 +197,8 @@ def _packed(state: ProducerState) -> bytes:
     """The last batch first, each as the difference to the one behind it."""
     flags = len(state.batches) << _COUNT_SHIFT
     numbers = [*state.at[:2], state.epoch, state.last, state.max_timestamp]
+    if state.is_first:
+        flags |= _FIRST
     if state.has_expired:
         flags |= _EXPIRED
     if state.began_at is not None:
@@ -228,6 +236,7 @@ def _unpacked(page: bytes, begin: int, end: int) -> ProducerState:
     ledger, entry = next(numbers), next(numbers)
     epoch, last = next(numbers), next(numbers)
     state = ProducerState(epoch, last, Position(ledger, entry), next(numbers), has_expired=bool(flags & _EXPIRED))
+    state.is_first = bool(flags & _FIRST)
     if flags & _BEGAN:
         state.began_at = next(numbers)
     if flags & _FILLED:
@@ -236,7 +245,7 @@ def _unpacked(page: bytes, begin: int, end: int) -> ProducerState:
         state.follows = Before(KnownProducer(next(numbers), next(numbers)))
     batches = state.batches
     base_offset = 0
-    for _ in range(flags >> _COUNT_SHIFT):
+    for _ in range(_count(flags)):
         last -= next(numbers)
         first = last - next(numbers)
         base_offset -= next(numbers)

@@ -67,11 +67,12 @@ class ProducerState:
     has_expired: bool = False  # before its batches here: what a writer knew of it counts more
     began_at: int | None = None  # the first sequence that counted, whatever it was, of a producer of another cluster
     filled_to: int | None = None  # what came before that, and counts too: its last sequence
+    is_first: bool = field(default=False, compare=False)  # nothing was known of it when the first of its batches came
 
     def copy(self) -> ProducerState:
         return ProducerState(
             self.epoch, self.last, self.at, self.max_timestamp, self.batches.copy(), self.follows, self.has_expired, self.began_at,
-            self.filled_to,
+            self.filled_to, self.is_first,
         )  # fmt: skip
 
     @property

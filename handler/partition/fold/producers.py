@@ -220,7 +220,7 @@ class ProducerTable:
                 self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
         elif state.at <= folded_to and (state.epoch, state.last) == known:
             state.at = folded_to  # whoever began to fold behind that batch knows it as of here
-            state.has_expired = False
+            state.has_expired = state.is_first = False
         elif state.has_expired and known.epoch >= 0:
             self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
         elif state.at > folded_to:
@@ -241,7 +241,7 @@ class ProducerTable:
             has_expired = state is None and self.begins_expired
             if state is None and may_follow:
                 before = Before(KnownProducer(batch.epoch, ANY_SEQUENCE), () if unsure is None else tuple(unsure.seen))
-            state = ProducerState(batch.epoch, batch.last, position, follows=before, has_expired=has_expired)
+            state = ProducerState(batch.epoch, batch.last, position, follows=before, is_first=state is None, has_expired=has_expired)
             self.states[producer_id] = state
         _append(state, batch, base_offset, position, max_timestamp)
         self.states.move_to_end(producer_id)
@@ -298,6 +298,12 @@ class ProducerTable:
     def _take_later(self, later: ProducerTable) -> None:
         """What is known of a producer later on is what counts. Of both tables the smaller one is gone through."""
         self.states.learn_who_has_expired(later.states)
+        if self.begins_expired and not later.begins_expired:
+            for producer_id, state in later.states.items():
+                before = self.states.get(producer_id)
+                if state.is_first and (before is None or before.has_expired):
+                    state.has_expired = True
+                    later.states[producer_id] = state
         if len(later.states) <= len(self.states):
             for producer_id, state in later.states.items():
                 self.unsure.pop(producer_id, None)

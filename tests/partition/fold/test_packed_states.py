@@ -21,7 +21,7 @@ _before = st.builds(Before, st.builds(KnownProducer, _int32, _int32), st.just(()
 states = st.builds(
     ProducerState, st.integers(-1, 2**15 - 1), _int32, _positions, _int64,
     st.lists(_batches, max_size=5).map(lambda few: deque(few, maxlen=5)),
-    st.none() | _before, st.booleans(), st.none() | _int32, st.none() | _int32,
+    st.none() | _before, st.booleans(), st.none() | _int32, st.none() | _int32, st.booleans(),
 )  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def test_they_are_what_they_were(expected: dict[int, ProducerState], data: st.Da
     for producer_id, state in expected.items():
         packed.add(producer_id, state)
     assert dict(packed.items()) == expected
+    assert all(state.is_first == expected[producer_id].is_first for producer_id, state in packed.items())
     assert dict(PackedStates.of_pages(packed.pages).items()) == expected
     copied = packed.copy()
     for producer_id in data.draw(st.lists(st.sampled_from(sorted(expected)), unique=True)) if expected else ():
