@@ -42,6 +42,7 @@ from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
 from handler.partition.read.read_to_end import EmptiedBehind, ReadToEnd
 from handler.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
 from handler.partition.read.tail_reader import TailReader
+from handler.partition.read.tail_watch import TailWatch
 from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
 from handler.partition.write.append import Append, MarkerWritten, expire
@@ -114,7 +115,8 @@ class Partition:
         self.used_at = self._begun_at = self._loop.time()
         self._next_tick_at = 0.0
         self._tail = TailReader(name, log_, self)
-        self._to_end = ReadToEnd(name, log_, self._tail, self._fold)
+        self._tail_watch = TailWatch(name, log_, self._fold, self._tail)
+        self._to_end = ReadToEnd(name, log_, self._tail, self._tail_watch, self._fold)
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
@@ -199,6 +201,7 @@ class Partition:
         self._appender.fail(code)
         self._replay.stop()
         self._gaps.stop()
+        self._tail_watch.stop()
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
@@ -523,6 +526,9 @@ class Partition:
         """A client has deleted records."""
         self._log_start.move_to(moved)
 
+    def note_stats(self, stats: LogStats) -> None:
+        self._tail_watch.note(stats.last)
+
     async def ask_log_start(self) -> int:
         return await self._log_start.refresh()
 
@@ -564,6 +570,8 @@ class Partition:
         self._next_tick_at = now + QUIET_TICK_SECONDS
         self._waiting = expire(self._waiting, now)
         self._verified.tick(now)
+        self._tail_watch.note(self._appender.awaited)
+        self._tail_watch.tick(now)
         if not self._opened.done():
             self._tick_while_opening(now)
         if not self.is_open:

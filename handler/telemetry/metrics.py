@@ -62,4 +62,7 @@ REPLICATED_WITHOUT_COUNT = Gauge(
     "kafka_sidecar_replicated_without_count",
     "Partitions in use that Pulsar copies to another cluster, where their batches of several records can't be read.",
 )
+SILENT_READERS = Counter(
+    "kafka_sidecar_silent_readers_total", "Readers that were opened again because they brought nothing of what the broker has."
+)
 UNREADABLE_ENTRIES = Counter("kafka_sidecar_unreadable_entries_total", "Entries that could not be read.")

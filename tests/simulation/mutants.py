@@ -82,6 +82,17 @@ MUTANTS: Final = {
         "the number of a transaction is asked for once", "handler.partition.write.verified_appends.VerifiedAppends._number_of",
         _knows_numbers_for_good,
     ),
+    "silent-tails-stay": Mutant(
+        "a tail reader that stands at what the broker has closed is left there", "handler.partition.read.tail_watch.TailWatch.tick",
+        lambda _: lambda *_: None,
+    ),
+    "silent-readers-stay": Mutant(
+        "the same of a reader of old data", "handler.partition.read.catch_up_reader.CatchUpReader._on_silence", lambda _: lambda *_: None,
+    ),
+    "names-old-ends": Mutant(
+        "what a reader names as the last entry counts, whatever it has brought", "handler.partition.read.read_to_end.ReadToEnd._last",
+        lambda _: _last_of_the_reader,
+    ),
     "silence-is-an-answer": Mutant(
         "a broker that says nothing has nothing", "handler.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
     ),
@@ -90,6 +101,10 @@ MUTANTS: Final = {
 
 async def _holds_nothing(*_: Any) -> bool:
     return False
+
+
+async def _last_of_the_reader(self: Any, *, is_first: bool) -> Any:
+    return await self._tail.last_position()
 
 
 async def _at_once(_: Any) -> None: ...

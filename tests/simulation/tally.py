@@ -31,6 +31,7 @@ ROWS: Final = (
     Row("a connection is cut", f"{MODEL}.Connection.cut"),
     Row("a broker lets a name go behind what was sent", f"{MODEL}.Writer._unknown"),
     Row("the second cluster stores a copy", f"{MODEL}.Topic.copy"),
+    Row("a reader stands at what the broker has closed", f"{MODEL}.Topic.is_being_closed", bool),
     # bounds and mechanisms
     Row("a partition's fold begins again behind a gap", f"{PARTITION}.fold.fold.Fold.begin_again_at"),
     Row("a fold learns of an earlier one", f"{PARTITION}.fold.fold.Fold.learn"),
@@ -54,6 +55,8 @@ ROWS: Final = (
     Row("something is kept", "tests.simulation.states.States.store"),
     Row("producers wait until something is kept", f"{PARTITION}.kept_producers.KeptProducers._begin"),
     Row("a gap is asked about", f"{PARTITION}.gap_check.GapCheck.begin"),
+    Row("the tail reader's silence is looked into", f"{PARTITION}.read.tail_watch.TailWatch._look_once"),
+    Row("a reader of old data is silent", f"{PARTITION}.read.catch_up_reader.CatchUpReader._on_silence"),
     # what is judged
     Row("an offset is seen by a consumer", "tests.simulation.history.History.see"),
     Row("an offset is seen by a consumer of read_committed", "tests.simulation.history.History.see_committed"),

@@ -31,7 +31,14 @@ SEEDS = (*range(1, 13), *seeds_of_the_commit(12))
 # Plans that failed, made smaller (see `shrink`), each named after what it found.
 REGRESSIONS = Path(__file__).parent / "regressions"
 # Some, each with a seed from which on a few seconds are enough. All of them: make simulate-mutants.
-FOUND_SOON = {"the-past-is-nothing": 45, "nothing-is-behind": 61, "end-is-old": 1, "sends-before-it-reads": 1}
+FOUND_SOON = {
+    "the-past-is-nothing": 45,
+    "nothing-is-behind": 61,
+    "end-is-old": 1,
+    "sends-before-it-reads": 1,
+    "silent-tails-stay": 6,
+    "names-old-ends": 22,
+}
 
 
 @pytest.fixture(autouse=True)

@@ -53,6 +53,7 @@ class MemoryLog:
     opened_at: list[Position | None] = field(default_factory=list)  # where each reader began
     find_last_stretch: bool = False
     clock_ms: int = 1_000  # the broker's, but for a millisecond for each entry
+    orphans: int = 0  # so many of the next readers stand at what the broker has closed (see `TailWatch`)
     names_markers: bool = True  # as the last entry, as brokers before 3.3 do
 
     def named(self, writer_name: str) -> EntryLog:
@@ -319,6 +320,9 @@ class MemoryReader:
         self._open = True
         self.permits = 0
         self._woken = False
+        self._is_orphan = log.orphans > 0
+        log.orphans -= self._is_orphan
+        self._last_of_closed = self._last()
 
     def grant(self, permits: int) -> None:
         self.permits += permits
@@ -330,7 +334,7 @@ class MemoryReader:
             self._next = position.after()
 
     def wake(self) -> None:
-        if self._open and not self._woken:
+        if self._open and not self._woken and not self._is_orphan:
             self._woken = True
             asyncio.get_running_loop().call_later(self._log.read_delay, self._deliver)
 
@@ -354,6 +358,9 @@ class MemoryReader:
 
     async def last_position(self) -> Position | None:
         await asyncio.sleep(0)
+        return self._last_of_closed if self._is_orphan else self._last()
+
+    def _last(self) -> Position | None:
         log = self._log
         named = [entry.position for entry in log.present if log.names_markers or entry.position not in log.markers]
         return named[-1] if named else None

@@ -42,6 +42,10 @@ log = logging.getLogger(__name__)
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
+# A reader that has brought nothing for so long is opened again: a broker may have closed the topic at which it stands (see `TailWatch`).
+# It doubles each time, for old data may lie in slow storage.
+PATIENCE_SECONDS: Final = 10.0
+LONGEST_PATIENCE_SECONDS: Final = 80.0
 # A consumer whose offset is not further ahead than this waits for the stream instead of a new reader.
 SHARED_DISTANCE: Final = 20_000
 
@@ -159,6 +163,8 @@ class CatchUpReader(ConsumerEvents):
         self.done = False
         self.error: ErrorCode = ErrorCode.NONE
         self.touched_at = asyncio.get_running_loop().time()
+        self._patience = PATIENCE_SECONDS
+        self._silence: asyncio.TimerHandle | None = None  # until the first entry comes
         self._task = KeptAlive("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
 
@@ -244,6 +250,7 @@ class CatchUpReader(ConsumerEvents):
             self._permits = 0
             self._reader = await self._log.reader(start, self)
             self._grant()
+            self._silence = asyncio.get_running_loop().call_later(self._patience, self._on_silence)
             try:
                 outcome = await self._ended
             finally:
@@ -326,7 +333,15 @@ class CatchUpReader(ConsumerEvents):
             # A moment later: a waiting fetch may ask for another reader, in the middle of which this one is closed.
             asyncio.get_running_loop().call_soon(self._partition.changed)
 
+    def _on_silence(self) -> None:
+        metrics.SILENT_READERS.inc()
+        self.on_end(Unavailable(f"no entry came within {self._patience:.0f} s"))
+        self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
+
     def _let_go(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -355,6 +370,10 @@ class CatchUpReader(ConsumerEvents):
     def on_entry(self, entry: RawEntry) -> None:
         if self._ended.done():
             return
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
+            self._patience = PATIENCE_SECONDS
         position = entry.position
         cost = permits_of(entry)
         self._permits -= cost

@@ -26,6 +26,9 @@ class PartitionForLogStart(Protocol):
 
     async def confirmed_end(self) -> int: ...
     def changed(self) -> None: ...
+    def note_stats(self, stats: LogStats) -> None:
+        """What the broker has told of the log now."""
+        ...
 
 
 class LogStart:
@@ -90,7 +93,9 @@ class LogStart:
 
     async def refresh(self) -> int:
         begun = self._loop.time()
-        await self._learn(await self._log.stats(), begun)
+        stats = await self._log.stats()
+        self._partition.note_stats(stats)
+        await self._learn(stats, begun)
         return self.offset
 
     async def _learn(self, stats: LogStats, asked_at: float) -> None:

@@ -9,6 +9,7 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import holds_records
 from handler.partition.read.tail_reader import TailReader
+from handler.partition.read.tail_watch import TailWatch
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import while_it_goes_on
@@ -41,10 +42,11 @@ async def end_without_records(log: EntryLog, stats: LogStats) -> int:
 
 
 class ReadToEnd:
-    def __init__(self, name: str, log_: EntryLog, tail: TailReader, fold: Fold) -> None:
+    def __init__(self, name: str, log_: EntryLog, tail: TailReader, tail_watch: TailWatch, fold: Fold) -> None:
         self._name = name
         self._log = log_
         self._tail = tail
+        self._tail_watch = tail_watch
         self._fold = fold
         self._waiting: list[tuple[Position, asyncio.Future[None]]] = []
         self._last_pulsar_marker: Position | None = None  # a last entry that no reader is given; all before it is folded
@@ -67,7 +69,15 @@ class ReadToEnd:
 
     async def _run(self, if_unknown: Position | None = None) -> None:
         with self._tail.held_open():
-            await self._read_up_to(await self._tail.last_position(), if_unknown)
+            await self._read_up_to(await self._last(is_first=if_unknown is not None), if_unknown)
+
+    async def _last(self, *, is_first: bool) -> Position | None:
+        """The broker's last entry. A reader that has brought nothing yet may name an old one (see `TailWatch`)."""
+        last = await self._tail.last_position()
+        if last is not None and not self._tail.brought and not is_first:  # else it was asked for a moment ago, or will be
+            last = max(last, (await self._log.stats()).last or last)
+        self._tail_watch.note(last)
+        return last
 
     @property
     def is_awaited(self) -> bool:

@@ -71,10 +71,17 @@ class TailReader(ConsumerEvents):
         self._quiet_timer: asyncio.TimerHandle | None = None
         self._holders = 0
         self.wanted_at = 0.0
+        self.openings = 0
+        self.brought = 0  # entries, since it was opened
+        self.begins_at: Position | None = None  # the place from which it was opened
 
     @property
     def running(self) -> bool:
         return self._task.running
+
+    @property
+    def is_open(self) -> bool:
+        return self._reader is not None
 
     def want(self) -> None:
         self.wanted_at = asyncio.get_running_loop().time()
@@ -103,7 +110,10 @@ class TailReader(ConsumerEvents):
         ended = self._ended = asyncio.get_running_loop().create_future()
         self._permits = 0
         try:
-            self._reader = await self._log.reader(self._partition.tail_from(), self)
+            self.begins_at = self._partition.tail_from()
+            self.brought = 0
+            self.openings += 1
+            self._reader = await self._log.reader(self.begins_at, self)
             self._top_up(self._wanted_permits())
             self._opened.set()
             self._task.backoff.reset()
@@ -176,6 +186,7 @@ class TailReader(ConsumerEvents):
     def on_entry(self, entry: RawEntry) -> None:
         cost = self._partition.on_tail_entry(entry)  # which may come back here for more permits
         self._permits -= cost
+        self.brought += 1
         if self._holders or self._partition.others_write():
             self._top_up(PERMITS)
         else:

@@ -146,6 +146,11 @@ class Appender:
         return len(self._in_flight) + len(self._held)
 
     @property
+    def awaited(self) -> Position | None:
+        """An entry that is stored, and is to be folded when all before it is read."""
+        return self._awaiting_fold[0][0] if self._awaiting_fold else None
+
+    @property
     def is_at_work(self) -> bool:
         return bool(self._in_flight) or bool(self._held.appends)
 

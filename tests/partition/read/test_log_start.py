@@ -12,7 +12,7 @@ from handler.partition.log.moved_start import MovedStart
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.read_entries import NothingToRead, first_entry
 from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.raw_entries import NoEntryCame
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -32,6 +32,7 @@ class Ended:
         return 7
 
     def changed(self) -> None: ...
+    def note_stats(self, stats: LogStats) -> None: ...
 
 
 async def test_the_start_stays_where_it_is_while_the_broker_is_slow() -> None:

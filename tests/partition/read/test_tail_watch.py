@@ -1,0 +1,194 @@
+"""A tail reader that stands at what the broker has closed is opened again, and what it names as the end does not count until then."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.partition.partition import Partition
+from handler.partition.read import catch_up_reader, tail_watch
+from handler.pulsar import raw_entries
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.fake_broker import until
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import append, begin_append, fetch, open_partition
+
+PATIENCE = 2.0  # shorter than a tail that nobody wants is kept
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail_watch, "PATIENCE_SECONDS", PATIENCE)
+
+
+class Ticking:
+    """The clock of one partition's ticks."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.now = asyncio.get_running_loop().time()
+        self._partition = partition
+
+    async def go_on(self, seconds: float) -> None:
+        self.now += seconds
+        self._partition.refresh_log_start_if_stale(self._partition.end_offset)
+        self._partition.read(self._partition.end_offset, 1_000, at_least_one=True, since=0)
+        self._partition._tail.wanted_at = self.now
+        self._partition.tick(self.now)
+        await asyncio.sleep(0.01)
+
+
+def follow(log: MemoryLog) -> Partition:
+    """A partition that is read at its end."""
+    partition = open_partition(log, "kafka-sidecar-reads")
+    partition.read(0, 1_000, at_least_one=True, since=0)
+    return partition
+
+
+async def moved(log: MemoryLog, partition: Partition, readers: int = 1) -> None:
+    """The topic is unloaded, and unloaded again while readers subscribe."""
+    assert await partition.opened() is ErrorCode.NONE
+    await fetch(partition, 0)
+    opened = len(log.opened_at)
+    log.orphans = readers
+    log.disconnect()
+    await until(lambda: len(log.opened_at) > opened and log.readers)
+    await asyncio.sleep(0.01)
+
+
+async def test_a_consumer_is_given_what_comes_after_the_topic_was_closed_behind_its_reader() -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    await moved(log, partition)
+    log.write(batch(b"after"))
+    ticking = Ticking(partition)
+    await ticking.go_on(0)
+    await ticking.go_on(PATIENCE / 2)
+    assert partition.end_offset == 1
+    await ticking.go_on(PATIENCE)
+    await until(lambda: partition.end_offset == 2)
+    partition.close()
+
+
+async def test_it_is_opened_again_until_it_stands_at_what_is_served_each_time_after_twice_as_long() -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    await moved(log, partition, readers=3)
+    log.write(batch(b"after"))
+    ticking = Ticking(partition)
+    openings = []
+    for second in range(30):
+        opened = len(log.opened_at)
+        await ticking.go_on(1.0)
+        if len(log.opened_at) > opened:
+            openings.append(second)
+    assert partition.end_offset == 2
+    assert len(openings) == 3
+    assert openings[2] - openings[1] >= 2 * (openings[1] - openings[0]) - 1
+    partition.close()
+
+
+async def test_an_end_that_such_a_reader_names_is_not_taken_for_the_end() -> None:
+    """ListOffsets tells it, and a fetch beyond it is refused."""
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    await moved(log, partition)
+    for number in range(3):
+        log.write(batch(b"%d" % number))
+    asked = asyncio.create_task(partition.confirmed_end())
+    ticking = Ticking(partition)
+    for _ in range(4):
+        await ticking.go_on(1.0)
+    assert await asyncio.wait_for(asked, 5) == 4
+    partition.close()
+
+
+async def test_an_append_behind_what_others_have_written_is_acknowledged() -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    await moved(log, partition)
+    log.write(batch(b"another's"))
+    waiting = begin_append(partition, batch(b"own"), seconds=60)
+    ticking = Ticking(partition)
+    for _ in range(4):
+        await ticking.go_on(1.0)
+    verdict = await asyncio.wait_for(waiting, 5)
+    assert (verdict.error, verdict.base_offset) == (ErrorCode.NONE, 2)
+    partition.close()
+
+
+async def test_a_reader_that_has_brought_something_and_falls_silent_is_opened_again_too() -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    assert await partition.opened() is ErrorCode.NONE
+    await fetch(partition, 0)
+    for reader in log.readers:
+        reader._is_orphan = True
+    log.write(batch(b"after"))
+    await partition.ask_log_start()  # each ten seconds where somebody reads; the broker tells the last entry as well
+    ticking = Ticking(partition)
+    for _ in range(5):
+        await ticking.go_on(1.0)
+    assert partition.end_offset == 2
+    partition.close()
+
+
+@pytest.mark.parametrize("names_markers", [True, False])
+async def test_markers_that_no_reader_is_given_are_no_reason(names_markers: bool) -> None:
+    log = MemoryLog(names_markers=names_markers)
+    log.write(batch(b"before"))
+    partition = follow(log)
+    assert await partition.opened() is ErrorCode.NONE
+    await fetch(partition, 0)
+    for _ in range(3):
+        log.mark()
+    opened = len(log.opened_at)
+    ticking = Ticking(partition)
+    for _ in range(20):
+        await partition.ask_log_start()
+        await ticking.go_on(1.0)
+    assert len(log.opened_at) == opened
+    partition.close()
+
+
+async def test_a_log_that_is_empty_is_looked_at_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    partition = follow(log)
+    assert await partition.opened() is ErrorCode.NONE
+    opened, looks = len(log.opened_at), 0
+    stats = MemoryLog.stats
+
+    async def counted(self: MemoryLog) -> object:
+        nonlocal looks
+        looks += 1
+        return await stats(self)
+
+    monkeypatch.setattr(MemoryLog, "stats", counted)
+    ticking = Ticking(partition)
+    for _ in range(100):
+        await ticking.go_on(1.0)
+    assert len(log.opened_at) == opened
+    assert looks <= 6
+    assert (await append(partition, batch(b"first"))).base_offset == 0
+    partition.close()
+
+
+async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up_reader, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
+    log = MemoryLog()
+    for number in range(200):
+        log.write(batch(b"%d" % number))
+    partition = open_partition(log, "kafka-sidecar-reads", cache=1)
+    assert await partition.opened() is ErrorCode.NONE
+    await partition.confirmed_end()
+    log.orphans = 2
+    assert (await fetch(partition, 3)).next_offset > 3
+    assert log.orphans == 0
+    partition.close()
