@@ -329,7 +329,7 @@ class Partition:
 
     def set_skipped(self, skipped: frozenset[Position]) -> None:
         """An operator has entries skipped. What was concluded of them is forgotten: the next request opens the partition again."""
-        if not self._opened.done():
+        if self._fold.reached is None:
             self._contents.skipped = skipped
         elif skipped != self._contents.skipped:
             self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "an operator has an entry skipped")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import pytest
 
@@ -12,8 +11,9 @@ from handler.pulsar import raw_entries
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
+from tests.model.connections import Reader
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all
 
 
@@ -22,6 +22,7 @@ def a_log(old: int, new: int) -> MemoryLog:
     write_old(log, old)
     log.roll()  # to switch it on a broker is restarted
     log.index = -1
+    log.note_index()
     for number in range(new):
         log.write(batch(b"%d" % number, timestamp=number))
     return log
@@ -99,7 +100,6 @@ async def test_what_is_between_is_an_error_where_it_stands() -> None:
     partition.close()
 
 
-@dataclass
 class MisledLog(MemoryLog):
     """Searches by halves are misled by entries without an index."""
 
@@ -134,20 +134,20 @@ async def test_old_entries_are_not_read_again_for_the_first_batch_behind_them() 
     later = open_partition(log, "kafka-sidecar-later")
     await later.opened()
     given = 0
-    deliver = MemoryReader._deliver
+    deliver = Reader._hand_out
 
-    def counted(reader: MemoryReader) -> None:
+    def counted(reader: Reader) -> None:
         nonlocal given
         before = reader._next
         deliver(reader)
         if reader._next is not None and reader._next.ledger == 1:
             given += reader._next.entry - (0 if before is None else before.entry)
 
-    MemoryReader._deliver = counted  # type: ignore[assignment,method-assign]
+    Reader._hand_out = counted  # type: ignore[assignment,method-assign]
     try:
         assert [value for _, value in await read_all(later)] == [b"x"] * 3
     finally:
-        MemoryReader._deliver = deliver  # type: ignore[method-assign]
+        Reader._hand_out = deliver  # type: ignore[method-assign]
     assert given < 200
     later.close()
 

@@ -12,8 +12,9 @@ from handler.partition.log.entries import Content
 from handler.partition.partition import Partition
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
+from tests.model.connections import Writer
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryWriter
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Told, append, fetch, open_partition, open_table, read_all
 
 
@@ -112,14 +113,14 @@ async def test_readers_and_writers_go_on_after_errors_that_nobody_thought_of(fai
     assert await partition.opened() is ErrorCode.NONE
     log.disconnect()
     failures = 2
-    works = getattr(MemoryLog, failing if failing == "find_index" else f"{failing}_as")
+    works = getattr(MemoryLog, "writer_as" if failing == "writer" else failing)
 
-    async def fails(*arguments: Any) -> Any:
+    def fails(*arguments: Any) -> Any:
         nonlocal failures
         if failures:
             failures -= 1
             raise KeyError("an odd answer")
-        return await works(*arguments)
+        return works(*arguments)
 
     monkeypatch.setattr(MemoryLog, works.__name__, fails)
     assert (await append(partition, batch(b"new"))).base_offset == 100
@@ -163,17 +164,17 @@ async def test_a_send_that_fails_in_the_sidecar_is_sent_again_and_holds_up_nobod
     log = MemoryLog()
     partition = open_partition(log)
     await append(partition, batch(b"0", producer_id=7, epoch=0, sequence=0))
-    works = MemoryWriter.send
+    works = Writer.send
     failures = 1
 
-    def send(self: MemoryWriter, *arguments: Any) -> None:
+    def send(self: Writer, *arguments: Any) -> None:
         nonlocal failures
         if failures:
             failures -= 1
             raise ZeroDivisionError
         works(self, *arguments)
 
-    monkeypatch.setattr(MemoryWriter, "send", send)
+    monkeypatch.setattr(Writer, "send", send)
     failed, other = await asyncio.gather(append(partition, batch(b"1", producer_id=7, epoch=0, sequence=1)), append(partition, batch(b"x")))
     assert (failed.error, other.error) == (ErrorCode.NONE, ErrorCode.NONE)
     assert [value for _, value in await read_all(partition)] == [b"0", b"1", b"x"]

@@ -65,6 +65,7 @@ async def test_a_gap_behind_a_log_that_was_empty_is_one() -> None:
     log.write(batch(b"plain"))
     log.trim(1)
     idle, busy = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("idle", "busy"))
+    assert await idle.opened() is ErrorCode.NONE
     assert await idle.confirmed_end() == 1
     idle._tail.stop_unless_held()
     assert (await write(busy, coordinator, b"first", sequence=0)).error is ErrorCode.NONE

@@ -163,7 +163,7 @@ async def test_what_retention_took_is_known_no_more() -> None:
     written_long_ago(log)
     await kept_by_another(log, states)
     log.write(batch(b"gone, and nobody has kept what it said"))
-    log.ledger += 1
+    log.roll()
     log.write(batch(b"later"))
     log.trim(len(log.entries) - 1)
     partition = open_partition(log, states=states)
@@ -177,7 +177,7 @@ async def test_what_was_kept_of_all_that_retention_took_counts(left: int) -> Non
     written_long_ago(log)
     await kept_by_another(log, states)
     place = log.index
-    log.ledger += 1
+    log.roll()
     for _ in range(left):
         log.write(batch(b"later"))
     log.trim(len(log.entries) - left)

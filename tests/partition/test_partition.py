@@ -12,8 +12,9 @@ from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
+from tests.model.connections import Reader
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Told, append, begin_append, fetch, open_partition, open_table, read_all
 
 
@@ -248,10 +249,10 @@ async def test_what_others_wrote_and_was_trimmed_before_it_was_read_here_counts_
     log.trim(2)
     if is_named:
 
-        async def last_position(_: MemoryReader) -> Position:
+        async def last_position(_: Reader) -> Position:
             return last
 
-        monkeypatch.setattr(MemoryReader, "last_position", last_position)
+        monkeypatch.setattr(Reader, "last_position", last_position)
     with pytest.raises(Unavailable):
         await here.confirmed_end()
     assert here.ended is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -452,10 +453,10 @@ async def test_what_ends_while_it_is_opened_reads_no_more(monkeypatch: pytest.Mo
     for _ in range(5):
         log.write(batch(b"a"))
 
-    async def unanswered(reader: MemoryReader) -> Position:
+    async def unanswered(reader: Reader) -> Position:
         raise Unavailable("it does not say")
 
-    monkeypatch.setattr(MemoryReader, "last_position", unanswered)
+    monkeypatch.setattr(Reader, "last_position", unanswered)
     partition = open_partition(log)
     await asyncio.sleep(0.02)  # it asks again in a moment
     partition.fail_at(log.entries[1].position)

@@ -17,8 +17,9 @@ from handler.pulsar.errors import NOT_ALLOWED
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import split_batches
+from tests.model.connections import Writer
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryWriter
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
 
 CROWD = 3 * MAX_ENTRIES_IN_FLIGHT
@@ -171,8 +172,8 @@ async def test_an_entry_that_the_topic_does_not_take_is_sent_batch_by_batch(pati
     log.hold_sends = True
     outcomes = crowd(partition)
     log.hold_sends = False
-    log.refuse_sends, log.refuse_with, log.refuse_saying = 1, NOT_ALLOWED, "Exceed maximum message size"
     log.let_go()
+    log.refuse_sends, log.refuse_with, log.refuse_saying = 1, NOT_ALLOWED, "Exceed maximum message size"
     verdicts = await in_time(outcomes)
     assert {verdict.error for verdict in verdicts} == {ErrorCode.NONE}
     assert [value for _, value in await read_all(partition, CROWD)] == [b"%d:1" % number for number in range(CROWD)]
@@ -273,7 +274,7 @@ async def test_places_that_become_free_are_taken_at_once(patient: None, code: in
     if code == NOT_ALLOWED:  # each is refused
         for writer in log.writers:
             for sequence in range(CROWD, CROWD + len(held)):
-                writer._events.on_send_error(sequence, NOT_ALLOWED, "not here")
+                writer.events.on_send_error(sequence, NOT_ALLOWED, "not here")
     else:  # none of the receipts follows what is folded here
         log.write(batch(b"foreign"))
         log.roll()
@@ -314,15 +315,15 @@ async def test_an_entry_at_whose_send_the_sidecar_fails_is_sent_again(patient: N
     await known_to(partition)
     log.hold_sends = True
     outcomes = crowd(partition)
-    send = MemoryWriter.send
+    send = Writer.send
 
-    def fails(self: MemoryWriter, sequence: int, count: int, *rest: Any) -> None:
+    def fails(self: Writer, sequence: int, count: int, *rest: Any) -> None:
         if count > 1:
-            monkeypatch.setattr(MemoryWriter, "send", send)
+            monkeypatch.setattr(Writer, "send", send)
             raise ZeroDivisionError
         send(self, sequence, count, *rest)
 
-    monkeypatch.setattr(MemoryWriter, "send", fails)
+    monkeypatch.setattr(Writer, "send", fails)
     log.hold_sends = False
     log.let_go()
     assert {verdict.error for verdict in await in_time(outcomes)} == {ErrorCode.NONE}
@@ -362,7 +363,7 @@ async def test_a_refused_entry_takes_none_apart_that_only_waits_to_be_folded(pat
     landed()  # behind it: its receipt is not adjacent to what is folded
     await asyncio.sleep(0)
     (writer,) = log.writers
-    writer._events.on_send_error(8 + 2 + 3, NOT_ALLOWED, "Exceed maximum message size")
+    writer.events.on_send_error(8 + 2 + 3, NOT_ALLOWED, "Exceed maximum message size")
     verdicts = await in_time(outcomes)
     assert partition.ended is None
     assert [verdict.base_offset for verdict in verdicts] == [8, 9, 11, 12, 13, 14, 15, 16]

@@ -1,4 +1,4 @@
-"""Transactions in a partition, from the first batch to what consumers of read_committed get, over the twin of Pulsar."""
+"""Transactions in a partition, from the first batch to what consumers of read_committed get, over the model of Pulsar."""
 
 from __future__ import annotations
 

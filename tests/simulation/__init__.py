@@ -2,7 +2,8 @@
 
     plan          what is going to happen: the bounds, the clients, the faults
     loop          virtual time; each callback belongs to a node, which may stand still or be killed
-    model         Pulsar: ledgers, index, connections, what lands late and what is lost
+    topic         Pulsar (tests/model), and what sidecars keep of the log
+    conduct       how the network and the broker behave: what takes how long, what lands late and what is lost
     node          a sidecar, as far as one partition goes
     clients       producers and consumers, which note what they were told
     transactions  transactional producers, and their coordinator

@@ -17,8 +17,8 @@ from handler.partition.write.verified_appends import Verification
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import BatchHeader, read_produced
 from tests.simulation.chance import Chance
+from tests.simulation.conduct import delay
 from tests.simulation.history import History, Violation
-from tests.simulation.model import delay
 from tests.simulation.node import NAME, Node
 from tests.simulation.plan import Bounds, Client
 from tests.support.batches import batch

@@ -17,10 +17,11 @@ from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.table import TICK_SECONDS
+from tests.model.connections import Connection
 from tests.simulation.loop import EPOCH_SECONDS, PROCESS, Life, Process, SimulatedLoop
-from tests.simulation.model import Connection, Topic, View
 from tests.simulation.plan import Bounds
 from tests.simulation.states import States
+from tests.simulation.topic import SimulatedTopic
 
 NAME: Final = "t-partition-0"
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class _FlippingMemory(ProducerMemory):
 
 
 class Node:
-    def __init__(self, loop: SimulatedLoop, topic: Topic, name: str, skew: float = 0.0) -> None:
+    def __init__(self, loop: SimulatedLoop, topic: SimulatedTopic, name: str, skew: float = 0.0) -> None:
         self.name = name
         self.life = 0  # how often it was started
         self.partition: Partition | None = None
@@ -96,7 +97,7 @@ class Node:
         memory = ProducerMemory(most_awake=bounds.most_awake, expiry_ms=bounds.expiry_ms)
         if bounds.flips:
             memory = _FlippingMemory(bounds, self._loop, self._topic.chance.of(f"{name}/memory"))
-        return Partition(NAME, View(self._topic, name, self._context), name, indexes, limits, EntryFailures(), memory, self._clock)
+        return Partition(NAME, self._topic.seen_by(name, self._context), name, indexes, limits, EntryFailures(), memory, self._clock)
 
     def on_start_moved(self, moved: MovedStart) -> None:
         """A client has deleted records, through whichever sidecar."""
@@ -124,7 +125,7 @@ class Node:
             connection.cut()
 
     def _connections(self) -> list[Connection]:
-        return [one for one in self._topic.connections if one.belongs_to(self._context)]
+        return self._topic.connections_of(self._context)
 
     def stand_still(self) -> None:
         self.process.life = Life.STANDING_STILL

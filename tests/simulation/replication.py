@@ -10,13 +10,14 @@ from typing import Final
 from handler.partition.log.entries import read_entry
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Consumer, Network, ReadUncommitted
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import SimulatedLoop
-from tests.simulation.model import Topic, is_marker
 from tests.simulation.node import Node
 from tests.simulation.plan import WINDOW_ENTRIES, Bounds, Client, ClientKind
+from tests.simulation.topic import SimulatedTopic
 
 READ_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
@@ -29,7 +30,7 @@ class SecondCluster:
         self._draw = chance.of("replicator")
         # What is copied once more stands within the window.
         bounds = replace(bounds, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
-        self._topic = Topic(loop, chance, bounds)
+        self._topic = SimulatedTopic(loop, chance, bounds)
         self._topic.is_calm = True
         self.nodes = [Node(loop, self._topic, "west")]
         self._network = Network(loop, self.nodes, chance, bounds)
@@ -73,7 +74,7 @@ class SecondCluster:
         count = read_entry(entry).offset_count
         if count > 1:
             metadata.num_messages_in_batch = count
-        self._topic.copy(metadata, count, bytes(entry.payload))
+        self._topic.append(metadata, count, bytes(entry.payload))
 
     async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
         end = max(((one.last_index or 0) + 1 for one in self._topic.entries if not is_marker(one)), default=0)

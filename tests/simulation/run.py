@@ -30,6 +30,7 @@ from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
+from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check
 from tests.simulation.clients import (
@@ -46,13 +47,13 @@ from tests.simulation.clients import (
 )
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
-from tests.simulation.model import Topic, is_marker
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, Bounds, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
 from tests.simulation.reference import batches_of, fold, values_in
 from tests.simulation.replication import SecondCluster
 from tests.simulation.states import LogStarts
 from tests.simulation.tally import tallied
+from tests.simulation.topic import SimulatedTopic
 from tests.simulation.transactions import Coordinator, TransactionalProducer
 from tests.support.batches import batch
 
@@ -87,7 +88,7 @@ class Run:
         self.struck = 0
         self._loop = loop
         self._chance = chance
-        self.topic = Topic(loop, chance, plan.bounds)
+        self.topic = SimulatedTopic(loop, chance, plan.bounds)
         skew = chance.of("skew")
         self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
         self.network = Network(loop, self.nodes, chance, plan.bounds)
@@ -110,7 +111,7 @@ class Run:
                 metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=len(self.topic.entries), publish_time=1)
                 metadata.MergeFromString(KAFKA.fields)
                 metadata.properties.add(key=BASIS_PROPERTY, value=Basis(known[number][0], [known[number][1]]).encode())
-                self.topic.copy(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
+                self.topic.append(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
                 self.history.acknowledge([value], self.topic.index)
                 if len(self.topic.entries) % 16 == 0:
                     self.topic.roll()
@@ -274,7 +275,7 @@ class Run:
         present = self.topic.present
         if not present:
             return self.topic.index + 1
-        first, moved = present[0], self.topic.moved_start
+        first, moved = present[0], self.topic.start_moved_to
         assert first.last_index is not None
         start = first.last_index + 1 - (1 if is_marker(first) else read_entry(first).offset_count)
         return max(start, moved.offset) if moved is not None and moved.position >= first.position else start

@@ -10,8 +10,9 @@ from handler.coordination.kept_places import Kept
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.errors import Unavailable
 from handler.tasks import BytesASecond
+from tests.simulation.conduct import NOBODYS
 from tests.simulation.loop import EPOCH_SECONDS
-from tests.simulation.model import NOBODYS, Topic
+from tests.simulation.topic import SimulatedTopic
 
 if TYPE_CHECKING:
     from tests.simulation.node import Node
@@ -22,7 +23,7 @@ OLD: Final = 0.1  # how often who does not look it up finds the value before the
 class States:
     """For one life of one sidecar."""
 
-    def __init__(self, topic: Topic, name: str) -> None:
+    def __init__(self, topic: SimulatedTopic, name: str) -> None:
         self._topic = topic
         self._name = name
         self._ids = 0
@@ -75,15 +76,15 @@ class States:
 class LogStarts:
     """Where clients have moved the start of the log to, modelled: every sidecar hears of it a moment later."""
 
-    def __init__(self, topic: Topic, nodes: Sequence[Node]) -> None:
+    def __init__(self, topic: SimulatedTopic, nodes: Sequence[Node]) -> None:
         self._topic = topic
         self._nodes = nodes
         self._draw = topic.chance.of("log starts")
 
     async def put(self, _: str, moved: MovedStart, /) -> None:
         await asyncio.sleep(self._draw.choice((0.001, 0.02, 0.5)))
-        known = self._topic.moved_start
-        self._topic.moved_start = moved if known is None else max(known, moved)
+        known = self._topic.start_moved_to
+        self._topic.start_moved_to = moved if known is None else max(known, moved)
         for node in self._nodes:
             self._topic.loop.call_later(self._draw.choice((0.001, 0.02, 1.0)), node.on_start_moved, moved, context=NOBODYS)
         await asyncio.sleep(1.0)  # whoever put it hears of it as well

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from tests.simulation.replaced import replaced
 
 PARTITION: Final = "handler.partition"
-MODEL: Final = "tests.simulation.model"
+MODEL: Final = "tests.model"
 
 
 class Row(NamedTuple):
@@ -27,11 +27,11 @@ class Row(NamedTuple):
 
 ROWS: Final = (
     # faults of the model, beside those that the plan names
-    Row("a SEND lands", f"{MODEL}.Topic.land"),
-    Row("a connection is cut", f"{MODEL}.Connection.cut"),
-    Row("a broker lets a name go behind what was sent", f"{MODEL}.Writer._unknown"),
-    Row("the second cluster stores a copy", f"{MODEL}.Topic.copy"),
-    Row("a reader stands at what the broker has closed", f"{MODEL}.Topic.is_being_closed", bool),
+    Row("a SEND lands", f"{MODEL}.topic.Topic.land"),
+    Row("a connection is cut", f"{MODEL}.connections.Connection.cut"),
+    Row("a broker lets a name go behind what was sent", f"{MODEL}.connections.Writer.be_unknown"),
+    Row("the second cluster stores a copy", f"{MODEL}.topic.Topic.append"),
+    Row("a reader stands at what the broker has closed", "tests.simulation.conduct.DrawnConduct.forgets_reader", bool),
     # bounds and mechanisms
     Row("a partition's fold begins again behind a gap", f"{PARTITION}.fold.fold.Fold.begin_again_at"),
     Row("a fold learns of an earlier one", f"{PARTITION}.fold.fold.Fold.learn"),

@@ -12,8 +12,8 @@ from tests.contract.all_cases import CASES
 from tests.contract.case import Case
 from tests.simulation.chance import Chance
 from tests.simulation.loop import SimulatedLoop
-from tests.simulation.model import LEAST_RETENTION_SECONDS, Topic, View
 from tests.simulation.plan import Bounds
+from tests.simulation.topic import LEAST_RETENTION_SECONDS, SimulatedTopic
 
 
 class Model:
@@ -23,10 +23,10 @@ class Model:
         self.names_markers = names_markers
         chance = Chance(seed)
         bounds = Bounds(deduplicates=deduplicates, names_markers=names_markers)
-        self._topic = Topic(asyncio.get_running_loop(), chance, bounds)
+        self._topic = SimulatedTopic(asyncio.get_running_loop(), chance, bounds)
 
     def log(self, writer: str) -> EntryLog:
-        return View(self._topic, writer, copy_context())
+        return self._topic.seen_by(writer, copy_context())
 
     async def unload(self) -> None:
         self._topic.unload()

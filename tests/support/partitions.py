@@ -1,4 +1,4 @@
-"""Partitions over the twin of Pulsar, and what a client would do with them."""
+"""Partitions over the model of Pulsar, and what a client would do with them."""
 
 from __future__ import annotations
 

@@ -96,13 +96,13 @@ def _damage(log: MemoryLog) -> None:
 def _lose_ledger(log: MemoryLog) -> None:
     log.roll()
     for _ in range(4):
-        log.markers.add(log.write(batch(b"lost", b"lost")))
+        log.hidden.add(log.write(batch(b"lost", b"lost")))
     log.roll()
 
 
 def _lose_entries(log: MemoryLog) -> None:
     for _ in range(2):
-        log.markers.add(log.write(batch(b"lost", b"lost", b"lost")))
+        log.hidden.add(log.write(batch(b"lost", b"lost", b"lost")))
 
 
 def _encrypt(log: MemoryLog) -> None:
@@ -193,6 +193,7 @@ async def test_a_log_that_had_indexes_and_has_none_any_more_is_a_fault() -> None
     log = MemoryLog()
     log.write(batch(b"a"))
     _replace_last(log, last_index=None)
+    log.note_index()
     assert found(await report_of(log)) == {Kind.NO_INDEX: 1}
 
 

@@ -1,4 +1,4 @@
-"""A log as a partition needs it, at entry level. `pulsar_log` has it over Pulsar, the tests in memory."""
+"""A log as a partition needs it, at entry level. `pulsar_log` has it over Pulsar, the tests over a model of it."""
 
 from __future__ import annotations
 

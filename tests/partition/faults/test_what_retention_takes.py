@@ -67,14 +67,14 @@ async def in_flight_over_two_ledgers(log: MemoryLog, before: int, behind: int, m
 
 def when_it_is_read(log: MemoryLog, who: str, do: Callable[[], None]) -> None:
     """Before a reader of this kind is opened."""
-    opened = log.reader_as
+    opened = log.reader
 
-    async def reader(name: str, start: Position | None, events: ConsumerEvents) -> LogReader:
+    async def reader(start: Position | None, events: ConsumerEvents) -> LogReader:
         if type(events).__name__ == who:
             do()
-        return await opened(name, start, events)
+        return await opened(start, events)
 
-    log.reader_as = reader  # type: ignore[method-assign,assignment]
+    log.reader = reader  # type: ignore[method-assign,assignment]
 
 
 @pytest.mark.parametrize(
@@ -330,15 +330,15 @@ async def test_a_broker_that_is_silent_behind_a_gap_is_asked_again(monkeypatch: 
         def grant(self, permits: int) -> None: ...
         def close(self) -> None: ...
 
-    opened = log.reader_as
+    opened = log.reader
     silent = [Silent()]
 
-    async def reader(name: str, start: Position | None, events: ConsumerEvents) -> LogReader:
+    async def reader(start: Position | None, events: ConsumerEvents) -> LogReader:
         if type(events).__name__ == "_Queue" and silent:
             return silent.pop()  # type: ignore[return-value]
-        return await opened(name, start, events)
+        return await opened(start, events)
 
-    log.reader_as = reader  # type: ignore[method-assign,assignment]
+    log.reader = reader  # type: ignore[method-assign,assignment]
     await a_gap(log, partition)
     assert (await append(partition, numbered(0))).base_offset == offset
     assert not silent

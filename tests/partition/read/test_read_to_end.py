@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from handler.wire.error_code import ErrorCode
+from tests.model.connections import Reader
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Told, append, fetch, open_partition, read_all
 
 
@@ -56,7 +57,7 @@ async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothin
 async def test_the_end_is_found_also_where_the_broker_does_not_name_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a reload some brokers name entry −1 of the ledger that is open."""
 
-    async def nothing(_: MemoryReader) -> None:
+    async def nothing(_: Reader) -> None:
         await asyncio.sleep(0)
 
     log = MemoryLog()
@@ -66,7 +67,7 @@ async def test_the_end_is_found_also_where_the_broker_does_not_name_the_last_ent
     theirs._tail.stop()
     for number in range(1, 6):
         await append(ours, batch(b"%d" % number))
-    monkeypatch.setattr(MemoryReader, "last_position", nothing)
+    monkeypatch.setattr(Reader, "last_position", nothing)
     assert await theirs.confirmed_end() == 6
     ours.close()
     theirs.close()
@@ -103,7 +104,7 @@ async def test_an_entry_that_is_known_by_its_receipt_is_not_waited_for() -> None
     await asyncio.sleep(0.01)
     assert not asked.done()
     last = log.entries[-1].position
-    log.writers[-1]._events.on_receipt(1, last.ledger, last.entry)
+    log.writers[-1].events.on_receipt(1, last.ledger, last.entry)
     assert await asyncio.wait_for(asked, 0.5) == 2
     assert (await appending).base_offset == 1
     partition.close()

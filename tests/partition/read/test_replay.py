@@ -263,7 +263,7 @@ async def test_what_retention_took_before_it_was_read_is_learnt_anew() -> None:
     partition._tail.stop()
     for number in range(1, 4):
         log.write(numbered(ENTRIES + number))
-    log.ledger += 1
+    log.roll()
     for number in range(4, 6):
         log.write(numbered(ENTRIES + number))
     log.trim(len(log.entries) - 2)

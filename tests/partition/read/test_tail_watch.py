@@ -129,7 +129,7 @@ async def test_a_reader_that_has_brought_something_and_falls_silent_is_opened_ag
     assert await partition.opened() is ErrorCode.NONE
     await fetch(partition, 0)
     for reader in log.readers:
-        reader._is_orphan = True
+        reader.is_forgotten = True
     log.write(batch(b"after"))
     await partition.ask_log_start()  # each ten seconds where somebody reads; the broker tells the last entry as well
     ticking = Ticking(partition)

@@ -9,8 +9,9 @@ import pytest
 from handler.partition.fold.producers import Verdict
 from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
+from tests.model.connections import Writer
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog, MemoryWriter
+from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, begin_append, open_partition
 
 MIB = 1024 * 1024
@@ -101,15 +102,15 @@ async def test_how_large_a_batch_may_be_is_what_the_broker_says() -> None:
 
 async def test_a_batch_that_is_too_large_is_refused_before_the_broker_cuts_the_connection_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     log = MemoryLog(max_message_size=MIB)
-    real = MemoryWriter.send
+    real = Writer.send
 
-    def send(self: MemoryWriter, sequence: int, count: int, fields: bytes, payload: bytes, basis: tuple[bytes, bytes] | None) -> None:
+    def send(self: Writer, sequence: int, count: int, fields: bytes, payload: bytes, basis: tuple[bytes, bytes] | None) -> None:
         if len(payload) > MIB:
             self.lose(Unavailable("the broker closed the connection"))
         else:
             real(self, sequence, count, fields, payload, basis)
 
-    monkeypatch.setattr(MemoryWriter, "send", send)
+    monkeypatch.setattr(Writer, "send", send)
     partition = open_partition(log)
     large = begin_append(partition, batch(b"x" * 3 * MIB, producer_id=7, epoch=0, sequence=0))
     behind = begin_append(partition, batch(b"y", producer_id=7, epoch=0, sequence=1))

@@ -57,7 +57,7 @@ async def test_where_the_interceptor_was_off_for_a_while_what_was_served_before_
     log.entries[-1].last_index = None
     log.roll()
     log.write(batch())
-    log.find_last_stretch = True
+    log.finds_last_stretch = True
     head = await head_of(log)
     assert head is not None
     assert (head.last, head.first_offset) == (Position(1, 1), 0)

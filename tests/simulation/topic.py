@@ -1,0 +1,64 @@
+"""The topic of a run, and what sidecars keep of it beside its log."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextvars import Context
+from typing import Final
+
+from handler.coordination.kept_places import Kept
+from tests.model.connections import Connection
+from tests.model.topic import Topic
+from tests.model.view import View
+from tests.simulation.chance import Chance
+from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
+from tests.simulation.plan import Bounds
+
+# A ledger is kept for at least so long after it was closed. Brokers keep theirs for minutes.
+LEAST_RETENTION_SECONDS: Final = 15.0
+
+
+class SimulatedTopic(Topic):
+    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
+        self._drawn = DrawnConduct(loop, chance, bounds)
+        super().__init__(self._drawn, deduplicates=bounds.deduplicates, names_markers=bounds.names_markers)
+        self.loop = loop
+        self.chance = chance
+        self.bounds = bounds
+        self.kept: dict[bytes, list[Kept]] = {}  # what sidecars have kept of the log, by key: every value
+        self._ended: dict[int, float] = {}  # when each ledger was closed
+
+    @property
+    def is_calm(self) -> bool:
+        return self._drawn.is_calm
+
+    @is_calm.setter
+    def is_calm(self, is_calm: bool) -> None:
+        self._drawn.is_calm = is_calm
+
+    def seen_by(self, writer_name: str, context: Context) -> View:
+        """As a sidecar has it, whose process has this context."""
+        return View(self, writer_name, DrawnCaller(self._drawn, writer_name, context))
+
+    def connections_of(self, context: Context) -> list[Connection]:
+        """Those of the process that has it."""
+        return [one for one in self.connections if isinstance(one.way, DrawnWay) and one.way.context is context]
+
+    def unload(self) -> None:
+        self._drawn.unloaded_at = self.loop.time()
+        super().unload()
+
+    def _new_ledger(self) -> None:
+        self._ended[self.ledger] = self.loop.time()
+        super()._new_ledger()
+
+    def trim(self) -> None:
+        """Whole ledgers go, and never the one that is written, or one that was just closed."""
+        present = self.present
+        if not present:
+            return
+        first = present[0].position.ledger
+        if self._ended.get(first, math.inf) + LEAST_RETENTION_SECONDS < self.loop.time():
+            self.trimmed += sum(entry.position.ledger == first for entry in present)
+            self.note_index()
