@@ -34,10 +34,13 @@ class _Adding:
 
 
 class Topic:
-    def __init__(self, conduct: Conduct, *, deduplicates: bool = False, names_markers: bool = False) -> None:
+    def __init__(
+        self, conduct: Conduct, *, deduplicates: bool = False, names_markers: bool = False, wastes_indexes: bool = False
+    ) -> None:  # fmt: skip
         self.conduct = conduct
         self.deduplicates = deduplicates
         self.names_markers = names_markers  # as the last entry, as brokers before 3.3 do
+        self.wastes_indexes = wastes_indexes  # brokers before 2.9.2: of an entry that could not be added
         self.max_message_size = 5 * 1024 * 1024
         self.entries: list[RawEntry] = []
         self.trimmed = 0  # entries at the front that retention took
@@ -104,6 +107,9 @@ class Topic:
             writer.down(lambda: writer.events.on_send_error(sequence, refusal.code, refusal.saying))
             if refusal.ends_writer:
                 writer.be_unknown()
+                if self.wastes_indexes and not self._adding:
+                    self.index += count
+                    self._new_ledger()
             return
         if self.deduplicates:
             if sequence <= self._pushed.get(writer.name, -1):

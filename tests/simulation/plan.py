@@ -81,6 +81,7 @@ class Bounds:
     failed_questions: float = 0.0  # of the admin API, and requests to open
     orphans: float = 0.0  # readers that subscribe to what the broker is closing, of those that come soon after an unload
     deduplicates: bool = False
+    wastes_indexes: bool = False  # of entries that could not be added, as brokers before 2.9.2 do
     names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
     lost_values: float = 0.05  # of what is kept
@@ -157,6 +158,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
         failed_values=behind.choice((0.02, 0.02, 0.3)) if rough else 0.0,
         too_far=behind.choice((3, 20, replay.TOO_FAR_ENTRIES)),
+        wastes_indexes=Chance(seed).of("wasted indexes").random() < 0.25,
         orphans=Chance(seed).of("orphans").choice((0.0, 0.05, 0.3)) if rough else 0.0,
     )
     if bounds.replay_entries == WINDOW_ENTRIES and bounds.most_unjudged == replay.MOST_UNJUDGED:

@@ -22,7 +22,9 @@ LEAST_RETENTION_SECONDS: Final = 15.0
 class SimulatedTopic(Topic):
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
         self._drawn = DrawnConduct(loop, chance, bounds)
-        super().__init__(self._drawn, deduplicates=bounds.deduplicates, names_markers=bounds.names_markers)
+        super().__init__(
+            self._drawn, deduplicates=bounds.deduplicates, names_markers=bounds.names_markers, wastes_indexes=bounds.wastes_indexes
+        )
         self.loop = loop
         self.chance = chance
         self.bounds = bounds
