@@ -142,12 +142,16 @@ class TailReader(ConsumerEvents):
         while True:
             self.want()
             await self._opened.wait()
-            if self._reader is None:
+            reader = self._reader
+            if reader is None:
                 continue
             try:
-                return await self._reader.last_position()
+                last = await reader.last_position()
             except Unavailable:
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
+                continue
+            if reader is self._reader:  # what another has brought says nothing of this one
+                return last
 
     # --- permits
 

@@ -9,7 +9,9 @@ import pytest
 from handler.partition.partition import Partition
 from handler.partition.read import catch_up_reader, tail_watch
 from handler.pulsar import raw_entries
+from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
+from tests.model.connections import Reader
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
@@ -191,4 +193,30 @@ async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: 
     log.orphans = 2
     assert (await fetch(partition, 3)).next_offset > 3
     assert log.orphans == 0
+    partition.close()
+
+
+async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_taken_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    await moved(log, partition)
+    for number in range(3):
+        log.write(batch(b"%d" % number))
+    names, may_answer = Reader.last_position, asyncio.Event()
+
+    async def late(reader: Reader) -> Position | None:
+        last = await names(reader)
+        if reader.is_forgotten:
+            await may_answer.wait()
+        return last
+
+    monkeypatch.setattr(Reader, "last_position", late)
+    asked = asyncio.create_task(partition.confirmed_end())
+    await asyncio.sleep(0.01)
+    log.at_once, log.read_delay = 1, 0.2
+    partition._tail.restart()
+    await until(lambda: partition._tail.brought)
+    may_answer.set()
+    assert await asyncio.wait_for(asked, 5) == 4
     partition.close()
