@@ -30,6 +30,7 @@ class Script:
         self.hold_sends = False  # a slow connection: what is sent lands when it is let go
         self.held: list[Callable[[], None]] = []
         self.read_delay = 0.0
+        self.hold_dispatch: list[Callable[[], None]] | None = None  # where what is to be handed out waits, if it does
         self.at_once = sys.maxsize  # entries that a reader is given, then it waits for `read_delay`
         self.orphans = 0  # so many of the next readers are forgotten by the broker
         self.clock_ms = 1_000  # the broker's, but for a millisecond for each entry
@@ -92,7 +93,10 @@ class ScriptedWay:
         tell()
 
     def dispatch(self, hand_out: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_later(self._script.read_delay, hand_out)
+        if self._script.hold_dispatch is not None:
+            self._script.hold_dispatch.append(hand_out)
+        else:
+            asyncio.get_running_loop().call_later(self._script.read_delay, hand_out)
 
     def refusal(self) -> Refusal | None:
         script = self._script

@@ -43,7 +43,7 @@ ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
 # A reader that has brought nothing for so long is opened again: a broker may have closed the topic at which it stands (see `TailWatch`).
-# It doubles each time, for old data may lie in slow storage.
+# It doubles each time, for old data may lie in slow storage, and stays: the storage is as slow for the next piece.
 PATIENCE_SECONDS: Final = 10.0
 LONGEST_PATIENCE_SECONDS: Final = 80.0
 # A consumer whose offset is not further ahead than this waits for the stream instead of a new reader.
@@ -373,7 +373,6 @@ class CatchUpReader(ConsumerEvents):
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None
-            self._patience = PATIENCE_SECONDS
         position = entry.position
         cost = permits_of(entry)
         self._permits -= cost

@@ -49,15 +49,22 @@ class TailWatch:
     def tick(self, now: float) -> None:
         come_to = self._come_to()
         if come_to != self._seen:
-            self._seen, self._waits_since = come_to, now
-            if self._tail.brought:
+            if self._has_begun_soon(now):
                 self._patience = PATIENCE_SECONDS
+            self._seen, self._waits_since = come_to, now
         elif self._tail.is_open and now - self._waits_since >= self._patience and self._may_lack():
             self._waits_since = now
             self._look.start()
 
     def stop(self) -> None:
         self._look.stop()
+
+    def _has_begun_soon(self, now: float) -> bool:
+        """Whether the first entry has just come, and in time. A storage that is slow once is slow again."""
+        openings, brought = self._seen
+        if not self._tail.brought:
+            return False
+        return openings != self._tail.openings or (not brought and now - self._waits_since <= PATIENCE_SECONDS)
 
     def _come_to(self) -> tuple[int, int]:
         return self._tail.openings, self._tail.brought

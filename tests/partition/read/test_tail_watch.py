@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -141,6 +142,34 @@ async def test_a_reader_that_has_brought_something_and_falls_silent_is_opened_ag
     partition.close()
 
 
+async def test_a_broker_that_is_slow_is_given_the_time_that_it_took_before() -> None:
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    assert await partition.opened() is ErrorCode.NONE
+    await fetch(partition, 0)
+    ticking = Ticking(partition)
+    restarts = []
+    log.hold_dispatch = held = list[Callable[[], None]]()
+    for _ in range(3):
+        opened = len(log.opened_at) + 1
+        log.disconnect()
+        await until(lambda opened=opened: len(log.opened_at) == opened and partition._tail.is_open)  # type: ignore[misc]
+        since: list[float] = []
+        while not partition._tail.brought:
+            await ticking.go_on(1.0)
+            since += [ticking.now] * (len(held) - len(since))
+            for hand_out, begun in zip(held, since, strict=True):
+                if ticking.now - begun == 1.5 * PATIENCE:  # each reader is given nothing for so long
+                    hand_out()
+            await asyncio.sleep(0.01)
+        held.clear()
+        await ticking.go_on(1.0)
+        restarts.append(len(log.opened_at) - opened)
+    assert restarts == [1, 0, 0]
+    partition.close()
+
+
 @pytest.mark.parametrize("names_markers", [True, False])
 async def test_markers_that_no_reader_is_given_are_no_reason(names_markers: bool) -> None:
     log = MemoryLog(names_markers=names_markers)
@@ -193,6 +222,20 @@ async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: 
     log.orphans = 2
     assert (await fetch(partition, 3)).next_offset > 3
     assert log.orphans == 0
+    partition.close()
+
+
+async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first entry that comes is not the log's first, so it is opened again."""
+    monkeypatch.setattr(catch_up_reader, "PATIENCE_SECONDS", 0.05)
+    log = MemoryLog()
+    log.mark()
+    for number in range(200):
+        log.write(batch(b"%d" % number))
+    partition = open_partition(log, "kafka-sidecar-reads", cache=1)
+    assert await partition.opened() is ErrorCode.NONE
+    log.read_delay = 0.07
+    assert (await fetch(partition, 1)).next_offset > 1
     partition.close()
 
 
