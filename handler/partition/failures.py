@@ -21,6 +21,7 @@ MAX_REMEMBERED: Final = 10_000
 class EntryFailures:
     def __init__(self) -> None:
         self._failed: OrderedDict[tuple[str, Position], int] = OrderedDict()
+        self._unannounced: OrderedDict[str, None] = OrderedDict()
 
     def note(self, topic: str, position: Position) -> None:
         at = topic, position
@@ -31,3 +32,12 @@ class EntryFailures:
 
     def is_given_up(self, topic: str, position: Position) -> bool:
         return bool(self._failed) and self._failed.get((topic, position), 0) >= ATTEMPTS
+
+    def note_transactions(self, topic: str) -> None:
+        """Others have written transactions there. Whether Pulsar has stored that is not known."""
+        self._unannounced[topic] = None
+        if len(self._unannounced) > MAX_REMEMBERED:
+            self._unannounced.popitem(last=False)
+
+    def has_transactions(self, topic: str) -> bool:
+        return topic in self._unannounced

@@ -175,6 +175,8 @@ class KeptFold:
             if found is None or found[0].position <= snapshot.position:
                 self._is_useless = False
                 await states.store(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
+                if self._restored is not None:
+                    self._restored = snapshot.position
             self._kept_to, self._kept_in = snapshot.fold.next_offset, snapshot.position.ledger
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
@@ -36,11 +37,15 @@ class Begun(NamedTuple):
     log_start: int | None  # the first offset of the log, if the fold has seen it
 
 
-async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, to_end: ReadToEnd, kept: KeptFold) -> Begun:
+async def begin_fold(
+    log: EntryLog, fold: Fold, transactions: TransactionTable, to_end: ReadToEnd, kept: KeptFold, announce: Callable[[], object] | None
+) -> Begun:  # fmt: skip
     """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
 
     What tells a retry is read when somebody appends to whom it matters. A log with transactions is folded from their beginning, or
     from where that was kept: all of them have to be known before anything is said of one.
+
+    `announce`: others have written transactions here, and that may not be stored yet.
     """
     stats = await log.stats()
     if stats.last is None:
@@ -49,6 +54,9 @@ async def begin_fold(log: EntryLog, fold: Fold, transactions: TransactionTable, 
         stats = await log.stats()
     # After that: of a transaction that is in what was looked at, it was stored before.
     transactions_behind = await log.transactions_from()
+    if announce is not None and transactions_behind != BEFORE_ALL:
+        announce()
+        transactions_behind = BEFORE_ALL
     transactions.known_from = transactions_behind
     if transactions_behind is None:
         kept.begins_without_transactions(stats.last or BEFORE_ALL)

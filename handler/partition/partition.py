@@ -101,8 +101,8 @@ class Partition:
         self._fold.own_writer = writer_name.encode()
         self._gaps = GapCheck(name, log_, self.transactions, self)
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, self._gaps, clock)
-        foreign = ForeignTransactions(log_, self._fold, self.transactions)
-        self._contents = contents = EntryContents(name, failures, foreign, self._kept, self)
+        self._foreign = ForeignTransactions(log_, self._fold, self.transactions)
+        self._contents = contents = EntryContents(name, failures, self._foreign, self._kept, self)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -125,7 +125,7 @@ class Partition:
         self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps)
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._producer_times = ProducerTimes(self._fold, self._tail, self._begun_at)
-        self._configs_told = 0
+        self._configs_told = self._skips_told = 0
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -138,9 +138,13 @@ class Partition:
                 config = await self._log.config()
                 if told == self._configs_told:  # else it was altered while the answer was on its way
                     self._appender.config = config
-                self._contents.skipped = await self._log.skipped()
+                told = self._skips_told
+                skipped = await self._log.skipped()
+                if told == self._skips_told:
+                    self._contents.skipped = skipped
                 self.set_counting(counts_records=await self._log.counts_records())
-                begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept)
+                announce = self._foreign.announce if self._failures.has_transactions(self.name) else None
+                begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept, announce)
                 self._log_start.note(await self._log.moved_start())
                 await self._log_start.begin(begun.stats, begun.log_start, asked_at)
         except TimeoutError:
@@ -329,6 +333,7 @@ class Partition:
 
     def set_skipped(self, skipped: frozenset[Position]) -> None:
         """An operator has entries skipped. What was concluded of them is forgotten: the next request opens the partition again."""
+        self._skips_told += 1
         if self._fold.reached is None:
             self._contents.skipped = skipped
         elif skipped != self._contents.skipped:

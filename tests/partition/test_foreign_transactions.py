@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from handler.partition.failures import EntryFailures
+from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.formats import KAFKA
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -49,4 +51,37 @@ async def test_what_was_learnt_of_producers_says_nothing_of_them(monkeypatch: py
     third = open_partition(log, "kafka-sidecar-c", states=states)
     shown = await committed_values(third)
     assert [value for value in shown if value != b"plain"] == [b"0", b"1"]
+    third.close()
+
+
+async def test_what_could_not_be_announced_is_known_when_the_partition_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would end at the same entry, again and again."""
+    log, states, failures = MemoryLog(), MemoryStates(), EntryFailures()
+    log.write(batch(b"0"))
+    for _ in range(200):
+        log.write(batch(b"plain"))
+    refused = 0
+
+    async def fails(_: object) -> None:
+        nonlocal refused
+        refused += 1
+        raise Unavailable("no broker takes it now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "begin_transactions", fails)
+        first = open_partition(log, "kafka-sidecar-a", states=states, failures=failures)
+        await first.opened()
+        write_as_kop(log, batch(b"aborted", producer_id=99, epoch=0, sequence=0, transactional=True))
+        write_as_kop(log, write_marker(99, 0, EndTransactionMarker(False, 0), 1_000))
+        first.read(first.end_offset, 1_000, at_least_one=True, since=0)
+        await until(lambda: first.ended)
+        second = open_partition(log, "kafka-sidecar-b", states=states, failures=failures)
+        assert [value for value in await committed_values(second) if value != b"plain"] == [b"0"]
+        assert (await append(second, batch(b"1", producer_id=7, epoch=0, sequence=0))).error is ErrorCode.NONE
+        assert second.ended is None
+        await asyncio.gather(*second.close())
+    assert refused == 2
+    third = open_partition(log, "kafka-sidecar-c", states=states, failures=failures)
+    await third.opened()
+    await until(lambda: log.transactions_behind == BEFORE_ALL)
     third.close()

@@ -27,11 +27,12 @@ from tests.support.records import records_in
 
 def open_partition(
     log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None,
-    memory: ProducerMemory | None = None, **limits: int,
+    memory: ProducerMemory | None = None, failures: EntryFailures | None = None, **limits: int,
 ) -> Partition:  # fmt: skip
     indexes = TimeIndexes(FetchCache(cache), cast("KeptStates | None", states))
     memory = memory or ProducerMemory()
-    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), EntryFailures(), memory, SYSTEM_CLOCK)
+    failures = failures or EntryFailures()
+    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), failures, memory, SYSTEM_CLOCK)
 
 
 def open_table(

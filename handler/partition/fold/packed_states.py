@@ -105,6 +105,24 @@ class PackedStates:
         self._replace(number, page[:begin] + page[end:], 1)
         return state
 
+    def place_of_unexpired(self, producer_id: int) -> Position | None:
+        """Where one has written last that had not expired before; None where there is none."""
+        page = self._pages[self._page_of(producer_id)]
+        found = self._find(page, producer_id)
+        if found is None or page[found[0] + _HEAD_BYTES] & _EXPIRED:
+            return None
+        return _place(page, found[0] + _HEAD_BYTES, found[1])
+
+    def expire_first(self, is_known: Callable[[int], bool]) -> None:
+        """Those of which nothing was known when they came, and is known now either, had expired before."""
+        for number, page in enumerate(self._pages):
+            flags = [begin + _HEAD_BYTES for one, begin, _ in _rows(page) if page[begin + _HEAD_BYTES] & _FIRST and not is_known(one)]
+            if flags:
+                changed = bytearray(page)
+                for place in flags:
+                    changed[place] |= _EXPIRED
+                self._pages[number] = bytes(changed)
+
     def _replace(self, number: int, page: bytes, fewer: int) -> None:
         self.size += len(page) - len(self._pages[number])
         self._pages[number] = page

@@ -188,6 +188,21 @@ class ProducerStates:
         self._spared |= later._spared
         later.times, later._spared = self.times, self._spared
 
+    def expire_first(self, earlier: ProducerStates) -> None:
+        """Those of which nothing was known when they came, and the earlier ones know nothing either, had expired before."""
+        for producer_id, state in self.awake.items():
+            if state.is_first and not earlier.has_unexpired(producer_id):
+                state.has_expired = True
+        if self._asleep:
+            self._asleep.expire_first(earlier.has_unexpired)
+
+    def has_unexpired(self, producer_id: int) -> bool:
+        state = self.awake.get(producer_id)
+        if state is not None:
+            return not state.has_expired and not self._has_expired(producer_id, state.at)
+        place = self._asleep.place_of_unexpired(producer_id) if self._asleep else None
+        return place is not None and not self._has_expired(producer_id, place)
+
     # --- asleep, and expired
 
     def put_to_sleep(self, before: Position) -> None:

@@ -299,11 +299,7 @@ class ProducerTable:
         """What is known of a producer later on is what counts. Of both tables the smaller one is gone through."""
         self.states.learn_who_has_expired(later.states)
         if self.begins_expired and not later.begins_expired:
-            for producer_id, state in later.states.items():
-                before = self.states.get(producer_id)
-                if state.is_first and (before is None or before.has_expired):
-                    state.has_expired = True
-                    later.states[producer_id] = state
+            later.states.expire_first(self.states)
         if len(later.states) <= len(self.states):
             for producer_id, state in later.states.items():
                 self.unsure.pop(producer_id, None)

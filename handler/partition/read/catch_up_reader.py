@@ -164,7 +164,8 @@ class CatchUpReader(ConsumerEvents):
         self.error: ErrorCode = ErrorCode.NONE
         self.touched_at = asyncio.get_running_loop().time()
         self._patience = PATIENCE_SECONDS
-        self._silence: asyncio.TimerHandle | None = None  # until the first entry comes
+        self._has_begun = False  # whether the reader of now has brought an entry
+        self._silence: asyncio.TimerHandle | None = None  # until it has
         self._task = KeptAlive("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
 
@@ -249,8 +250,8 @@ class CatchUpReader(ConsumerEvents):
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
             self._reader = await self._log.reader(start, self)
+            self._has_begun = False
             self._grant()
-            self._silence = asyncio.get_running_loop().call_later(self._patience, self._on_silence)
             try:
                 outcome = await self._ended
             finally:
@@ -338,10 +339,13 @@ class CatchUpReader(ConsumerEvents):
         self.on_end(Unavailable(f"no entry came within {self._patience:.0f} s"))
         self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
 
-    def _let_go(self) -> None:
+    def _end_silence(self) -> None:
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None
+
+    def _let_go(self) -> None:
+        self._end_silence()
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -364,15 +368,17 @@ class CatchUpReader(ConsumerEvents):
         if self._permits <= self._enough:
             self._reader.grant(step - self._permits)
             self._permits = step
+            if not self._has_begun and self._silence is None:
+                self._silence = asyncio.get_running_loop().call_later(self._patience, self._on_silence)
 
     # --- from the reader
 
     def on_entry(self, entry: RawEntry) -> None:
         if self._ended.done():
             return
-        if self._silence is not None:
-            self._silence.cancel()
-            self._silence = None
+        if not self._has_begun:
+            self._has_begun = True
+            self._end_silence()
         position = entry.position
         cost = permits_of(entry)
         self._permits -= cost

@@ -51,4 +51,5 @@ class EntryContents:
 
     def _note(self, content: Content, position: Position) -> None:
         if self._kept.is_for_clients and self._foreign.begin_in(content, position) and not self._foreign.announce():
+            self._failures.note_transactions(self._name)
             self._partition.fold_anew("others have written transactions here: the log is folded from its start")

@@ -18,6 +18,8 @@ from handler.tasks import while_it_goes_on
 READ_SECONDS: Final = 15.0
 # An entry that has not arrived by then is looked at by itself. A broker hands one out within 10 ms, a slow one within a second.
 ARRIVAL_SECONDS: Final = 1.0
+# A reader begins with an entry that is there: that has come by then, mostly, and nobody else need be asked for the end.
+PROOF_SECONDS: Final = 0.1
 
 
 class EmptiedBehind(Unavailable):
@@ -74,7 +76,7 @@ class ReadToEnd:
     async def _last(self, *, is_first: bool) -> Position | None:
         """The broker's last entry. A reader that has brought nothing yet may name an old one (see `TailWatch`)."""
         last = await self._tail.last_position()
-        if last is not None and not self._tail.brought and not is_first:  # else it was asked for a moment ago, or will be
+        if last is not None and not is_first and not await self._tail.brings_something(PROOF_SECONDS):  # else it was, or will be, asked
             last = max(last, (await self._log.stats()).last or last)
         self._tail_watch.note(last)
         return last

@@ -10,6 +10,7 @@ everything for some seconds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
@@ -67,6 +68,7 @@ class TailReader(ConsumerEvents):
         self._task = KeptAlive("tail_reader", name, self._read, on_final=partition.end_for)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
+        self._first_came = asyncio.Event()
         self._permits = 0  # granted and not used
         self._quiet_timer: asyncio.TimerHandle | None = None
         self._holders = 0
@@ -112,6 +114,7 @@ class TailReader(ConsumerEvents):
         try:
             self.begins_at = self._partition.tail_from()
             self.brought = 0
+            self._first_came.clear()
             self.openings += 1
             self._reader = await self._log.reader(self.begins_at, self)
             self._top_up(self._wanted_permits())
@@ -153,6 +156,18 @@ class TailReader(ConsumerEvents):
             if reader is self._reader:  # what another has brought says nothing of this one
                 return last
 
+    async def named_last(self) -> Position | None:
+        """What the reader that is open now names as the last entry; None where none is open. May raise PulsarError."""
+        return None if self._reader is None else await self._reader.last_position()
+
+    async def brings_something(self, seconds: float) -> bool:
+        """Whether it has brought an entry since it was opened, or does so in time."""
+        if not self.brought:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._first_came.wait()
+        return self.brought > 0
+
     # --- permits
 
     def read_on(self) -> None:
@@ -190,6 +205,8 @@ class TailReader(ConsumerEvents):
     def on_entry(self, entry: RawEntry) -> None:
         cost = self._partition.on_tail_entry(entry)  # which may come back here for more permits
         self._permits -= cost
+        if not self.brought:
+            self._first_came.set()
         self.brought += 1
         if self._holders or self._partition.others_write():
             self._top_up(PERMITS)

@@ -8,6 +8,7 @@ such a reader should have brought, it is opened again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from typing import Final
@@ -16,6 +17,7 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.log.port import EntryLog
 from handler.partition.read.tail_reader import TailReader
 from handler.pulsar.entry import Position
+from handler.pulsar.errors import PulsarError
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -26,6 +28,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 PATIENCE_SECONDS: Final = 5.0
 # Each look in vain doubles the patience: a log may hold nothing that readers are given.
 LONGEST_PATIENCE_SECONDS: Final = 60.0
+# A reader that names the right end, and hands out nothing for so long, is opened again all the same; the next one after twice as long.
+LONGEST_SILENCE_SECONDS: Final = 60.0
 
 
 class TailWatch:
@@ -37,7 +41,9 @@ class TailWatch:
         self._known: Position | None = None
         self._looked_to = BEFORE_ALL  # up to there is nothing that readers are given, behind what is folded
         self._seen = (0, 0)  # how far the tail reader had come at the last tick
-        self._waits_since = -math.inf  # it had come further, or the broker was asked
+        self._came_at = self._asked_at = -math.inf  # when it had come further, and when the broker was asked
+        self._is_silent_for = 0.0
+        self._longest_silence = LONGEST_SILENCE_SECONDS
         self._patience = PATIENCE_SECONDS
         self._look = KeptAlive("tail_watch", name, self._look_once)
 
@@ -49,22 +55,18 @@ class TailWatch:
     def tick(self, now: float) -> None:
         come_to = self._come_to()
         if come_to != self._seen:
-            if self._has_begun_soon(now):
+            if self._tail.brought:
                 self._patience = PATIENCE_SECONDS
-            self._seen, self._waits_since = come_to, now
-        elif self._tail.is_open and now - self._waits_since >= self._patience and self._may_lack():
-            self._waits_since = now
+            self._seen, self._came_at = come_to, now
+        elif not self._tail.is_open:
+            self._look.stop()
+        elif now - max(self._came_at, self._asked_at) >= self._patience and self._may_lack():
+            self._asked_at, self._is_silent_for = now, now - self._came_at
+            self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
             self._look.start()
 
     def stop(self) -> None:
         self._look.stop()
-
-    def _has_begun_soon(self, now: float) -> bool:
-        """Whether the first entry has just come, and in time. A storage that is slow once is slow again."""
-        openings, brought = self._seen
-        if not self._tail.brought:
-            return False
-        return openings != self._tail.openings or (not brought and now - self._waits_since <= PATIENCE_SECONDS)
 
     def _come_to(self) -> tuple[int, int]:
         return self._tail.openings, self._tail.brought
@@ -75,19 +77,29 @@ class TailWatch:
         return self._known is not None and self._known > max(self._fold.reached or BEFORE_ALL, self._looked_to)
 
     async def _look_once(self) -> None:
-        """Ask the broker. May raise PulsarError, and is called again then."""
+        with contextlib.suppress(PulsarError):  # the next look asks again
+            await self._ask()
+
+    async def _ask(self) -> None:
+        """May raise PulsarError."""
         come_to = self._come_to()
         behind = self._behind()
         last = (await self._log.stats()).last
         readable = None if last is None or last <= behind else await self._log.last_readable(last, behind)
-        if self._come_to() != come_to:
-            return
-        self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
         if readable is not None and readable > behind:
+            named = await self._tail.named_last()
+            if self._come_to() != come_to:
+                return
+            if named is not None and named >= readable:
+                # The broker is slow. Or nothing was written since it has forgotten the reader, which names an old entry before long.
+                self._patience = PATIENCE_SECONDS
+                if self._is_silent_for < self._longest_silence:
+                    return
+                self._longest_silence *= 2
             metrics.SILENT_READERS.inc()
             log.warning("the tail reader of %s is opened again: the broker holds entry %s and has not handed it out", self._name, readable)
             self._tail.restart()
-        elif last is not None and self._tail.brought:
+        elif self._come_to() == come_to and last is not None and self._tail.brought:
             self._looked_to = max(self._looked_to, last)
 
     def _behind(self) -> Position:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def numbered(sequence: int, count: int = 1) -> bytes:
     return batch(*values, producer_id=PRODUCER, epoch=0, sequence=sequence)
 
 
-def opened(log: MemoryLog, name: str, states: MemoryStates | None = None, **limits: int) -> Partition:
+def opened(log: MemoryLog, name: str, states: MemoryStates | None = None, **limits: Any) -> Partition:
     """Where the policies name another cluster."""
     log.counts = True
     return open_partition(log, name, states=states, memory=None, **limits)

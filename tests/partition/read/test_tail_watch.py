@@ -75,7 +75,7 @@ async def test_a_consumer_is_given_what_comes_after_the_topic_was_closed_behind_
     partition.close()
 
 
-async def test_it_is_opened_again_until_it_stands_at_what_is_served_each_time_after_twice_as_long() -> None:
+async def test_it_is_opened_again_until_it_stands_at_what_is_served_also_where_nothing_is_written_any_more() -> None:
     log = MemoryLog()
     log.write(batch(b"before"))
     partition = follow(log)
@@ -83,14 +83,14 @@ async def test_it_is_opened_again_until_it_stands_at_what_is_served_each_time_af
     log.write(batch(b"after"))
     ticking = Ticking(partition)
     openings = []
-    for second in range(30):
+    for second in range(400):
         opened = len(log.opened_at)
         await ticking.go_on(1.0)
         if len(log.opened_at) > opened:
             openings.append(second)
     assert partition.end_offset == 2
     assert len(openings) == 3
-    assert openings[2] - openings[1] >= 2 * (openings[1] - openings[0]) - 1
+    assert openings[2] - openings[1] >= 2 * (openings[1] - openings[0]) - 2 * PATIENCE, "each time after twice as long"
     partition.close()
 
 
@@ -142,7 +142,8 @@ async def test_a_reader_that_has_brought_something_and_falls_silent_is_opened_ag
     partition.close()
 
 
-async def test_a_broker_that_is_slow_is_given_the_time_that_it_took_before() -> None:
+async def test_a_broker_that_is_slow_is_given_its_time() -> None:
+    """A reader that is forgotten names an old entry as the last, and a slow one does not."""
     log = MemoryLog()
     log.write(batch(b"before"))
     partition = follow(log)
@@ -160,13 +161,13 @@ async def test_a_broker_that_is_slow_is_given_the_time_that_it_took_before() -> 
             await ticking.go_on(1.0)
             since += [ticking.now] * (len(held) - len(since))
             for hand_out, begun in zip(held, since, strict=True):
-                if ticking.now - begun == 1.5 * PATIENCE:  # each reader is given nothing for so long
+                if ticking.now - begun == 4 * PATIENCE:  # each reader is given nothing for so long
                     hand_out()
             await asyncio.sleep(0.01)
         held.clear()
         await ticking.go_on(1.0)
         restarts.append(len(log.opened_at) - opened)
-    assert restarts == [1, 0, 0]
+    assert restarts == [0, 0, 0]
     partition.close()
 
 
