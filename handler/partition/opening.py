@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import begins_with
+from handler.partition.read.read_entries import NothingToRead, begins_with, first_entry
 from handler.partition.read.read_to_end import ReadToEnd, end_without_records
 from handler.pulsar.entry import LogStats, Position
 
@@ -80,7 +80,13 @@ async def begin_fold(
 
 async def _may_have_lost(log: EntryLog, first: Position | None, transactions_behind: Position) -> bool:
     """Whether retention may have taken transactions."""
-    return first is not None and transactions_behind < first and not await begins_with(log, first)
+    if first is None or transactions_behind >= first or await begins_with(log, first):
+        return False
+    try:
+        entry = await first_entry(log)  # it may hold several records
+    except NothingToRead:
+        return True
+    return entry is None or entry.base_offset > 0
 
 
 def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Position | None = None) -> None:

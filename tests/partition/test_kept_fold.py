@@ -48,16 +48,17 @@ async def test_at_the_end_all_is_kept_also_where_keeping_it_before(what: str) ->
     assert kept.decode(packed.unpack(states.values[KEY])).position == log.entries[-1].position
 
 
-async def test_a_log_that_is_whole_opens_while_nothing_that_was_kept_can_be_read() -> None:
+@pytest.mark.parametrize("records", [1, 3])
+async def test_a_log_that_is_whole_opens_while_nothing_that_was_kept_can_be_read(records: int) -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    assert (await write(first, coordinator, *[b"first"] * records, sequence=0)).error is ErrorCode.NONE
     assert (await end(first, COMMITTED)).error is ErrorCode.NONE
     await asyncio.gather(*first.close())
     states.is_away = True
     second = open_partition(log, "kafka-sidecar-b", states=states)
     assert await second.opened() is ErrorCode.NONE
-    assert await committed_values(second) == [b"first"]
+    assert await committed_values(second) == [b"first"] * records
     second.close()
 
 
