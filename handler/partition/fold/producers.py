@@ -224,7 +224,7 @@ class ProducerTable:
         elif state.has_expired and known.epoch >= 0:
             self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
         elif state.at > folded_to:
-            return
+            state.is_first = state.is_first and known.epoch < 0  # else its writer knew of earlier ones
         elif known.epoch >= 0:
             # Of what stood before nothing counts any more.
             self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to))
