@@ -67,7 +67,7 @@ test-kubernetes: $(READY)
 PIPELINES := $(wildcard integration/test_*_pipeline.py)
 soak: $(READY)
 	@$(BIN)/python -m integration.prepare
-	@SEARCH_EXAMPLES=1 EXAMPLES_SCALE=10 $(BIN)/python -m pytest -q --numprocesses 2 $(shell grep -rl "import.*given" tests)
+	@SEARCH_EXAMPLES=1 EXAMPLES_SCALE=10 $(BIN)/python -m pytest -q --numprocesses 2 $(shell grep -rl --include="*.py" "import.*given" tests)
 	@CI=1 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 -m soak $(filter-out $(PIPELINES),$(wildcard integration/test_*.py))
 	@CI=1 FLEET_FAULT_ROUNDS=5 PIPELINE_SCALE=20 TEST_SECONDS=3600 $(BIN)/python -m pytest -q -o faulthandler_timeout=5000 --durations 20 \
 	  integration/test_fleet_faults.py $(PIPELINES)

@@ -106,7 +106,7 @@ class PackedStates:
         return state
 
     def place_of_unexpired(self, producer_id: int) -> Position | None:
-        """Where one has written last that had not expired before; None where there is none."""
+        """Where a producer has written last; None where it is not here, or had expired before."""
         page = self._pages[self._page_of(producer_id)]
         found = self._find(page, producer_id)
         if found is None or page[found[0] + _HEAD_BYTES] & _EXPIRED:
@@ -114,7 +114,7 @@ class PackedStates:
         return _place(page, found[0] + _HEAD_BYTES, found[1])
 
     def expire_first(self, is_known: Callable[[int], bool]) -> None:
-        """Those of which nothing was known when they came, and is known now either, had expired before."""
+        """A producer of which nothing was known when it came had expired before, unless it is known now."""
         for number, page in enumerate(self._pages):
             flags = [begin + _HEAD_BYTES for one, begin, _ in _rows(page) if page[begin + _HEAD_BYTES] & _FIRST and not is_known(one)]
             if flags:
@@ -168,7 +168,7 @@ class PackedStates:
 
 
 def _count(flags: int) -> int:
-    """Of its batches."""
+    """How many batches a row holds."""
     return (flags & ~_FIRST) >> _COUNT_SHIFT
 
 

@@ -189,7 +189,7 @@ class ProducerStates:
         later.times, later._spared = self.times, self._spared
 
     def expire_first(self, earlier: ProducerStates) -> None:
-        """Those of which nothing was known when they came, and the earlier ones know nothing either, had expired before."""
+        """A producer of which nothing was known when it came had expired before, unless the earlier ones know it."""
         for producer_id, state in self.awake.items():
             if state.is_first and not earlier.has_unexpired(producer_id):
                 state.has_expired = True
