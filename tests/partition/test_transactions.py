@@ -16,6 +16,7 @@ from handler.partition.fold.transactions import AbortedTransaction, TransactionT
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.log_config import LogConfig
 from handler.partition.partition import Partition
+from handler.pulsar.errors import CHECKSUM_ERROR
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
@@ -485,6 +486,26 @@ async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_t
     assert b"late" not in await committed_values(fresh, fresh.log_start)
     for one in (hanging, ending, fresh):
         one.close()
+
+
+async def test_what_was_sent_behind_a_refused_batch_is_aborted_with_its_transaction_also_for_who_does_not_know_why_it_is_hidden() -> None:
+    """b0 is refused by the broker alone, and b1 lands. Retention takes all that stands before b1: who begins to read there may show it."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    partition = open_partition(log, states=states)
+    await append(partition, batch(b"plain", producer_id=1, epoch=0, sequence=0))
+    log.roll()
+    log.refuse_sends, log.refuse_with, log.refuse_saying = 1, CHECKSUM_ERROR, "scripted"
+    told = await asyncio.gather(*(begin(partition, coordinator, b"t%d" % number, sequence=number).result for number in (0, 1)))
+    assert told[1].error is not ErrorCode.NONE
+    again = [await write(partition, coordinator, b"t%d" % number, sequence=number) for number in (0, 1)]
+    assert [one.error for one in again] == [ErrorCode.NONE] * 2
+    assert (await end(partition, ABORTED)).error is ErrorCode.NONE
+    await asyncio.gather(*partition.close())
+    log.trim(1)
+    fresh = open_partition(log, "kafka-sidecar-fresh", states=states)
+    assert await committed_values(fresh, 1) == []
+    assert (1, b"t1") in await read_all(fresh, 1), "else this shows nothing"
+    fresh.close()
 
 
 async def test_a_producer_that_has_begun_anew_is_not_told_what_its_batch_of_before_is_told(log: MemoryLog) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from handler.partition.partition import Partition
 from handler.partition.read import catch_up_reader, tail_watch
+from handler.partition.read.tail_reader import TailReader
 from handler.pulsar import raw_entries
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
@@ -262,5 +263,28 @@ async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_ta
     partition._tail.restart()
     await until(lambda: partition._tail.brought)
     may_answer.set()
+    assert await asyncio.wait_for(asked, 5) == 4
+    partition.close()
+
+
+async def test_what_another_reader_brings_does_not_prove_the_one_that_has_named_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch opens it again while somebody waits for what proves it."""
+    log = MemoryLog()
+    log.write(batch(b"before"))
+    partition = follow(log)
+    await moved(log, partition)
+    for number in range(3):
+        log.write(batch(b"%d" % number))
+    brings, is_asked = TailReader.brings_something, asyncio.Event()
+
+    async def noted(tail: TailReader, seconds: float) -> bool:
+        is_asked.set()
+        return await brings(tail, seconds)
+
+    monkeypatch.setattr(TailReader, "brings_something", noted)
+    asked = asyncio.create_task(partition.confirmed_end())
+    await is_asked.wait()
+    log.at_once, log.read_delay = 1, 0.05
+    partition._tail.restart()
     assert await asyncio.wait_for(asked, 5) == 4
     partition.close()
