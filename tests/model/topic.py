@@ -43,6 +43,8 @@ class Topic:
         self.wastes_indexes = wastes_indexes  # brokers before 2.9.2: of an entry that could not be added
         self.max_message_size = 5 * 1024 * 1024
         self.entries: list[RawEntry] = []
+        self.life = 0  # how often it was deleted and made anew
+        self.is_missing = False  # it is deleted, and not made anew yet
         self.trimmed = 0  # entries at the front that retention took
         self.index = -1
         self.stored_index: int | None = None  # in the ledgers' metadata
@@ -51,7 +53,6 @@ class Topic:
         self.log_config: LogConfig = AS_IT_COMES
         self.skips: frozenset[Position] = frozenset()
         self.counts = False  # whether its entries have to say how many records they hold
-        self.was_made_anew = False
         self.noted_without_index = False
         self.finds_last_stretch = False  # of entries with an index, by halves, where there are several stretches
         self.opened_at: list[Position | None] = []  # where each reader began
@@ -165,6 +166,20 @@ class Topic:
     def crash(self) -> None:
         """Ledger recovery keeps what some bookie has: from the first on, as far as it goes."""
         self._end(self.conduct.recovered(len(self._adding)))
+
+    def make_anew(self) -> None:
+        """Another topic has the name from now on (PersistentTopic.delete): its ledgers have greater ids, and its index begins at 0."""
+        self.life += 1
+        for connection in list(self.connections):
+            connection.cut()
+            if isinstance(connection, Writer):
+                connection.be_unknown()
+        self._adding.clear()
+        self._pushed = {}
+        self.entries, self.trimmed, self.index = [], 0, -1
+        self.hidden, self.offloaded, self.skips = set(), set(), frozenset()
+        self.transactions_behind = self.start_moved_to = None
+        self._new_ledger()
 
     def disconnect(self, reason: PulsarError | None = None) -> None:
         """All connections end."""

@@ -6,6 +6,7 @@ from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.errors import TopicMissing
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from tests.model.conduct import Caller
 from tests.model.connections import Reader, Writer
@@ -17,13 +18,20 @@ class View(EntryLog):
         self._topic = topic
         self._name = writer_name
         self._caller = caller
+        self._opened_as = topic.life
+
+    async def _ask(self) -> None:
+        await self._caller.ask()
+        if self._topic.is_missing:
+            raise TopicMissing("it is deleted")
 
     async def config(self) -> LogConfig:
-        await self._caller.ask()
+        await self._ask()
+        self._opened_as = self._topic.life
         return self._topic.log_config
 
     async def is_another(self) -> bool:
-        return self._topic.was_made_anew
+        return self._topic.life != self._opened_as
 
     async def counts_records(self) -> bool:
         return self._topic.counts
@@ -32,43 +40,43 @@ class View(EntryLog):
         return self._topic.skips
 
     async def moved_start(self) -> MovedStart | None:
-        await self._caller.ask()
+        await self._ask()
         return self._topic.start_moved_to
 
     async def transactions_from(self) -> Position | None:
-        await self._caller.ask()
+        await self._ask()
         return self._topic.transactions_behind
 
     async def begin_transactions(self, behind: Position) -> None:
-        await self._caller.ask()
+        await self._ask()
         known = self._topic.transactions_behind
         self._topic.transactions_behind = behind if known is None else min(known, behind)
         await self._caller.hear()
 
     async def writer(self, events: ProducerEvents) -> Writer:
-        await self._caller.ask()
+        await self._ask()
         return self._topic.writer_as(self._name, events, self._caller)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> Reader:
-        await self._caller.ask()
+        await self._ask()
         return self._topic.reader_as(self._name, start, events, self._caller)
 
     async def stats(self) -> LogStats:
-        await self._caller.ask()
+        await self._ask()
         found = self._topic.stats_now()
         await self._caller.hear()
         return found
 
     async def index_property(self) -> int | None:
-        await self._caller.ask()
+        await self._ask()
         return self._topic.stored_index
 
     async def index_of(self, position: Position) -> int | None:
-        await self._caller.ask()
+        await self._ask()
         return next((one.last_index for one in self._topic.present if one.position == position), None)
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
-        await self._caller.ask()
+        await self._ask()
         found = (
             one.position
             for one in reversed(self._topic.present)
@@ -80,7 +88,7 @@ class View(EntryLog):
         """By halves, as it is done: of several stretches the last one may be found."""
         if not self._topic.finds_last_stretch:
             return await self.first_indexed_of_all()
-        await self._caller.ask()
+        await self._ask()
         found = None
         for entry in reversed(self._topic.present):
             if entry.last_index is None:
@@ -89,17 +97,17 @@ class View(EntryLog):
         return found
 
     async def first_indexed_of_all(self) -> Position | None:
-        await self._caller.ask()
+        await self._ask()
         return next((one.position for one in self._topic.present if one.last_index is not None), None)
 
     def note_entries_without_index(self) -> None:
         self._topic.noted_without_index = True
 
     async def find_index(self, index: int) -> Position | None:
-        await self._caller.ask()
+        await self._ask()
         return next((one.position for one in self._topic.present if one.last_index is not None and one.last_index >= index), None)
 
     async def find_time(self, timestamp: int) -> Position | None:
-        await self._caller.ask()
+        await self._ask()
         found = (one.position for one in self._topic.present if (one.broker_timestamp or 0) >= timestamp)
         return next(found, self._topic.next_position)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from handler.pulsar.entry import RawEntry
 from tests.simulation.history import History, Violation
-from tests.simulation.reference import Reference
+from tests.simulation.reference import Reference, batches_of, values_in
 
 
 def check(history: History, reference: Reference, log_start: int) -> None:
+    check_told(history, reference)
+    unread = [offset for offset in reference.values if offset >= log_start and offset not in history.seen.values]
+    if unread:
+        raise Violation(f"nobody was given the records at {unread[:10]}")
+    _check_committed(history, reference, log_start)
+
+
+def check_told(history: History, reference: Reference) -> None:
+    """What was told so far, whether or not anybody has read the whole log."""
     places: dict[bytes, list[int]] = defaultdict(list)
     for offset, value in reference.values.items():
         places[value].append(offset)
     _check_acknowledged(history, places)
     _check_seen(history, reference)
     _check_order(reference)
-    unread = [offset for offset in reference.values if offset >= log_start and offset not in history.seen.values]
-    if unread:
-        raise Violation(f"nobody was given the records at {unread[:10]}")
-    _check_committed(history, reference, log_start)
 
 
 def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> None:
@@ -34,10 +40,25 @@ def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> 
             raise Violation(f"{value!r} was acknowledged at {wrong}, and is at {found}")
 
 
+def check_late(history: History, entries: Iterable[RawEntry]) -> None:
+    """What was acknowledged for a topic that was deleted meanwhile stands in that one, or in the one that has its name now."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for entry in entries if history.acknowledged_late else ():
+        for batch in batches_of(entry) if not entry.message_metadata.HasField("marker_type") else ():
+            for number, value in enumerate(values_in(batch) if not batch.is_control else ()):
+                places[value].append(batch.offset + number)
+    for value, offsets in history.acknowledged_late.items():
+        wrong = [offset for offset in offsets if offset not in places[value]]
+        if wrong:
+            raise Violation(f"{value!r} was acknowledged at {wrong} for a topic that is deleted, and is at {places[value]}")
+
+
 def _check_seen(history: History, reference: Reference) -> None:
     for offset, value in history.seen.values.items():
         expected = reference.values.get(offset)
-        if offset < reference.end and expected != value and not (expected is None and history.lost_its_reason(offset)):
+        if offset >= reference.end or offset in reference.strays or expected == value:
+            continue
+        if expected is not None or not history.lost_its_reason(offset):
             raise Violation(f"a consumer found {value!r} at offset {offset}, where {expected!r} is")
 
 

@@ -30,8 +30,11 @@ IN_FLIGHT: Final = 5
 REQUEST_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 0.1
 RETRIABLE: Final = frozenset(
-    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR}
-)
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)  # fmt: skip
 FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
 FETCH_BYTES: Final = 2_000
 FIRST_PRODUCER: Final = 100
@@ -177,14 +180,14 @@ async def produce(
     return told
 
 
-def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History) -> list[Sent]:
-    """Those that have to be sent again. What a producer may not be told is a violation."""
+def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History, life: int) -> list[Sent]:
+    """Those that have to be sent again, of what was sent in a life of the topic. What a producer may not be told is a violation."""
     kept: list[Sent] = []
     for sent, answer in zip(window, told, strict=True):
         if answer is not None and answer[0] is ErrorCode.NONE:
-            history.acknowledge(sent.values, answer[1])
+            history.acknowledge(sent.values, answer[1], life)
             continue
-        if answer is not None and answer[0] not in RETRIABLE and not kept:
+        if answer is not None and answer[0] not in RETRIABLE and not kept and life == history.life:
             raise Violation(f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}")
         kept.append(sent)
     return kept
@@ -192,21 +195,25 @@ def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer
 
 async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
     draw = chance.of(client.name)
-    producer_id, epoch, left = FIRST_PRODUCER + number, 0, client.batches
+    producer_id, epoch, left, life = FIRST_PRODUCER + number, 0, client.batches, history.life
     sequence = written = network.written_before
     window: list[Sent] = []
     while left or window:
         if not window:
             await network.while_quiet()
-            if written and network.new_epochs and draw.random() < network.new_epochs:  # KIP-360
-                epoch, sequence = epoch + 1, 0
+        begins_anew = life != history.life  # who has deleted the topic has ended its applications, and starts them for another one
+        if begins_anew:
+            life, window = history.life, []
+        if begins_anew or (not window and written and network.new_epochs and draw.random() < network.new_epochs):  # KIP-360
+            epoch, sequence = epoch + 1, 0
+            history.begun_in[producer_id, epoch] = life
         while left and len(window) < IN_FLIGHT:
             values = [b"%d/%d" % (producer_id, written + place) for place in range(draw.randint(1, 3))]
             window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence), sequence))
             sequence, written, left = sequence + len(values), written + len(values), left - 1
         told = await produce(network, client, window)
         history.counts["produce"] += len(window)
-        window = without_answer(client, window, told, history)
+        window = without_answer(client, window, told, history, life)
         await asyncio.sleep(RETRY_SECONDS if window else draw.choice((0.0, 0.002, 0.3)))
 
 
@@ -215,15 +222,14 @@ async def plain_producer(network: Network, client: Client, history: History, cha
     for number in range(client.batches):
         value = b"%s/%d" % (client.name.encode(), number)
         sent = Sent([value], batch(value))
-        while True:
-            (answer,) = await produce(network, client, [sent])
+        window = [sent]
+        while window:
+            life = history.life
+            told = await produce(network, client, window)
             history.counts["produce"] += 1
-            if answer is not None and answer[0] is ErrorCode.NONE:
-                history.acknowledge(sent.values, answer[1])
-                break
-            if answer is not None and answer[0] not in RETRIABLE:
-                raise Violation(f"{client.name} is told {answer[0].name}")
-            await asyncio.sleep(RETRY_SECONDS)
+            window = without_answer(client, window, told, history, life)
+            if window:
+                await asyncio.sleep(RETRY_SECONDS)
         await asyncio.sleep(draw.choice((0.0, 0.01, 0.5)))
 
 
@@ -280,6 +286,7 @@ class Consumer:
         self._history = history
         self._draw = chance.of(client.name)
         self._isolation = isolation
+        self._life = history.life
         self.offset = 0
 
     async def run(self) -> None:
@@ -297,23 +304,30 @@ class Consumer:
     async def _ask_end(self, node: Node) -> None:
         """ListOffsets: what was acknowledged to anybody before it was asked is before the end."""
         partition = node.current()
+        opened_in = node.opened_in
         opened = node.begin(partition.opened())
-        if not await ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE:
+        if not await ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE or not self._is_of_now(opened_in):
             return
-        acknowledged = self._history.end
+        acknowledged, life = self._history.end, self._history.life
         asked = node.begin(partition.confirmed_end())
-        if await ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged:
+        if await ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged and self._history.life == life:
             raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
 
+    def _is_of_now(self, opened_in: int) -> bool:
+        """Whether what a sidecar has opened is the topic that has the name now. It may not know yet that there is another."""
+        if self._life != self._history.life:
+            self._life, self.offset = self._history.life, 0
+        return opened_in == self._life
+
     async def read_through(self, node: Node, seconds: float) -> None:
-        partition, life = node.current(), node.life
+        partition, life, opened_in = node.current(), node.life, node.opened_in
         opened = node.begin(partition.opened())
         if not await ends(opened, seconds) or opened.result() is not ErrorCode.NONE:
             return
         node.run(lambda: partition.refresh_log_start_if_stale(self.offset))  # as Fetch does
         isolation = self._isolation
         begun, until = self._network.loop.time(), self._network.loop.time() + seconds
-        while self._network.loop.time() < until and node.life == life:
+        while self._network.loop.time() < until and node.life == life and self._is_of_now(opened_in):
             run = node.run(lambda: isolation.fetch(partition, self.offset, begun))
             if run is None or not (run.parts or run.error is not ErrorCode.NONE):
                 if run is not None and self.offset >= isolation.end(partition):
@@ -325,7 +339,7 @@ class Consumer:
                 return
             values = isolation.values(partition, self.offset, run)
             await self._network.way(self._client)
-            if node.life == life and not self._network.loses_answer(self._client):
+            if node.life == life and not self._network.loses_answer(self._client) and self._life == self._history.life:
                 self._take(run, values, node)
 
     def _take_error(self, error: ErrorCode, partition: Partition) -> None:

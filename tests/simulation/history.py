@@ -34,7 +34,13 @@ class Seen:
 
 @dataclass(slots=True)
 class History:
+    """Of the topic as it is. What was told of one that had its name before is judged when that is deleted."""
+
+    life: int = 0  # how often the topic was made anew
     acknowledged: dict[bytes, list[int]] = field(default_factory=dict)  # offsets told, by value
+    acknowledged_late: dict[bytes, list[int]] = field(default_factory=dict)  # to who has sent it to the topic before, or to nobody
+    acknowledged_before: set[bytes] = field(default_factory=set)  # of the topics that had the name before
+    begun_in: dict[tuple[int, int], int] = field(default_factory=dict)  # the life in which a producer has begun an epoch; else the first
     seen: Seen = field(default_factory=Seen)
     seen_committed: Seen = field(default_factory=Seen)
     committed: dict[bytes, None] = field(default_factory=dict)  # of transactions
@@ -49,10 +55,25 @@ class History:
         """Requests that carried or returned a record, or ended a transaction."""
         return self.counts["produce"] + self.counts["fetch"] + self.counts["end transaction"]
 
-    def acknowledge(self, values: list[bytes], base_offset: int) -> None:
-        self.end = max(self.end, base_offset + len(values))
+    def begin_life(self) -> None:
+        self.life += 1
+        self.acknowledged_before.update(self.acknowledged)
+        self.acknowledged = {}
+        self.seen, self.seen_committed = Seen(), Seen()
+        self.end = 0
+
+    def is_stray(self, producer: int, epoch: int) -> bool:
+        """Whether it is of an epoch that was begun before the topic was made anew: it may be taken or not."""
+        return self.begun_in.get((producer, epoch), 0) < self.life
+
+    def acknowledge(self, values: list[bytes], base_offset: int, life: int) -> None:
+        """What was sent in a life of the topic."""
+        is_late = life != self.life
+        if not is_late:
+            self.end = max(self.end, base_offset + len(values))
+        acknowledged = self.acknowledged_late if is_late else self.acknowledged
         for number, value in enumerate(values):
-            self.acknowledged.setdefault(value, []).append(base_offset + number)
+            acknowledged.setdefault(value, []).append(base_offset + number)
 
     def decide(self, values: list[bytes], *, committed: bool) -> None:
         """How a transaction ends, before anybody can know."""
@@ -60,7 +81,7 @@ class History:
 
     def is_settled(self, value: bytes) -> bool:
         """Whether its producer does not send it again."""
-        return value in self.acknowledged or value in self.aborted
+        return value in self.acknowledged or value in self.aborted or value in self.acknowledged_before
 
     def is_for_all(self, value: bytes) -> bool:
         """Whether consumers of read_committed are to be given it."""

@@ -38,6 +38,7 @@ class FaultKind(StrEnum):
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
     DELETE = "delete"  # a client deletes records: the log starts later, for all
     AWAY = "away"  # a sidecar stands still, and retention takes what it has not read
+    REMAKE = "remake"  # the topic is deleted, and another of the same name is made
     QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
 
 
@@ -114,7 +115,7 @@ class Plan:
         return cls(data["seed"], Bounds(**data["bounds"]), clients, faults)
 
 
-_DRAWN_APART: Final = frozenset({FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY})
+_DRAWN_APART: Final = frozenset({FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.REMAKE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
     # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
-    # Some delete records, or lose much unread, and most do not.
+    # Some delete records or the topic, or lose much unread, and most do not.
     kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in _DRAWN_APART)
     replay_entries: tuple[int, ...] = (4, 12, WINDOW_ENTRIES)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
@@ -178,7 +179,6 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     away = Chance(seed).of("away")
     for _ in range(away.choice((0, 0, 1, 2))):
         faults.append(Fault(round(away.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AWAY, away.randrange(nodes), AWAY_SECONDS))
-    faults.sort(key=lambda fault: fault.at)
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []
     for kind, most, batches in (
@@ -190,6 +190,11 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         clients += [Client(f"{kind}-{number}", kind, batches, wanders) for number in range(count)]
     if ClientKind.TRANSACTIONAL in swarm.clients:
         clients += _with_transactions(transactions, wanders)
+    if not any(client.kind is ClientKind.TRANSACTIONAL for client in clients):
+        lives = Chance(seed).of("lives")
+        for _ in range(lives.choice((0, 0, 0, 1, 2))):
+            faults.append(Fault(round(lives.uniform(0.5, BUSY_SECONDS), 4), FaultKind.REMAKE, 0, lives.choice((0.0, 0.2, 3.0))))
+    faults.sort(key=lambda fault: fault.at)
     return Plan(seed, bounds, tuple(clients), tuple(faults))
 
 

@@ -6,7 +6,7 @@ It shares no code with the product. Headers are taken apart here, and a transact
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -57,6 +57,7 @@ class Reference:
     """What the log holds for its readers."""
 
     values: dict[int, bytes] = field(default_factory=dict)
+    strays: set[int] = field(default_factory=set)  # offsets of what may be there or not
     end: int = 0
 
 
@@ -119,7 +120,7 @@ class _Transactions:
         return number <= self.ended.get(producer, -1) or number < self.begun.get(producer, -1)
 
 
-def fold(entries: Sequence[RawEntry]) -> Reference:
+def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lambda *_: False) -> Reference:
     found = Reference()
     producers: dict[int, _Producer] = {}
     transactions = _Transactions()
@@ -138,6 +139,9 @@ def fold(entries: Sequence[RawEntry]) -> Reference:
                 continue
             if batch.is_control:
                 _end(producers, transactions, batch, number)
+                continue
+            if batch.producer >= 0 and is_stray(batch.producer, batch.epoch):
+                found.strays.update(range(batch.offset, found.end))
                 continue
             if batch.producer >= 0 and not _takes(producers, transactions, batch, number):
                 continue

@@ -32,7 +32,7 @@ from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
-from tests.simulation.checker import check
+from tests.simulation.checker import check, check_late, check_told
 from tests.simulation.clients import (
     FIRST_PRODUCER,
     IN_FLIGHT,
@@ -68,6 +68,8 @@ THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 # At the log's start, until what was moved is known everywhere.
 LOOKS: Final = 30
 KEPT_SOON_SECONDS: Final = 1.0
+# A topic that was made anew: the sidecar that has done it knows, others look at it when somebody asks for it.
+HEARD_OF_SECONDS: Final = (0.0, 0.5, 5.0)
 ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
 
 
@@ -96,6 +98,7 @@ class Run:
         self.history.lost_its_reason = self._lost_its_reason
         self._write_before()
         self._deleting: list[asyncio.Task[None]] = []
+        self._entries_before: list[RawEntry] = []  # of the topics that had the name before
         self._starts: list[int] = []  # where the log began after each time that retention took something
 
     def _write_before(self) -> None:
@@ -112,7 +115,7 @@ class Run:
                 metadata.MergeFromString(KAFKA.fields)
                 metadata.properties.add(key=BASIS_PROPERTY, value=Basis(known[number][0], [known[number][1]]).encode())
                 self.topic.append(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
-                self.history.acknowledge([value], self.topic.index)
+                self.history.acknowledge([value], self.topic.index, 0)
                 if len(self.topic.entries) % 16 == 0:
                     self.topic.roll()
 
@@ -132,12 +135,14 @@ class Run:
         finally:
             for task in (*producers, *consumers, faults):
                 task.cancel()
-        reference = fold(self.topic.entries)
+        reference = fold(self.topic.entries, self.history.is_stray)
         check(self.history, reference, self._log_start)
-        second = SecondCluster(self._loop, self._chance, self.plan.bounds)
-        self.nodes += second.nodes
-        await second.check(self.topic.entries, [reference.values[offset] for offset in sorted(reference.values)])
-        self.nodes += second.nodes[1:]
+        check_late(self.history, [*self._entries_before, *self.topic.entries])
+        if not reference.strays:
+            second = SecondCluster(self._loop, self._chance, self.plan.bounds)
+            self.nodes += second.nodes
+            await second.check(self.topic.entries, [reference.values[offset] for offset in sorted(reference.values)])
+            self.nodes += second.nodes[1:]
         await self._close()
 
     async def _finish(self, working: list[asyncio.Task[None]], watching: list[asyncio.Task[None]]) -> None:
@@ -210,6 +215,8 @@ class Run:
                 node.close_partition()
             case FaultKind.DELETE:
                 self._deleting.append(asyncio.create_task(self._delete_records(node)))
+            case FaultKind.REMAKE:
+                self._make_anew(fault.seconds)
             case FaultKind.QUIET:
                 self.network.quiet_until = self._loop.time() + fault.seconds
             case FaultKind.PAUSE:
@@ -222,6 +229,22 @@ class Run:
                 for share in AWAY_ROLLS:
                     self._loop.call_later(share * fault.seconds, self.topic.roll)
                 self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
+
+    def _make_anew(self, after_seconds: float) -> None:
+        """The topic is deleted, and made anew after some seconds. Sidecars hear of it sooner or later."""
+        check_told(self.history, fold(self.topic.entries, self.history.is_stray))
+        self._entries_before += self.topic.entries
+        self._starts.clear()
+        self.topic.make_anew()
+        self.topic.is_missing = True
+        self._loop.call_later(after_seconds, self._there_again)
+        self.history.begin_life()
+        draw = self._chance.of("made anew")
+        for node in self.nodes:
+            self._loop.call_later(after_seconds + draw.choice(HEARD_OF_SECONDS), node.on_made_anew)
+
+    def _there_again(self) -> None:
+        self.topic.is_missing = False
 
     def _trim(self) -> None:
         if self._all_have_begun and all(map(self.history.is_settled, self._values_of_the_first_ledger())):
@@ -267,7 +290,7 @@ class Run:
 
     def _lost_its_reason(self, offset: int) -> bool:
         """Whether at some time nothing was left of what a producer wrote before the batch at an offset."""
-        counted = fold(self.topic.entries).values
+        counted = fold(self.topic.entries, self.history.is_stray).values
         return any(_has_no_reason(self.topic.entries[start:], offset, counted) for start in self._starts)
 
     @property
