@@ -63,6 +63,10 @@ class RealTopic:
     async def roll(self) -> None:
         """The broker does, as it has so many entries."""
 
+    async def make_anew(self) -> None:
+        await self._call("DELETE", "/partitions?force=true")
+        await self._call("PUT", "/partitions", 1)
+
     async def mark(self) -> None:
         log = self.log("w")
         assert isinstance(log, PulsarLog)

@@ -36,6 +36,10 @@ class World(Protocol):
         """Retention takes all ledgers but the one that is written."""
         ...
 
+    async def make_anew(self) -> None:
+        """It is deleted, and another of its name is made."""
+        ...
+
     async def mark(self) -> None:
         """Replicated subscriptions write a marker."""
         ...

@@ -26,6 +26,9 @@ class Scripted:
     async def roll(self) -> None:
         self._log.roll()
 
+    async def make_anew(self) -> None:
+        self._log.make_anew()
+
     async def mark(self) -> None:
         self._log.mark()
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from handler.pulsar.entry import RawEntry
 from tests.simulation.history import History, Violation
-from tests.simulation.reference import Reference, batches_of, values_in
+from tests.simulation.reference import Reference
+from tests.simulation.stored import batches_of, values_in
 
 
 def check(history: History, reference: Reference, log_start: int) -> None:

@@ -106,6 +106,11 @@ class Node:
         if self.partition is not None:
             self._loop.call_soon(self.partition.on_start_moved, moved, context=self._context.copy())
 
+    def on_config(self) -> None:
+        """The topic's configs have changed. A process that stands still hears of it when it goes on."""
+        if self.partition is not None and self.opened_in == self._topic.life:
+            self._loop.call_soon(self.partition.set_config, self._topic.log_config, context=self._context.copy())
+
     def on_made_anew(self) -> None:
         """It has become known here that the topic is another one, as the catalog tells (`PartitionTable.forget_topic`)."""
         partition = self.partition

@@ -20,6 +20,8 @@ WINDOW_ENTRIES: Final = 2_000
 SHORT_EXPIRY_MS: Final = 90_000
 QUIET_SECONDS: Final = 150.0
 AWAY_SECONDS: Final = 60.0
+# Longer than any request, opening and pause together: who is not done by then is stuck.
+PATIENCE_SECONDS: Final = 600.0
 # Faults come while clients are at work.
 BUSY_SECONDS: Final = 30.0
 # A batch without a producer that lands so many entries behind its second try is told by those alone that have seen both (ADR 3).
@@ -38,6 +40,7 @@ class FaultKind(StrEnum):
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
     DELETE = "delete"  # a client deletes records: the log starts later, for all
     AWAY = "away"  # a sidecar stands still, and retention takes what it has not read
+    CONFIG = "config"  # the topic's configs change: the format of its entries, say
     REMAKE = "remake"  # the topic is deleted, and another of the same name is made
     QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
 
@@ -105,6 +108,9 @@ class Plan:
     clients: tuple[Client, ...]
     faults: tuple[Fault, ...]
 
+    def of(self, kind: ClientKind) -> list[Client]:
+        return [one for one in self.clients if one.kind is kind]
+
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -115,7 +121,7 @@ class Plan:
         return cls(data["seed"], Bounds(**data["bounds"]), clients, faults)
 
 
-_DRAWN_APART: Final = frozenset({FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.REMAKE})
+_DRAWN_APART: Final = frozenset({FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.CONFIG, FaultKind.REMAKE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
     # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
-    # Some delete records or the topic, or lose much unread, and most do not.
+    # Some delete records or the topic, change its configs, or lose much unread, and most do not.
     kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in _DRAWN_APART)
     replay_entries: tuple[int, ...] = (4, 12, WINDOW_ENTRIES)
     entries_before: tuple[int, ...] = (1, 8, 64, 64)
@@ -179,6 +185,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     away = Chance(seed).of("away")
     for _ in range(away.choice((0, 0, 1, 2))):
         faults.append(Fault(round(away.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AWAY, away.randrange(nodes), AWAY_SECONDS))
+    configs = Chance(seed).of("configs")
+    for _ in range(configs.choice((0, 0, 1, 4))):
+        faults.append(Fault(round(configs.uniform(0.0, BUSY_SECONDS), 4), FaultKind.CONFIG))
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []
     for kind, most, batches in (

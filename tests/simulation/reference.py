@@ -1,39 +1,18 @@
 """The log folded from its first entry, without any bound and without what writers knew: by Kafka's rules alone.
 
-It shares no code with the product. Headers are taken apart here, and a transaction's number is read from the property that says it.
+It shares no code with the product.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from tests.simulation.stored import SEQUENCES, Batch, batches_of, numbers_of, values_in
 
-_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_TRANSACTIONAL: Final = 0x10
-_CONTROL: Final = 0x20
 _REMEMBERED: Final = 5
-_SEQUENCES: Final = 2**31
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    offset: int
-    count: int
-    producer: int
-    epoch: int
-    first: int
-    is_transactional: bool
-    is_control: bool
-    data: bytes
-
-    @property
-    def last(self) -> int:
-        return (self.first + self.count - 1) % _SEQUENCES
 
 
 @dataclass(slots=True)
@@ -49,7 +28,7 @@ class _Producer:
             return batch.first == 0
         if (batch.first, batch.last) in self.batches:
             return False
-        return batch.first == (self.last + 1) % _SEQUENCES
+        return batch.first == (self.last + 1) % SEQUENCES
 
 
 @dataclass(slots=True)
@@ -59,54 +38,6 @@ class Reference:
     values: dict[int, bytes] = field(default_factory=dict)
     strays: set[int] = field(default_factory=set)  # offsets of what may be there or not
     end: int = 0
-
-
-def batches_of(entry: RawEntry) -> Iterator[Batch]:
-    data = bytes(entry.payload)
-    headers = []
-    at = 0
-    while at < len(data):
-        header = _HEADER.unpack_from(data, at)
-        size = 12 + header[1]
-        headers.append((header, data[at : at + size]))
-        at += size
-    assert entry.last_index is not None
-    offset = entry.last_index + 1 - sum(header[6] + 1 for header, _ in headers)
-    for header, part in headers:
-        count = header[6] + 1
-        attributes = header[5]
-        yield Batch(offset, count, header[9], header[10], header[11], bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL), part)
-        offset += count
-
-
-def values_in(batch: Batch) -> list[bytes]:
-    """Of records without compression."""
-    found = []
-    at = _HEADER.size
-    for _ in range(batch.count):
-        _, at = _varint(batch.data, at)  # length
-        at += 1  # attributes
-        _, at = _varint(batch.data, at)  # time
-        _, at = _varint(batch.data, at)  # offset
-        key, at = _varint(batch.data, at)
-        at += max(0, key)
-        size, at = _varint(batch.data, at)
-        found.append(batch.data[at : at + size])
-        at += max(0, size)
-        headers, at = _varint(batch.data, at)
-        assert headers == 0
-    return found
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (result >> 1) ^ -(result & 1), at
 
 
 @dataclass(slots=True)
@@ -133,7 +64,7 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
         is_resent = metadata.sequence_id <= written.get(metadata.producer_name, -1)
         if not is_resent:
             written[metadata.producer_name] = metadata.sequence_id + len(batches) - 1
-        for batch, number in zip(batches, _numbers(metadata, len(batches)), strict=True):
+        for batch, number in zip(batches, numbers_of(metadata, len(batches)), strict=True):
             found.end = batch.offset + batch.count
             if is_resent:
                 continue
@@ -147,15 +78,6 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
                 continue
             found.values.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
     return found
-
-
-def _numbers(metadata: MessageMetadata, count: int) -> list[int]:
-    """Of the transaction of each batch; −1 for none."""
-    for pair in metadata.properties:
-        if pair.key in (b"basis", b"bases"):
-            lasts = bytes(pair.value).split()[2::2]
-            return [int(number) if number else -1 for _, _, number in (last.partition(b"/") for last in lasts)]
-    return [-1] * count
 
 
 def _end(producers: dict[int, _Producer], transactions: _Transactions, marker: Batch, number: int) -> None:

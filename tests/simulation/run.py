@@ -10,14 +10,13 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from handler.apis.a21_delete_records import TO_THE_END, delete_before
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.fold.fold import BEFORE_ALL
@@ -25,14 +24,14 @@ from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis,
 from handler.partition.log.entries import read_entry
 from handler.partition.log.formats import KAFKA
 from handler.partition.read import catch_up_reader, replay
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import Position
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
-from tests.simulation.checker import check, check_late, check_told
+from tests.simulation.checker import check, check_late
 from tests.simulation.clients import (
     FIRST_PRODUCER,
     IN_FLIGHT,
@@ -45,31 +44,23 @@ from tests.simulation.clients import (
     idempotent_producer,
     plain_producer,
 )
+from tests.simulation.faults import Faults
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
 from tests.simulation.node import Node
-from tests.simulation.plan import BUSY_SECONDS, Bounds, Client, ClientKind, Fault, FaultKind, Plan, Swarm, drawn
-from tests.simulation.reference import batches_of, fold, values_in
+from tests.simulation.plan import PATIENCE_SECONDS, Bounds, Client, ClientKind, FaultKind, Plan, Swarm, drawn
+from tests.simulation.reference import fold
 from tests.simulation.replication import SecondCluster
-from tests.simulation.states import LogStarts
 from tests.simulation.tally import tallied
 from tests.simulation.topic import SimulatedTopic
 from tests.simulation.transactions import Coordinator, TransactionalProducer
 from tests.support.batches import batch
 
-# Longer than any request, opening and pause together: who is not done by then is stuck.
-PATIENCE_SECONDS: Final = 600.0
-# When a new ledger begins while a sidecar is away, as shares of its time.
-AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
-AWAY_TRIMS: Final = 0.9
-AWAY_ENDS: Final = 0.5  # its connections
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 # At the log's start, until what was moved is known everywhere.
 LOOKS: Final = 30
 KEPT_SOON_SECONDS: Final = 1.0
-# A topic that was made anew: the sidecar that has done it knows, others look at it when somebody asks for it.
-HEARD_OF_SECONDS: Final = (0.0, 0.5, 5.0)
 ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
 
 
@@ -87,7 +78,6 @@ class Run:
     def __init__(self, plan: Plan, loop: SimulatedLoop, chance: Chance) -> None:
         self.plan = plan
         self.history = History()
-        self.struck = 0
         self._loop = loop
         self._chance = chance
         self.topic = SimulatedTopic(loop, chance, plan.bounds)
@@ -95,18 +85,16 @@ class Run:
         self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
         self.network = Network(loop, self.nodes, chance, plan.bounds)
         self.coordinator = Coordinator(self.network, self.history, chance, plan.bounds.failed_questions)
-        self.history.lost_its_reason = self._lost_its_reason
+        self._faults = Faults(plan, loop, chance, self.topic, self.nodes, self.network, self.history)
+        self.history.lost_its_reason = self._faults.lost_its_reason
         self._write_before()
-        self._deleting: list[asyncio.Task[None]] = []
-        self._entries_before: list[RawEntry] = []  # of the topics that had the name before
-        self._starts: list[int] = []  # where the log began after each time that retention took something
 
     def _write_before(self) -> None:
         """In order, by a writer that learns now and then how far the log has come: up to five batches of a producer are on their way."""
         draw = self._chance.of("before")
         known: dict[int, tuple[Position, KnownProducer]] = {}
         for sequence in range(self.plan.bounds.written_before):
-            for number in range(len(self._of(ClientKind.IDEMPOTENT))):
+            for number in range(len(self.plan.of(ClientKind.IDEMPOTENT))):
                 value = b"%d/%d" % (FIRST_PRODUCER + number, sequence)
                 if number not in known or known[number][1].last_sequence < sequence - IN_FLIGHT or draw.random() < 0.3:
                     last = self.topic.entries[-1].position if self.topic.entries else BEFORE_ALL
@@ -119,6 +107,11 @@ class Run:
                 if len(self.topic.entries) % 16 == 0:
                     self.topic.roll()
 
+    @property
+    def struck(self) -> int:
+        """How many faults have."""
+        return self._faults.struck
+
     async def go(self) -> None:
         consumers = [
             asyncio.create_task(self._consumer(one, ISOLATION[one.kind]).run()) for one in self.plan.clients if one.kind in ISOLATION
@@ -126,18 +119,18 @@ class Run:
         producers = [
             asyncio.create_task(self._producer(one, number), name=one.name) for number, one in enumerate(self.plan.clients) if one.batches
         ]
-        faults = asyncio.create_task(self._strike(), name="the faults")
+        faults = asyncio.create_task(self._faults.strike(), name="the faults")
         try:
             await self._finish([*producers, faults], consumers)
             self._calm()
-            await asyncio.gather(self.coordinator.done(), *self._deleting)
+            await asyncio.gather(self.coordinator.done(), *self._faults.deleting)
             await self._read_all()
         finally:
             for task in (*producers, *consumers, faults):
                 task.cancel()
         reference = fold(self.topic.entries, self.history.is_stray)
         check(self.history, reference, self._log_start)
-        check_late(self.history, [*self._entries_before, *self.topic.entries])
+        check_late(self.history, [*self._faults.entries_before, *self.topic.entries])
         if not reference.strays:
             second = SecondCluster(self._loop, self._chance, self.plan.bounds)
             self.nodes += second.nodes
@@ -160,9 +153,6 @@ class Run:
                 task.result()
             left -= done
 
-    def _of(self, kind: ClientKind) -> list[Client]:
-        return [one for one in self.plan.clients if one.kind is kind]
-
     async def _producer(self, client: Client, number: int) -> None:
         match client.kind:
             case ClientKind.IDEMPOTENT:
@@ -175,123 +165,12 @@ class Run:
     def _consumer(self, client: Client, isolation: Isolation) -> Consumer:
         return Consumer(self.network, client, self.history, self._chance, isolation)
 
-    # --- faults
-
-    async def _strike(self) -> None:
-        begun = self._loop.time()
-        for fault in self.plan.faults:
-            await asyncio.sleep(max(0.0, begun + fault.at - self._loop.time()))
-            self._strike_one(fault)
-            self.struck += 1
-            if fault.kind is FaultKind.QUIET:
-                await asyncio.sleep(fault.seconds)
-                begun += fault.seconds
-        await asyncio.sleep(max(0.0, begun + BUSY_SECONDS - self._loop.time()))
-        for node in self.nodes:  # else clients wait for one that stands still for longer than faults come
-            node.go_on()
-
-    def _strike_one(self, fault: Fault) -> None:
-        node = self.nodes[fault.node % len(self.nodes)]
-        match fault.kind:
-            case FaultKind.CUT:
-                draw = self._chance.of("cut")
-                for connection in list(self.topic.connections):
-                    if draw.random() < 0.6:
-                        connection.cut()
-            case FaultKind.UNLOAD:
-                self.topic.unload()
-            case FaultKind.CRASH:
-                self.topic.crash()
-            case FaultKind.ROLL:
-                self.topic.roll()
-            case FaultKind.MARK:
-                for _ in range(self._chance.of("markers").choice((1, 3, 20))):
-                    self.topic.mark()
-            case FaultKind.TRIM:
-                self._trim()
-            case FaultKind.KILL:
-                node.kill()
-            case FaultKind.CLOSE:
-                node.close_partition()
-            case FaultKind.DELETE:
-                self._deleting.append(asyncio.create_task(self._delete_records(node)))
-            case FaultKind.REMAKE:
-                self._make_anew(fault.seconds)
-            case FaultKind.QUIET:
-                self.network.quiet_until = self._loop.time() + fault.seconds
-            case FaultKind.PAUSE:
-                node.stand_still()
-                self._loop.call_later(fault.seconds, node.go_on)
-            case FaultKind.AWAY:
-                node.stand_still()
-                self._loop.call_later(fault.seconds, node.go_on)
-                self._loop.call_later(AWAY_ENDS * fault.seconds, node.lose_connections)
-                for share in AWAY_ROLLS:
-                    self._loop.call_later(share * fault.seconds, self.topic.roll)
-                self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
-
-    def _make_anew(self, after_seconds: float) -> None:
-        """The topic is deleted, and made anew after some seconds. Sidecars hear of it sooner or later."""
-        check_told(self.history, fold(self.topic.entries, self.history.is_stray))
-        self._entries_before += self.topic.entries
-        self._starts.clear()
-        self.topic.make_anew()
-        self.topic.is_missing = True
-        self._loop.call_later(after_seconds, self._there_again)
-        self.history.begin_life()
-        draw = self._chance.of("made anew")
-        for node in self.nodes:
-            self._loop.call_later(after_seconds + draw.choice(HEARD_OF_SECONDS), node.on_made_anew)
-
-    def _there_again(self) -> None:
-        self.topic.is_missing = False
-
-    def _trim(self) -> None:
-        if self._all_have_begun and all(map(self.history.is_settled, self._values_of_the_first_ledger())):
-            self.topic.trim()
-            self._starts.append(self.topic.trimmed)
-
-    def _trim_all(self) -> None:
-        """As long as retention may take the first ledger."""
-        before = -1
-        while before != self.topic.trimmed:
-            before = self.topic.trimmed
-            self._trim()
-
-    @property
-    def _all_have_begun(self) -> bool:
-        """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody knows the past."""
-        begun = {value.split(b"/")[0] for value in self.history.acknowledged}
-        having_ids = [*self._of(ClientKind.IDEMPOTENT), *self._of(ClientKind.TRANSACTIONAL)]
-        return len([one for one in begun if not one.startswith(b"plain")]) == len(having_ids)
-
-    def _values_of_the_first_ledger(self) -> Iterator[bytes]:
-        """What retention takes is older than any retry: all of it was acknowledged, or given up."""
-        present = self.topic.present
-        for entry in present:
-            if entry.position.ledger == present[0].position.ledger:
-                for batch in batches_of(entry):
-                    yield from values_in(batch) if batch.producer >= 0 else ()
-
-    async def _delete_records(self, node: Node) -> None:
-        """DeleteRecords, as a client sends it: it may be told that it failed, and has been done."""
-        draw = self._chance.of("deleted")
-        acknowledged = [offset for offsets in self.history.acknowledged.values() for offset in offsets]
-        before = draw.choice((TO_THE_END, draw.choice(acknowledged or [0]), max(acknowledged, default=0)))
-        deleting = node.begin(delete_before(LogStarts(self.topic, self.nodes), node.current(), before))
-        await ends(deleting, PATIENCE_SECONDS)
-
     # --- the end
 
     def _calm(self) -> None:
         self.topic.is_calm = self.network.is_calm = True
         for node in self.nodes:
             node.go_on()
-
-    def _lost_its_reason(self, offset: int) -> bool:
-        """Whether at some time nothing was left of what a producer wrote before the batch at an offset."""
-        counted = fold(self.topic.entries, self.history.is_stray).values
-        return any(_has_no_reason(self.topic.entries[start:], offset, counted) for start in self._starts)
 
     @property
     def _log_start(self) -> int:
@@ -314,7 +193,7 @@ class Run:
         self.nodes.append(fresh)
         for node in reversed(self.nodes):
             await self._check_start(node)
-            for kind in ISOLATION if self._of(ClientKind.TRANSACTIONAL) else (ClientKind.CONSUMER,):
+            for kind in ISOLATION if self.plan.of(ClientKind.TRANSACTIONAL) else (ClientKind.CONSUMER,):
                 await self._read_through(node, self._consumer(Client(f"last-{kind}-{node.name}", kind), ISOLATION[kind]))
 
     async def _check_start(self, node: Node) -> None:
@@ -351,15 +230,6 @@ class Run:
                 raise Violation(f"{node.name} has closed all, and {node.cache.used} bytes of its cache are taken")
             if node.process.tasks:
                 raise Violation(f"{node.name} has closed all, and goes on with {next(iter(node.process.tasks))}")
-
-
-def _has_no_reason(entries: Sequence[RawEntry], offset: int, counted: Mapping[int, bytes]) -> bool:
-    """Whether the log holds a batch at this offset, and nothing that counts of its producer before it."""
-    left = [batch for entry in entries if not is_marker(entry) for batch in batches_of(entry)]
-    hidden = next((batch for batch in left if batch.offset <= offset < batch.offset + batch.count), None)
-    if hidden is None or hidden.producer < 0:
-        return False
-    return not any(one.offset in counted for one in left if one.producer == hidden.producer and one.offset < hidden.offset)
 
 
 @contextmanager

@@ -34,6 +34,9 @@ class Model:
     async def roll(self) -> None:
         self._topic.roll()
 
+    async def make_anew(self) -> None:
+        self._topic.make_anew()
+
     async def mark(self) -> None:
         self._topic.mark()
 

@@ -1,0 +1,179 @@
+"""The faults of a plan strike, each at its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from handler.apis.a21_delete_records import TO_THE_END, delete_before
+from handler.partition.log.formats import KAFKA, PULSAR
+from handler.partition.log.log_config import LogConfig
+from handler.pulsar.entry import RawEntry
+from tests.model.topic import is_marker
+from tests.simulation.chance import Chance
+from tests.simulation.checker import check_told
+from tests.simulation.clients import Network, ends
+from tests.simulation.history import History
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.node import Node
+from tests.simulation.plan import BUSY_SECONDS, PATIENCE_SECONDS, ClientKind, Fault, FaultKind, Plan
+from tests.simulation.reference import fold
+from tests.simulation.states import LogStarts
+from tests.simulation.stored import batches_of, values_in
+from tests.simulation.topic import SimulatedTopic
+
+# When a new ledger begins while a sidecar is away, as shares of its time.
+AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
+AWAY_TRIMS: Final = 0.9
+AWAY_ENDS: Final = 0.5  # its connections
+# That a topic was made anew, or its configs have changed. The sidecar that has done it knows, others look at it when somebody asks for it.
+HEARD_OF_SECONDS: Final = (0.0, 0.5, 5.0)
+GZIP: Final = 1
+CONFIGS: Final = (
+    LogConfig(), LogConfig(PULSAR), LogConfig(PULSAR, compression=GZIP),
+    LogConfig(KAFKA, compression=GZIP), LogConfig(KAFKA, log_append_time=True),
+)  # fmt: skip
+
+
+class Faults:
+    def __init__(
+        self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, nodes: list[Node], network: Network, history: History
+    ) -> None:  # fmt: skip
+        self.struck = 0
+        self.deleting: list[asyncio.Task[None]] = []
+        self.entries_before: list[RawEntry] = []  # of the topics that had the name before
+        self._plan = plan
+        self._loop = loop
+        self._chance = chance
+        self._topic = topic
+        self._nodes = nodes
+        self._network = network
+        self._history = history
+        self._starts: list[int] = []  # where the log began after each time that retention took something
+
+    async def strike(self) -> None:
+        begun = self._loop.time()
+        for fault in self._plan.faults:
+            await asyncio.sleep(max(0.0, begun + fault.at - self._loop.time()))
+            self._strike_one(fault)
+            self.struck += 1
+            if fault.kind is FaultKind.QUIET:
+                await asyncio.sleep(fault.seconds)
+                begun += fault.seconds
+        await asyncio.sleep(max(0.0, begun + BUSY_SECONDS - self._loop.time()))
+        for node in self._nodes:  # else clients wait for one that stands still for longer than faults come
+            node.go_on()
+
+    def _strike_one(self, fault: Fault) -> None:
+        node = self._nodes[fault.node % len(self._nodes)]
+        match fault.kind:
+            case FaultKind.CUT:
+                draw = self._chance.of("cut")
+                for connection in list(self._topic.connections):
+                    if draw.random() < 0.6:
+                        connection.cut()
+            case FaultKind.UNLOAD:
+                self._topic.unload()
+            case FaultKind.CRASH:
+                self._topic.crash()
+            case FaultKind.ROLL:
+                self._topic.roll()
+            case FaultKind.MARK:
+                for _ in range(self._chance.of("markers").choice((1, 3, 20))):
+                    self._topic.mark()
+            case FaultKind.TRIM:
+                self._trim()
+            case FaultKind.KILL:
+                node.kill()
+            case FaultKind.CLOSE:
+                node.close_partition()
+            case FaultKind.DELETE:
+                self.deleting.append(asyncio.create_task(self._delete_records(node)))
+            case FaultKind.CONFIG:
+                self._change_configs()
+            case FaultKind.REMAKE:
+                self._make_anew(fault.seconds)
+            case FaultKind.QUIET:
+                self._network.quiet_until = self._loop.time() + fault.seconds
+            case FaultKind.PAUSE:
+                node.stand_still()
+                self._loop.call_later(fault.seconds, node.go_on)
+            case FaultKind.AWAY:
+                node.stand_still()
+                self._loop.call_later(fault.seconds, node.go_on)
+                self._loop.call_later(AWAY_ENDS * fault.seconds, node.lose_connections)
+                for share in AWAY_ROLLS:
+                    self._loop.call_later(share * fault.seconds, self._topic.roll)
+                self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
+
+    def _make_anew(self, after_seconds: float) -> None:
+        """The topic is deleted, and made anew after some seconds. Sidecars hear of it sooner or later."""
+        check_told(self._history, fold(self._topic.entries, self._history.is_stray))
+        self.entries_before += self._topic.entries
+        self._starts.clear()
+        self._topic.make_anew()
+        self._topic.is_missing = True
+        self._loop.call_later(after_seconds, self._there_again)
+        self._history.begin_life()
+        draw = self._chance.of("made anew")
+        for node in self._nodes:
+            self._loop.call_later(after_seconds + draw.choice(HEARD_OF_SECONDS), node.on_made_anew)
+
+    def _change_configs(self) -> None:
+        draw = self._chance.of("configs changed")
+        self._topic.log_config = draw.choice(CONFIGS)
+        for node in self._nodes:
+            self._loop.call_later(draw.choice(HEARD_OF_SECONDS), node.on_config)
+
+    def _there_again(self) -> None:
+        self._topic.is_missing = False
+
+    def _trim(self) -> None:
+        if self._all_have_begun and all(map(self._history.is_settled, self._values_of_the_first_ledger())):
+            self._topic.trim()
+            self._starts.append(self._topic.trimmed)
+
+    def _trim_all(self) -> None:
+        """As long as retention may take the first ledger."""
+        before = -1
+        while before != self._topic.trimmed:
+            before = self._topic.trimmed
+            self._trim()
+
+    @property
+    def _all_have_begun(self) -> bool:
+        """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody knows the past."""
+        begun = {value.split(b"/")[0] for value in self._history.acknowledged}
+        having_ids = [*self._plan.of(ClientKind.IDEMPOTENT), *self._plan.of(ClientKind.TRANSACTIONAL)]
+        return len([one for one in begun if not one.startswith(b"plain")]) == len(having_ids)
+
+    def _values_of_the_first_ledger(self) -> Iterator[bytes]:
+        """What retention takes is older than any retry: all of it was acknowledged, or given up."""
+        present = self._topic.present
+        for entry in present:
+            if entry.position.ledger == present[0].position.ledger:
+                for batch in batches_of(entry):
+                    yield from values_in(batch) if batch.producer >= 0 else ()
+
+    async def _delete_records(self, node: Node) -> None:
+        """DeleteRecords, as a client sends it: it may be told that it failed, and has been done."""
+        draw = self._chance.of("deleted")
+        acknowledged = [offset for offsets in self._history.acknowledged.values() for offset in offsets]
+        before = draw.choice((TO_THE_END, draw.choice(acknowledged or [0]), max(acknowledged, default=0)))
+        deleting = node.begin(delete_before(LogStarts(self._topic, self._nodes), node.current(), before))
+        await ends(deleting, PATIENCE_SECONDS)
+
+    def lost_its_reason(self, offset: int) -> bool:
+        """Whether at some time nothing was left of what a producer wrote before the batch at an offset."""
+        counted = fold(self._topic.entries, self._history.is_stray).values
+        return any(_has_no_reason(self._topic.entries[start:], offset, counted) for start in self._starts)
+
+
+def _has_no_reason(entries: Sequence[RawEntry], offset: int, counted: Mapping[int, bytes]) -> bool:
+    """Whether the log holds a batch at this offset, and nothing that counts of its producer before it."""
+    left = [batch for entry in entries if not is_marker(entry) for batch in batches_of(entry)]
+    hidden = next((batch for batch in left if batch.offset <= offset < batch.offset + batch.count), None)
+    if hidden is None or hidden.producer < 0:
+        return False
+    return not any(one.offset in counted for one in left if one.producer == hidden.producer and one.offset < hidden.offset)
