@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from handler.partition.log.formats import KAFKA
+from handler.telemetry import metrics
 from tests.simulation.plan import drawn
 from tests.simulation.replaced import replaced
 from tests.simulation.run import run_plan
@@ -93,10 +95,25 @@ MUTANTS: Final = {
         "what a reader names as the last entry counts, whatever it has brought", "handler.partition.read.read_to_end.ReadToEnd._last",
         lambda _: _last_of_the_reader,
     ),
+    "another-log-is-the-same": Mutant(
+        "an entry of a log that is deleted may stand in the one that has its name", "handler.pulsar.entry.LogStats.may_hold",
+        lambda _: lambda *_: True,
+    ),
+    "another-log-is-an-alarm": Mutant(
+        "a log that begins anew is an alarm, also where its topic was made anew", "handler.partition.alarms._judge",
+        lambda _: _calls_someone,
+    ),
+    "formats-are-of-topics": Mutant(
+        "entries are read in the format that topics have at first", "handler.partition.log.entries._format_of", lambda _: lambda *_: KAFKA,
+    ),
     "silence-is-an-answer": Mutant(
         "a broker that says nothing has nothing", "handler.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
     ),
 }  # fmt: skip
+
+
+async def _calls_someone(*_: Any) -> None:
+    metrics.INDEX_ALARMS.inc()
 
 
 async def _holds_nothing(*_: Any) -> bool:

@@ -38,6 +38,8 @@ FOUND_SOON = {
     "sends-before-it-reads": 1,
     "silent-tails-stay": 1065,
     "names-old-ends": 22,
+    "another-log-is-an-alarm": 42,
+    "formats-are-of-topics": 9,
 }
 
 
