@@ -25,6 +25,8 @@ from integration.launcher.sidecar import SIDECAR_LOG, SidecarProcess
 from integration.launcher.spark import spark_session
 from integration.order import FilesThatShareServers, place
 
+pytest.register_assert_rewrite("tests.contract")  # a case that fails says what it has seen
+
 KEEPALIVE_SECONDS: Final = 3
 # Sidecars of tests have the settings of tests, and none that somebody has set for a sidecar of his own.
 for _name in [name for name in os.environ if name.startswith("KAFKA_SIDECAR_")]:

@@ -508,6 +508,49 @@ async def test_what_was_sent_behind_a_refused_batch_is_aborted_with_its_transact
     fresh.close()
 
 
+@pytest.mark.parametrize("is_known", [False, True], ids=["before the window is read", "behind it"])
+async def test_a_marker_without_a_batch_does_not_have_the_log_read_back(is_known: bool) -> None:
+    """The log is older than its first Kafka producer. A transaction was aborted before its first batch came here."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    for number in range(500):
+        log.append(MessageMetadata(producer_name=b"native", sequence_id=number, publish_time=1), 1, bytes(1_000))
+    partition = open_partition(log, states=states, replay_entries=20)
+    other = open_partition(log, "kafka-sidecar-other", states=states, replay_entries=20)
+    assert (await append(other, batch(b"first", producer_id=1, epoch=0, sequence=0))).error is ErrorCode.NONE
+    if is_known:
+        assert (await append(partition, batch(b"first", producer_id=2, epoch=0, sequence=0))).error is ErrorCode.NONE
+    assert (await end(other, ABORTED, epoch=1)).error is ErrorCode.NONE
+    assert await partition.confirmed_end() > 500
+    coordinator.number = 101
+    assert (await write(partition, coordinator, b"next", sequence=0, epoch=1)).error is ErrorCode.NONE
+    assert log.bytes_read < 200_000
+    for one in (partition, other):
+        one.close()
+
+
+async def test_a_batch_behind_one_that_was_refused_alone_does_not_count_though_a_marker_came_in_between(log: MemoryLog) -> None:
+    """The sidecar had not read the marker when it sent both."""
+    states, coordinator = MemoryStates(), Coordinator(101)
+    partition, other = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("a", "b"))
+    for number, one in enumerate((partition, other)):
+        await append(one, batch(b"other", producer_id=number, epoch=0, sequence=0))
+    await partition.confirmed_end()
+    await partition._verified._announce()
+    log.hold_dispatch = []
+    assert (await end(other, ABORTED, epoch=1)).error is ErrorCode.NONE
+    log.refuse_sends, log.refuse_with, log.refuse_saying = 1, CHECKSUM_ERROR, "scripted"
+    first, second = (begin(partition, coordinator, b"t%d" % number, sequence=number, epoch=1) for number in (0, 1))
+    await asyncio.sleep(0.05)
+    held, log.hold_dispatch = log.hold_dispatch, None
+    for hand_out in held:
+        hand_out()
+    assert (await asyncio.wait_for(first.result, 5)).error is ErrorCode.NONE
+    assert (await asyncio.wait_for(second.result, 5)).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (await write(partition, coordinator, b"t1", sequence=1, epoch=1)).error is ErrorCode.NONE
+    for one in (partition, other):
+        one.close()
+
+
 async def test_a_producer_that_has_begun_anew_is_not_told_what_its_batch_of_before_is_told(log: MemoryLog) -> None:
     """Its request had timed out, and waited here for the coordinator, which knows only the new epoch."""
     partition = open_partition(log)

@@ -195,6 +195,14 @@ class ProducerTable:
             return False
         return state.filled_to is None or is_next_sequence(state.filled_to, batch.first)
 
+    def settle_fenced(self) -> None:
+        """The past is known. Of a producer of which only markers were seen the next batch counts, as it does of one that nobody knows."""
+        for producer_id, unsure in list(self.unsure.items()):
+            if all(one.is_marker for one in unsure.seen):
+                del self.unsure[producer_id]
+                for marker in unsure.seen:
+                    self.states[producer_id] = _fenced(self.states.get(producer_id), marker)
+
     def settle_replicated(self) -> None:
         """No more of the log is read for them: of a producer whose batches were replicated, the first that was seen counts."""
         for producer_id, unsure in list(self.unsure.items()):
@@ -223,6 +231,8 @@ class ProducerTable:
             state.has_expired = state.is_first = False
         elif state.has_expired and known.epoch >= 0:
             self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
+        elif state.last == ANY_SEQUENCE and not state.batches and known.epoch >= 0 and state.at > folded_to:
+            self.states.put_though_old(producer_id, _behind_a_marker(state, known))
         elif state.at > folded_to:
             state.is_first = state.is_first and known.epoch < 0  # else its writer knew of earlier ones
         elif known.epoch >= 0:
@@ -258,7 +268,7 @@ class ProducerTable:
         """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
         producer_id = marker.batch.producer_id
         state = self.states.get(producer_id)
-        knows_nobody = known_from is None or self.begins_expired or (marker.is_replicated and self.knows_the_past)
+        knows_nobody = known_from is None or self.begins_expired or self.knows_the_past
         if state is None and (producer_id in self.unsure or not knows_nobody):
             self.record_unsure(marker)
             return
@@ -369,7 +379,7 @@ class ProducerTable:
             elif state is None:
                 return False
             elif _verdict(state, one.batch).accepted:
-                if one.sent_again:
+                if one.sent_again or (state.last == ANY_SEQUENCE and one.known.last_sequence != ANY_SEQUENCE and one.known.epoch >= 0):
                     return False
                 if state.epoch != one.batch.epoch:
                     state = ProducerState(one.batch.epoch, one.batch.last, one.position)
@@ -430,6 +440,13 @@ def _append(state: ProducerState, batch: BatchSequence, base_offset: int, positi
     state.at = position
     state.max_timestamp = max_timestamp
     state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
+
+
+def _behind_a_marker(state: ProducerState, known: KnownProducer) -> ProducerState:
+    """Of a producer of which only a marker was seen, behind what a writer knew of it. An older epoch's marker says nothing."""
+    if state.epoch > known.epoch:
+        return ProducerState(state.epoch, -1, state.at)
+    return ProducerState(known.epoch, known.last_sequence, state.at, follows=Before(known))
 
 
 def _fenced(state: ProducerState | None, marker: Unjudged) -> ProducerState:

@@ -191,6 +191,7 @@ class Replay:
             if not self._fold.has_all:
                 metrics.READ_FURTHER_BACK.inc()
                 await self._read_piece()
+                self._fold.producers.settle_fenced()
 
     async def _run(self) -> None:
         async with self._turn:
@@ -199,6 +200,7 @@ class Replay:
                 begun = self._begun
                 await self._learn()
         self._fold.producers.knows_the_past = True
+        self._fold.producers.settle_fenced()
         self._fold.producers.settle_replicated()
         self._partition.on_replayed()
         waiting, self._waiting = self._waiting, []

@@ -131,3 +131,24 @@ def test_a_new_epoch_of_an_old_producer_counts_where_others_have_taken_the_room(
     marker = Unjudged(BatchSequence(1, 2, ANY_SEQUENCE, ANY_SEQUENCE), 91, Position(1, 91), 5, Position(1, 90), UNKNOWN_PRODUCER)
     table.fence(marker, None)
     assert table.states[1].epoch == 2
+
+
+def test_what_stands_behind_a_marker_is_not_judged_by_who_has_read_the_marker_alone() -> None:
+    """b1 stands there, b0 was refused, and b1's writer knew what comes before b0. The fold began behind that place. Now b0 comes again."""
+    table, began = ProducerTable(), Position(2, 0)
+    marker = Unjudged(BatchSequence(1, 0, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER)
+    table.fence(marker, began)
+    table.record_unsure(Unjudged(BatchSequence(1, 0, 5, 5), 11, Position(2, 2), 5, Position(1, 8), KnownProducer(0, 3)))
+    again = Unjudged(BatchSequence(1, 0, 4, 4), 12, Position(2, 3), 5, Position(2, 1), KnownProducer(0, ANY_SEQUENCE))
+    assert not table.is_judged(again, began)
+
+
+def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells() -> None:
+    for marked, then in ((1, KnownProducer(1, 3)), (0, KnownProducer(1, 3)), (2, KnownProducer(2, -1))):
+        table = ProducerTable()
+        marker = Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER)
+        table.fence(marker, None)
+        table.adopt_basis(1, Position(2, 0), KnownProducer(1, 3))
+        state = table.states.get(1)
+        assert state is not None
+        assert (state.epoch, state.last) == then
