@@ -36,6 +36,8 @@ _PATIENCE: Final = (1, 4, 1_000)
 # A coordinator that stood still sends its marker once more.
 _LATE: Final = 0.2
 _LATE_SECONDS: Final = 8.0
+# Transactions of which no batch comes here: their producer dies before it writes, or writes elsewhere.
+_EMPTY: Final = 0.15
 _DONE: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)
 
 
@@ -106,6 +108,7 @@ class TransactionalProducer:
         self._client = client
         self._history = history
         self._draw = chance.of(client.name)
+        self._empties = chance.of(f"{client.name}/empties")
         self._id = FIRST_PRODUCER + number
         self._epoch = self._sequence = self._written = 0
 
@@ -113,10 +116,12 @@ class TransactionalProducer:
         for _ in range(self._client.batches):
             await self._network.while_quiet()
             self._coordinator.begin(self._id, self._epoch)
-            values, has_failed = await self._write_batches(self._draw.randint(1, 6))
-            is_fenced = has_failed and self._draw.random() < 0.5  # by the coordinator, before it begins anew itself
+            is_empty = self._empties.random() < _EMPTY
+            has_died = is_empty and self._empties.random() < 0.5  # and another instance has its id
+            values, has_failed = await self._write_batches(0 if is_empty else self._draw.randint(1, 6))
+            is_fenced = has_died or (has_failed and self._draw.random() < 0.5)  # by the coordinator, before it begins anew itself
             new_epoch = self._client.has_epochs_of_transactions or is_fenced
-            committed = not has_failed and self._draw.random() < 0.6
+            committed = not (has_failed or has_died) and self._draw.random() < 0.6
             await self._coordinator.end(self._id, self._epoch + new_epoch, values, committed=committed)
             if new_epoch or has_failed:
                 self._epoch, self._sequence = self._epoch + new_epoch + (has_failed and not self._client.has_epochs_of_transactions), 0
