@@ -25,7 +25,7 @@ from integration.launcher.sidecar import SIDECAR_LOG, SidecarProcess
 from integration.launcher.spark import spark_session
 from integration.order import FilesThatShareServers, place
 
-pytest.register_assert_rewrite("tests.contract")  # a case that fails says what it has seen
+pytest.register_assert_rewrite("tests.contract")  # so that a failed case prints the values that it compared
 
 KEEPALIVE_SECONDS: Final = 3
 # Sidecars of tests have the settings of tests, and none that somebody has set for a sidecar of his own.

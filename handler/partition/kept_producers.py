@@ -164,7 +164,7 @@ class KeptProducers:
             self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping, mark))
 
     def _stop_waiting(self) -> None:
-        """A value that waits for its turn in the rate is not stored: another one is stored now, without a turn."""
+        """Cancel a store that waits for the rate: the caller stores a newer value at once."""
         if self._is_waiting and self.keeping is not None:
             self.keeping.cancel()
 

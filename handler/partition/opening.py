@@ -83,7 +83,7 @@ async def _may_have_lost(log: EntryLog, first: Position | None, transactions_beh
     if first is None or transactions_behind >= first or await begins_with(log, first):
         return False
     try:
-        entry = await first_entry(log)  # it may hold several records
+        entry = await first_entry(log)  # if it is a batch, its index is that of its last record
     except NothingToRead:
         return True
     return entry is None or entry.base_offset > 0

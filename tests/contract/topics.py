@@ -1,6 +1,6 @@
 """Topics: what becomes of one that is deleted and made anew.
 
-They are played last: the task of a 2.9 broker that takes old ledgers ends for good when it comes upon a topic that is being deleted.
+They are played last. In a 2.9 broker the task that takes old ledgers ends for good when it meets a topic that is being deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ async def a_topic_that_is_made_anew_has_ledgers_with_greater_ids_and_begins_at_i
 
 
 @case("PersistentTopic.delete")
-async def who_is_connected_to_a_topic_that_is_deleted_is_told(world: World) -> None:
+async def a_broker_ends_all_connections_to_a_topic_that_is_deleted(world: World) -> None:
     writer = await scribe(world)
     await writer.write()
     async with audience(world) as one:
@@ -29,7 +29,7 @@ async def who_is_connected_to_a_topic_that_is_deleted_is_told(world: World) -> N
 
 
 @case("ManagedCursorImpl.initializeCursorPosition")
-async def who_begins_where_a_topic_of_before_ended_is_given_all_of_the_one_that_is_made_anew(world: World) -> None:
+async def a_reader_that_begins_at_a_place_in_the_deleted_topic_is_given_the_whole_new_one(world: World) -> None:
     before = await (await scribe(world)).write()
     await world.make_anew()
     written = await (await scribe(world)).write()

@@ -43,7 +43,7 @@ class Topic:
         self.wastes_indexes = wastes_indexes  # brokers before 2.9.2: of an entry that could not be added
         self.max_message_size = 5 * 1024 * 1024
         self.entries: list[RawEntry] = []
-        self.life = 0  # how often it was deleted and made anew
+        self.generation = 0  # how often it was deleted and made anew
         self.is_missing = False  # it is deleted, and not made anew yet
         self.trimmed = 0  # entries at the front that retention took
         self.index = -1
@@ -169,7 +169,7 @@ class Topic:
 
     def make_anew(self) -> None:
         """Another topic has the name from now on (PersistentTopic.delete): its ledgers have greater ids, and its index begins at 0."""
-        self.life += 1
+        self.generation += 1
         for connection in list(self.connections):
             connection.cut()
             if isinstance(connection, Writer):

@@ -18,7 +18,7 @@ class View(EntryLog):
         self._topic = topic
         self._name = writer_name
         self._caller = caller
-        self._opened_as = topic.life
+        self._opened_as = topic.generation
 
     async def _ask(self) -> None:
         await self._caller.ask()
@@ -27,11 +27,11 @@ class View(EntryLog):
 
     async def config(self) -> LogConfig:
         await self._ask()
-        self._opened_as = self._topic.life
+        self._opened_as = self._topic.generation
         return self._topic.log_config
 
     async def is_another(self) -> bool:
-        return self._topic.life != self._opened_as
+        return self._topic.generation != self._opened_as
 
     async def counts_records(self) -> bool:
         return self._topic.counts

@@ -286,7 +286,7 @@ async def test_an_index_that_comes_back_ends_the_partition_and_is_an_alarm_unles
     await append(partition, batch(b"a", b"b"))
     log.index = -1
     log.roll()
-    log.life += anew
+    log.generation += anew
     verdict = await append(partition, batch(b"c"))
     assert verdict.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.ended is ErrorCode.KAFKA_STORAGE_ERROR

@@ -180,14 +180,14 @@ async def produce(
     return told
 
 
-def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History, life: int) -> list[Sent]:
-    """Those that have to be sent again, of what was sent in a life of the topic. What a producer may not be told is a violation."""
+def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History, generation: int) -> list[Sent]:
+    """Those that have to be sent again, of what was sent to a generation of the topic. What a producer may not be told is a violation."""
     kept: list[Sent] = []
     for sent, answer in zip(window, told, strict=True):
         if answer is not None and answer[0] is ErrorCode.NONE:
-            history.acknowledge(sent.values, answer[1], life)
+            history.acknowledge(sent.values, answer[1], generation)
             continue
-        if answer is not None and answer[0] not in RETRIABLE and not kept and life == history.life:
+        if answer is not None and answer[0] not in RETRIABLE and not kept and generation == history.generation:
             raise Violation(f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}")
         kept.append(sent)
     return kept
@@ -195,25 +195,26 @@ def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer
 
 async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
     draw = chance.of(client.name)
-    producer_id, epoch, left, life = FIRST_PRODUCER + number, 0, client.batches, history.life
+    producer_id, epoch, left, generation = FIRST_PRODUCER + number, 0, client.batches, history.generation
     sequence = written = network.written_before
     window: list[Sent] = []
     while left or window:
         if not window:
             await network.while_quiet()
-        begins_anew = life != history.life  # who has deleted the topic has ended its applications, and starts them for another one
+        # Who deletes a topic ends its applications, and starts them again for the new one.
+        begins_anew = generation != history.generation
         if begins_anew:
-            life, window = history.life, []
+            generation, window = history.generation, []
         if begins_anew or (not window and written and network.new_epochs and draw.random() < network.new_epochs):  # KIP-360
             epoch, sequence = epoch + 1, 0
-            history.begun_in[producer_id, epoch] = life
+            history.begun_in[producer_id, epoch] = generation
         while left and len(window) < IN_FLIGHT:
             values = [b"%d/%d" % (producer_id, written + place) for place in range(draw.randint(1, 3))]
             window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence), sequence))
             sequence, written, left = sequence + len(values), written + len(values), left - 1
         told = await produce(network, client, window)
         history.counts["produce"] += len(window)
-        window = without_answer(client, window, told, history, life)
+        window = without_answer(client, window, told, history, generation)
         await asyncio.sleep(RETRY_SECONDS if window else draw.choice((0.0, 0.002, 0.3)))
 
 
@@ -224,10 +225,10 @@ async def plain_producer(network: Network, client: Client, history: History, cha
         sent = Sent([value], batch(value))
         window = [sent]
         while window:
-            life = history.life
+            generation = history.generation
             told = await produce(network, client, window)
             history.counts["produce"] += 1
-            window = without_answer(client, window, told, history, life)
+            window = without_answer(client, window, told, history, generation)
             if window:
                 await asyncio.sleep(RETRY_SECONDS)
         await asyncio.sleep(draw.choice((0.0, 0.01, 0.5)))
@@ -286,7 +287,7 @@ class Consumer:
         self._history = history
         self._draw = chance.of(client.name)
         self._isolation = isolation
-        self._life = history.life
+        self._generation = history.generation
         self.offset = 0
 
     async def run(self) -> None:
@@ -308,16 +309,16 @@ class Consumer:
         opened = node.begin(partition.opened())
         if not await ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE or not self._is_of_now(opened_in):
             return
-        acknowledged, life = self._history.end, self._history.life
+        acknowledged, generation = self._history.end, self._history.generation
         asked = node.begin(partition.confirmed_end())
-        if await ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged and self._history.life == life:
+        if await ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged and self._history.generation == generation:
             raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
 
     def _is_of_now(self, opened_in: int) -> bool:
         """Whether what a sidecar has opened is the topic that has the name now. It may not know yet that there is another."""
-        if self._life != self._history.life:
-            self._life, self.offset = self._history.life, 0
-        return opened_in == self._life
+        if self._generation != self._history.generation:
+            self._generation, self.offset = self._history.generation, 0
+        return opened_in == self._generation
 
     async def read_through(self, node: Node, seconds: float) -> None:
         partition, life, opened_in = node.current(), node.life, node.opened_in
@@ -339,7 +340,7 @@ class Consumer:
                 return
             values = isolation.values(partition, self.offset, run)
             await self._network.way(self._client)
-            if node.life == life and not self._network.loses_answer(self._client) and self._life == self._history.life:
+            if node.life == life and not self._network.loses_answer(self._client) and self._generation == self._history.generation:
                 self._take(run, values, node)
 
     def _take_error(self, error: ErrorCode, partition: Partition) -> None:

@@ -27,7 +27,7 @@ from tests.simulation.topic import SimulatedTopic
 AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
 AWAY_TRIMS: Final = 0.9
 AWAY_ENDS: Final = 0.5  # its connections
-# That a topic was made anew, or its configs have changed. The sidecar that has done it knows, others look at it when somebody asks for it.
+# Until a sidecar hears that a topic was made anew, or that its configs have changed. The sidecar that did it knows at once.
 HEARD_OF_SECONDS: Final = (0.0, 0.5, 5.0)
 GZIP: Final = 1
 CONFIGS: Final = (
@@ -115,7 +115,7 @@ class Faults:
         self._topic.make_anew()
         self._topic.is_missing = True
         self._loop.call_later(after_seconds, self._there_again)
-        self._history.begin_life()
+        self._history.begin_generation()
         draw = self._chance.of("made anew")
         for node in self._nodes:
             self._loop.call_later(after_seconds + draw.choice(HEARD_OF_SECONDS), node.on_made_anew)
@@ -130,6 +130,7 @@ class Faults:
         self._topic.is_missing = False
 
     def _trim(self) -> None:
+        """Retention takes a ledger only if no client will send any of its batches again. So no run has a retry of a trimmed batch."""
         if self._all_have_begun and all(map(self._history.is_settled, self._values_of_the_first_ledger())):
             self._topic.trim()
             self._starts.append(self._topic.trimmed)
@@ -149,7 +150,7 @@ class Faults:
         return len([one for one in begun if not one.startswith(b"plain")]) == len(having_ids)
 
     def _values_of_the_first_ledger(self) -> Iterator[bytes]:
-        """What retention takes is older than any retry: all of it was acknowledged, or given up."""
+        """Of batches that have a producer."""
         present = self._topic.present
         for entry in present:
             if entry.position.ledger == present[0].position.ledger:

@@ -34,13 +34,13 @@ class Seen:
 
 @dataclass(slots=True)
 class History:
-    """Of the topic as it is. What was told of one that had its name before is judged when that is deleted."""
+    """What clients did to the topic that has the name now. What they did to a topic before it is judged when that is deleted."""
 
-    life: int = 0  # how often the topic was made anew
+    generation: int = 0  # how often the topic was made anew
     acknowledged: dict[bytes, list[int]] = field(default_factory=dict)  # offsets told, by value
-    acknowledged_late: dict[bytes, list[int]] = field(default_factory=dict)  # to who has sent it to the topic before, or to nobody
+    acknowledged_late: dict[bytes, list[int]] = field(default_factory=dict)  # what was sent to a topic that is deleted
     acknowledged_before: set[bytes] = field(default_factory=set)  # of the topics that had the name before
-    begun_in: dict[tuple[int, int], int] = field(default_factory=dict)  # the life in which a producer has begun an epoch; else the first
+    begun_in: dict[tuple[int, int], int] = field(default_factory=dict)  # in which generation a producer began an epoch; else in the first
     seen: Seen = field(default_factory=Seen)
     seen_committed: Seen = field(default_factory=Seen)
     committed: dict[bytes, None] = field(default_factory=dict)  # of transactions
@@ -55,8 +55,8 @@ class History:
         """Requests that carried or returned a record, or ended a transaction."""
         return self.counts["produce"] + self.counts["fetch"] + self.counts["end transaction"]
 
-    def begin_life(self) -> None:
-        self.life += 1
+    def begin_generation(self) -> None:
+        self.generation += 1
         self.acknowledged_before.update(self.acknowledged)
         self.acknowledged = {}
         self.seen, self.seen_committed = Seen(), Seen()
@@ -64,11 +64,11 @@ class History:
 
     def is_stray(self, producer: int, epoch: int) -> bool:
         """Whether it is of an epoch that was begun before the topic was made anew: it may be taken or not."""
-        return self.begun_in.get((producer, epoch), 0) < self.life
+        return self.begun_in.get((producer, epoch), 0) < self.generation
 
-    def acknowledge(self, values: list[bytes], base_offset: int, life: int) -> None:
-        """What was sent in a life of the topic."""
-        is_late = life != self.life
+    def acknowledge(self, values: list[bytes], base_offset: int, generation: int) -> None:
+        """A sidecar has acknowledged what was sent to this generation of the topic."""
+        is_late = generation != self.generation
         if not is_late:
             self.end = max(self.end, base_offset + len(values))
         acknowledged = self.acknowledged_late if is_late else self.acknowledged

@@ -57,7 +57,7 @@ class Node:
         self._topic = topic
         self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
         self._opened = 0
-        self.opened_in = 0  # the life of the topic in which the partition's object was made
+        self.opened_in = 0  # the generation of the topic for which the partition's object was made
         self._begin()
 
     def _begin(self) -> None:
@@ -91,7 +91,7 @@ class Node:
 
     def _open(self) -> Partition:
         self._opened += 1
-        self.opened_in = self._topic.life
+        self.opened_in = self._topic.generation
         name = f"kafka-sidecar-{self.name}-{self._opened}"
         bounds = self._topic.bounds
         limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
@@ -108,13 +108,13 @@ class Node:
 
     def on_config(self) -> None:
         """The topic's configs have changed. A process that stands still hears of it when it goes on."""
-        if self.partition is not None and self.opened_in == self._topic.life:
+        if self.partition is not None and self.opened_in == self._topic.generation:
             self._loop.call_soon(self.partition.set_config, self._topic.log_config, context=self._context.copy())
 
     def on_made_anew(self) -> None:
         """It has become known here that the topic is another one, as the catalog tells (`PartitionTable.forget_topic`)."""
         partition = self.partition
-        if partition is not None and self.opened_in != self._topic.life:
+        if partition is not None and self.opened_in != self._topic.generation:
             self._loop.call_soon(partition.close, context=self._context.copy())
 
     def _tick(self) -> None:

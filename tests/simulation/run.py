@@ -109,7 +109,7 @@ class Run:
 
     @property
     def struck(self) -> int:
-        """How many faults have."""
+        """How many faults were tried. A trim, say, may find nothing to take."""
         return self._faults.struck
 
     async def go(self) -> None:

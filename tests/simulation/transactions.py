@@ -140,7 +140,7 @@ class TransactionalProducer:
                 left -= 1
             told = await produce(self._network, self._client, window, verification)
             self._history.counts["produce"] += len(window)
-            kept = without_answer(self._client, window, told, self._history, self._history.life)
+            kept = without_answer(self._client, window, told, self._history, self._history.generation)
             patience -= len(kept) == len(window)
             if patience == 0:
                 return sent, True

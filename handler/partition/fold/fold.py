@@ -396,7 +396,7 @@ class Fold:
 
     def _check_and_record(self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position) -> Verdict:
         header = content.batches[number][0]
-        is_transactional = header.attributes & TRANSACTIONAL
+        is_transactional = bool(header.attributes & TRANSACTIONAL)
         producers, basis = self.producers, content.basis
         one = None
         if content.known_there:
@@ -415,7 +415,7 @@ class Fold:
                 if is_transactional:
                     self._note_hidden(batch.producer_id, _transaction_of(content, number), offset)
                 return verdict
-        if is_transactional and not self._is_in_time(batch.producer_id, _transaction_of(content, number), offset):
+        if is_transactional and not self._append_to_transaction(batch.producer_id, _transaction_of(content, number), offset):
             return BEHIND_ITS_MARKER
         if one is not None and not is_judged:
             producers.record_unsure(one)
@@ -427,15 +427,17 @@ class Fold:
         is_uncertain = one is not None and one.sent_again and not is_replicated and not self._has_folded_since(one.folded_to)
         return UNJUDGED if is_uncertain else ACCEPTED
 
-    def _is_in_time(self, producer_id: int, transaction: int, offset: int) -> bool:
+    def _append_to_transaction(self, producer_id: int, transaction: int, offset: int) -> bool:
+        """False where the batch comes behind the marker of its transaction."""
         return self.transactions is None or self.transactions.append(producer_id, transaction, offset)
 
     def _note_hidden(self, producer_id: int, transaction: int, offset: int) -> None:
-        """It is of its transaction nevertheless. Once retention has taken what hides it, a reader may show it (ADR 21): it must know then
-        whether that was aborted. What others have written has no number, and may come behind its marker.
+        """A hidden batch belongs to its transaction too. Once retention has taken what hides the batch, a reader may show it (ADR 21). Then
+        consumers must know whether the transaction was aborted. Batches that other programs wrote have no number: they may stand behind
+        their marker, and would open a transaction that nobody ends.
         """
         if transaction != NO_TRANSACTION:
-            self._is_in_time(producer_id, transaction, offset)
+            self._append_to_transaction(producer_id, transaction, offset)
 
     def _judged_from(self, producer_id: int, content: Content) -> Position:
         """A fold that begins there comes to a verdict."""

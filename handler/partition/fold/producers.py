@@ -196,7 +196,7 @@ class ProducerTable:
         return state.filled_to is None or is_next_sequence(state.filled_to, batch.first)
 
     def settle_fenced(self) -> None:
-        """The past is known. Of a producer of which only markers were seen the next batch counts, as it does of one that nobody knows."""
+        """The past is known. Where only markers were seen of a producer, its next batch counts, as that of a producer that nobody knows."""
         for producer_id, unsure in list(self.unsure.items()):
             if all(one.is_marker for one in unsure.seen):
                 del self.unsure[producer_id]
@@ -379,7 +379,7 @@ class ProducerTable:
             elif state is None:
                 return False
             elif _verdict(state, one.batch).accepted:
-                if one.sent_again or (state.last == ANY_SEQUENCE and one.known.last_sequence != ANY_SEQUENCE and one.known.epoch >= 0):
+                if one.sent_again or _knew_more_than_markers(one.known, state):
                     return False
                 if state.epoch != one.batch.epoch:
                     state = ProducerState(one.batch.epoch, one.batch.last, one.position)
@@ -442,8 +442,15 @@ def _append(state: ProducerState, batch: BatchSequence, base_offset: int, positi
     state.batches.append(WrittenBatch(batch.first, batch.last, base_offset, position))
 
 
+def _knew_more_than_markers(known: KnownProducer, state: ProducerState) -> bool:
+    """Whether a batch's writer knew its producer's last sequence, and the fold has seen only markers of it."""
+    return state.last == ANY_SEQUENCE and known.last_sequence != ANY_SEQUENCE and known.epoch >= 0
+
+
 def _behind_a_marker(state: ProducerState, known: KnownProducer) -> ProducerState:
-    """Of a producer of which only a marker was seen, behind what a writer knew of it. An older epoch's marker says nothing."""
+    """What is known of a producer when a marker, all that was seen of it, comes behind what a writer knew. A marker of an older epoch
+    changes nothing.
+    """
     if state.epoch > known.epoch:
         return ProducerState(state.epoch, -1, state.at)
     return ProducerState(known.epoch, known.last_sequence, state.at, follows=Before(known))

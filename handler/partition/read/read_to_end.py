@@ -76,13 +76,13 @@ class ReadToEnd:
     async def _last(self, *, is_first: bool) -> Position | None:
         """The broker's last entry. A reader that has brought nothing yet may name an old one (see `TailWatch`)."""
         last = await self._tail.last_position()
-        if last is not None and not is_first and not await self._is_proven():  # else the broker was, or will be, asked
+        if last is not None and not is_first and not await self._is_proven():  # who opens a partition asks for its stats anyway
             last = max(last, (await self._log.stats()).last or last)
         self._tail_watch.note(last)
         return last
 
     async def _is_proven(self) -> bool:
-        """Whether the reader that has named the last entry brings something, and not one that was opened in its place meanwhile."""
+        """Whether the reader that has named the last entry brings an entry. What a reader brings that has replaced it proves nothing."""
         opening = self._tail.openings
         return await self._tail.brings_something(PROOF_SECONDS) and self._tail.openings == opening
 

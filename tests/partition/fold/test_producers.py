@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -143,12 +144,13 @@ def test_what_stands_behind_a_marker_is_not_judged_by_who_has_read_the_marker_al
     assert not table.is_judged(again, began)
 
 
-def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells() -> None:
-    for marked, then in ((1, KnownProducer(1, 3)), (0, KnownProducer(1, 3)), (2, KnownProducer(2, -1))):
-        table = ProducerTable()
-        marker = Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER)
-        table.fence(marker, None)
-        table.adopt_basis(1, Position(2, 0), KnownProducer(1, 3))
-        state = table.states.get(1)
-        assert state is not None
-        assert (state.epoch, state.last) == then
+@pytest.mark.parametrize(("marked", "then"), [(0, KnownProducer(1, 3)), (1, KnownProducer(1, 3)), (2, KnownProducer(2, -1))])
+def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells(marked: int, then: KnownProducer) -> None:
+    table = ProducerTable()
+    table.fence(
+        Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER), None
+    )
+    table.adopt_basis(1, Position(2, 0), KnownProducer(1, 3))
+    state = table.states.get(1)
+    assert state is not None
+    assert (state.epoch, state.last) == then

@@ -241,13 +241,19 @@ async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_
     partition.close()
 
 
-async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_taken_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def left_behind() -> tuple[MemoryLog, Partition]:
+    """A partition whose tail reader the broker has forgotten, and three records that came since."""
     log = MemoryLog()
     log.write(batch(b"before"))
     partition = follow(log)
     await moved(log, partition)
     for number in range(3):
         log.write(batch(b"%d" % number))
+    return log, partition
+
+
+async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_taken_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, partition = await left_behind()
     names, may_answer = Reader.last_position, asyncio.Event()
 
     async def late(reader: Reader) -> Position | None:
@@ -269,12 +275,7 @@ async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_ta
 
 async def test_what_another_reader_brings_does_not_prove_the_one_that_has_named_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The watch opens it again while somebody waits for what proves it."""
-    log = MemoryLog()
-    log.write(batch(b"before"))
-    partition = follow(log)
-    await moved(log, partition)
-    for number in range(3):
-        log.write(batch(b"%d" % number))
+    log, partition = await left_behind()
     brings, is_asked = TailReader.brings_something, asyncio.Event()
 
     async def noted(tail: TailReader, seconds: float) -> bool:
