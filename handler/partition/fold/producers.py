@@ -34,7 +34,7 @@ from handler.partition.fold.producer_state import (
 )
 from handler.partition.fold.producer_states import ProducerMemory, ProducerStates
 from handler.partition.fold.transactions import TransactionVerdicts
-from handler.partition.log.basis import BatchSequence, KnownProducer
+from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE
@@ -133,8 +133,14 @@ class ProducerTable:
         if is_covered:
             self.adopt_basis(producer_id, one.folded_to, one.known)
             return True
-        # What is sure came from behind `known_from`: the writer of this batch had folded less, and its word does not count.
         state = self.states.get(producer_id)
+        if state is not None and state.last == ANY_SEQUENCE and not state.batches and one.known.epoch >= 0 and not self.begins_expired:
+            # A marker alone is known here, and the writer knew more of what stood before all that is folded.
+            del self.states[producer_id]
+            fenced = BatchSequence(producer_id, state.epoch, ANY_SEQUENCE, ANY_SEQUENCE)
+            self.record_unsure(one._replace(batch=fenced, position=state.at, known=UNKNOWN_PRODUCER))
+            return False
+        # What is sure came from behind `known_from`: the writer of this batch had folded less, and its word does not count.
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
             self.states.put_though_old(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))

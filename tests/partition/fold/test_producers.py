@@ -144,6 +144,17 @@ def test_what_stands_behind_a_marker_is_not_judged_by_who_has_read_the_marker_al
     assert not table.is_judged(again, began)
 
 
+def test_a_batch_whose_writer_knew_what_stood_before_is_not_judged_by_a_marker_alone() -> None:
+    """The marker counts, for the past is known. The batch was on its way for so long that what its writer had folded is not known here."""
+    table, began = ProducerTable(), Position(2, 0)
+    table.knows_the_past = True
+    table.fence(Unjudged(BatchSequence(1, 0, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER), began)
+    late = Unjudged(BatchSequence(1, 0, 7, 7), 11, Position(2, 2), 5, Position(1, 8), KnownProducer(0, 5))
+    assert not table.is_judged(late, began)
+    table.record_unsure(late)
+    assert table.precheck(BatchSequence(1, 0, 8, 8), has_all=False) is UNJUDGED
+
+
 @pytest.mark.parametrize(("marked", "then"), [(0, KnownProducer(1, 3)), (1, KnownProducer(1, 3)), (2, KnownProducer(2, -1))])
 def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells(marked: int, then: KnownProducer) -> None:
     table = ProducerTable()
