@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from handler.pulsar.entry import RawEntry
-from tests.simulation.history import History, Violation
+from tests.simulation.history import History, Seen, Violation
 from tests.simulation.reference import Reference
 from tests.simulation.stored import batches_of, values_in
 
@@ -25,7 +25,8 @@ def check_told(history: History, reference: Reference) -> None:
     for offset, value in reference.values.items():
         places[value].append(offset)
     _check_acknowledged(history, places)
-    _check_seen(history, reference)
+    for seen in (history.seen, history.seen_committed):
+        _check_seen(history, seen, reference)
     _check_order(reference)
 
 
@@ -54,10 +55,13 @@ def check_late(history: History, entries: Iterable[RawEntry]) -> None:
             raise Violation(f"{value!r} was acknowledged at {wrong} for a topic that is deleted, and is at {places[value]}")
 
 
-def _check_seen(history: History, reference: Reference) -> None:
-    for offset, value in history.seen.values.items():
+def _check_seen(history: History, seen: Seen, reference: Reference) -> None:
+    for offset, value in seen.values.items():
         expected = reference.values.get(offset)
-        if offset >= reference.end or offset in reference.strays or expected == value:
+        if offset in reference.strays:
+            expected = None if value is None else reference.strays[offset]
+        is_left_out = value is None and seen is history.seen_committed and expected is not None and not history.is_for_all(expected)
+        if offset >= reference.end or expected == value or is_left_out:
             continue
         if expected is not None or not history.lost_its_reason(offset):
             raise Violation(f"a consumer found {value!r} at offset {offset}, where {expected!r} is")

@@ -36,7 +36,7 @@ class Reference:
     """What the log holds for its readers."""
 
     values: dict[int, bytes] = field(default_factory=dict)
-    strays: set[int] = field(default_factory=set)  # offsets of what may be there or not
+    strays: dict[int, bytes] = field(default_factory=dict)  # what may be there or not, by offset
     end: int = 0
 
 
@@ -72,7 +72,7 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
                 _end(producers, transactions, batch, number)
                 continue
             if batch.producer >= 0 and is_stray(batch.producer, batch.epoch):
-                found.strays.update(range(batch.offset, found.end))
+                found.strays.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
                 continue
             if batch.producer >= 0 and not _takes(producers, transactions, batch, number):
                 continue

@@ -244,7 +244,7 @@ class CatchUpReader(ConsumerEvents):
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
         start = None if before == stats.first else before
         self._first = stats.first
-        self._knows_the_past = False
+        self._knows_the_past = self._begin_is_known = False
         self._fold = self._new_fold(start)
         while True:
             self._ended = asyncio.get_running_loop().create_future()

@@ -28,8 +28,10 @@ log = RateLimitedLog(logging.getLogger(__name__))
 PATIENCE_SECONDS: Final = 5.0
 # Each look in vain doubles the patience: a log may hold nothing that readers are given.
 LONGEST_PATIENCE_SECONDS: Final = 60.0
-# A reader that names the right end, and hands out nothing for so long, is opened again all the same; the next one after twice as long.
+# A reader that names the right end, and hands out nothing for so long, is opened again all the same. Each time that this happens doubles
+# it, up to ten minutes. An entry that comes resets it.
 LONGEST_SILENCE_SECONDS: Final = 60.0
+MOST_SILENCE_SECONDS: Final = 600.0
 
 
 class TailWatch:
@@ -56,7 +58,7 @@ class TailWatch:
         come_to = self._come_to()
         if come_to != self._seen:
             if self._tail.brought:
-                self._patience = PATIENCE_SECONDS
+                self._patience, self._longest_silence = PATIENCE_SECONDS, LONGEST_SILENCE_SECONDS
             self._seen, self._came_at = come_to, now
         elif not self._tail.is_open:
             self._look.stop()
@@ -95,7 +97,7 @@ class TailWatch:
                 self._patience = PATIENCE_SECONDS
                 if self._is_silent_for < self._longest_silence:
                     return
-                self._longest_silence *= 2
+                self._longest_silence = min(2 * self._longest_silence, MOST_SILENCE_SECONDS)
             metrics.SILENT_READERS.inc()
             log.warning("the tail reader of %s is opened again: the broker holds entry %s and has not handed it out", self._name, readable)
             self._tail.restart()
