@@ -323,6 +323,7 @@ class Fold:
         for number, (header, _) in enumerate(content.batches):
             batch = sequence_of(header)
             if is_resent:
+                self._note_resent(content, number, offset)
                 verdict = self._of_resent(batch)
             elif header.attributes & CONTROL:
                 verdict = self._end_transaction(content, number, offset, position)
@@ -383,6 +384,19 @@ class Fold:
             return True
         self._note_writer(content.writer, content.writer_sequence + len(content.batches) - 1)  # each batch counts as one
         return False
+
+    def _note_resent(self, content: Content, number: int, offset: int) -> None:
+        """Another copy of a batch or a marker belongs to its transaction. Where retention has taken the first copy, a reader knows no reason
+        to hide this one: consumers would take a marker for the end of the next transaction, and would be shown what was aborted.
+        """
+        header, at = content.batches[number]
+        transaction = _transaction_of(content, number)
+        if transaction == NO_TRANSACTION or self.transactions is None:
+            return
+        if not header.attributes & CONTROL:
+            self.transactions.append(header.producer_id, transaction, offset)
+        elif (marker := read_marker(memoryview(content.data)[at : at + header.size])) is not None:
+            self.transactions.end(header.producer_id, transaction, marker.committed, offset)
 
     def _of_resent(self, batch: BatchSequence | None) -> Verdict:
         if batch is not None:

@@ -145,7 +145,9 @@ class ProducerTable:
             # What counted as its first was a late copy of an older one.
             self.states.put_though_old(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
         if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
-            self.adopt_basis(producer_id, one.folded_to, one.known)  # its writer knew that it had been written
+            # Its writer knew that it had been written, and others may have known of later ones.
+            self.adopt_basis(producer_id, one.folded_to, one.known)
+            self.states[producer_id].has_expired = True
         return state is not None or self.begins_expired
 
     @property
