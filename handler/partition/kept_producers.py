@@ -1,6 +1,6 @@
 """What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written since.
 
-    fold ── copy ──▶ encoded in a thread ──▶ kept state "producer-states:PARTITION" ──▶ whoever opens the partition next
+    fold ── copy ──▶ encoded in a thread ──▶ kept value "producer-states:PARTITION" ──▶ whoever opens the partition next
 
 The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a minute has passed,
 and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
@@ -15,14 +15,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from functools import partial
 from typing import Final, Protocol
 
 from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.appending_mark import AppendingMark
+from handler.partition.fold.extent import Extent
 from handler.partition.fold.fold import Fold
-from handler.partition.fold.kept_producers import KeptAt, KnownProducers
+from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.kept_values import KeptValues
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.tasks import in_a_thread
@@ -32,7 +35,7 @@ from handler.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 # Whoever packs them in another way needs another key.
-_KEY: Final = b"producer-states:"
+_KIND: Final = b"producer-states"
 KEPT_SECONDS: Final = 60.0
 # So many entries are folded again in half a second.
 ENTRIES_BEHIND: Final = 30_000
@@ -59,14 +62,12 @@ class KeptProducers:
     def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept, clock: Clock) -> None:
         self._name = name
         self._fold = fold
-        self._states = states
         self._partition = partition
         self._kept_to: Position | None = None
         self._kept_at = -math.inf
         self._is_whole = True
-        self._is_restored = False
-        self._found: KeptAt | None = None
-        self._thrown_away: KeptAt | None = None
+        self._values = None if states is None else KeptValues(_KIND, name, states)
+        self._found: bytes | None = None  # the key of the value that the replay goes on from
         self._is_waiting = False
         self._beginning: asyncio.Task[None] | None = None
         self._is_of_use = False  # what is kept, to who opens the partition next
@@ -75,49 +76,58 @@ class KeptProducers:
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
 
     async def look_up(self) -> KnownProducers | None:
-        """What anybody has kept last. Raises PulsarError where that can't be told: then nothing may be concluded from what is not found."""
-        if self._states is None:
+        """What is surest of all that anybody has kept. Raises PulsarError where that can't be told: then nothing may be concluded."""
+        if self._values is None:
             return None
-        known = await self._find(self._states)
-        self._found = None if known is None else known.kept_at
-        if known is not None:
-            self._is_restored = True
-            self._kept_to = known.last
-        return known
-
-    async def _find(self, states: KeptStates) -> KnownProducers | None:
-        """What is kept, but for the value that this sidecar threw away: it is still there where the sidecar may not delete it."""
-        found = await self._what_is_there(states)
-        return None if found is not None and found.kept_at == self._thrown_away else found
-
-    async def _what_is_there(self, states: KeptStates) -> KnownProducers | None:
         try:
-            found = await states.look_up(self._key)
+            found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: what was kept of its producers can't be read, the log is read: %s", self._name, error)
             return None
         except PulsarError as error:
             raise Unavailable(f"what was kept of its producers can't be read: {error}") from error
-        if found is None or not found.value:
+        self._found = None if found is None else found[0]
+        if found is None:
             return None
-        try:
-            return await in_a_thread(lambda: KnownProducers.decode(packed.unpack(found.value)))
-        except ValueError as error:
-            metrics.PRODUCERS_NOT_RESTORED.inc()
-            log.warning("partition %s: what was kept of its producers makes no sense, the log is read: %s", self._name, error)
-            return None
+        self._kept_to = found[1].last
+        return found[1]
+
+    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers] | None:
+        while (surest := await values.surest()) is not None:
+            key, _ = surest
+            value = await values.value(key)
+            if value is not None:
+                try:
+                    return key, await in_a_thread(partial(_decoded, value))
+                except ValueError as error:
+                    metrics.PRODUCERS_NOT_RESTORED.inc()
+                    log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)
+            values.pass_over(key)
+        return None
+
+    def pass_over(self) -> None:
+        """Nobody can go on from what was found: retention has taken what stood behind it, or it is of a topic that was deleted."""
+        if self._values is not None and self._found is not None:
+            self._values.pass_over(self._found)
+            self._kept_to = self._found = None
 
     def throw_away(self, why: str) -> None:
         """What was kept does not agree with the log."""
-        if self._states is None or not self._is_restored:
+        if self._values is None:
             return
-        self._is_restored = self._is_of_use = self.has_begun = False
-        self._kept_to, self._thrown_away = None, self._found
+        keys = self._values.pass_over_own()
+        if self._found is not None:
+            keys.append(self._found)
+            self.pass_over()
+        if not keys:
+            return
+        self._is_of_use = self.has_begun = False
+        self._kept_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
         log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
         if self.keeping is not None:
             self.keeping.cancel()  # it would be kept behind this
-        self.keeping = asyncio.create_task(self._throw_away(self._states))
+        self.keeping = asyncio.create_task(self._throw_away(self._values, keys))
 
     def distrust(self) -> None:
         """The log contradicts itself, or what was kept of it."""
@@ -143,25 +153,27 @@ class KeptProducers:
 
     async def tells_all(self) -> bool:
         """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
+        if self._mark is None or self._values is None:
+            return True
         try:
-            return self._mark is None or not await self._mark.is_any_put()
+            return not await self._mark.is_any_put() and await self._values.surest_ends_last()
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: whether a sidecar was killed can't be told, so all is read: %s", self._name, error)
             return False
 
     def begin(self, now: float) -> None:
         """Store the mark, and a value if none is of use: this sidecar knows the past, and is about to append. It may be tried again."""
-        if self._states is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
+        if self._values is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
             self._kept_at = now
             self._stop_waiting()
-            self._beginning = self.keeping = asyncio.create_task(self._begin(self._states, self.keeping))
+            self._beginning = self.keeping = asyncio.create_task(self._begin(self._values, self.keeping))
 
     def close(self, *, is_pending: bool) -> None:
         """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land, and the mark stays."""
-        if self._states is not None:
+        if self._values is not None:
             self._stop_waiting()
             mark = None if is_pending else self._mark
-            self.keeping = asyncio.create_task(self._store_last(self._states, self.keeping, mark))
+            self.keeping = asyncio.create_task(self._store_last(self._values, self.keeping, mark))
 
     def _stop_waiting(self) -> None:
         """Cancel a store that waits for the rate: the caller stores a newer value at once."""
@@ -169,19 +181,19 @@ class KeptProducers:
             self.keeping.cancel()
 
     def _keep(self, now: float) -> None:
-        if self._states is not None and (self.keeping is None or self.keeping.done()):
+        if self._values is not None and (self.keeping is None or self.keeping.done()):
             self._kept_at = now
-            self.keeping = asyncio.create_task(self._store_in_turn(self._states))
+            self.keeping = asyncio.create_task(self._store_in_turn(self._values))
 
-    async def _begin(self, states: KeptStates, before: asyncio.Task[None] | None) -> None:
+    async def _begin(self, values: KeptValues, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
         try:
             if self._is_of_use:
                 await self._put_mark()
             else:
-                await asyncio.gather(self._put_mark(), self._store(states))
-                states.rate.spend(self._bytes)
+                await asyncio.gather(self._put_mark(), self._store(values))
+                values.rate.spend(self._bytes)
             self.has_begun = self._is_of_use
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
@@ -190,29 +202,38 @@ class KeptProducers:
             log.warning("partition %s: producers wait, for what is known of them can't be kept now: %s", self._name, error)
             return
         self._partition.on_kept()
+        await self._delete_covered(values)
 
-    async def _store_in_turn(self, states: KeptStates) -> None:
+    async def _store_in_turn(self, values: KeptValues) -> None:
         self._is_waiting = True
         try:
-            await states.rate.take(self._bytes)
+            await values.rate.take(self._bytes)
         finally:
             self._is_waiting = False
         try:
             await self._put_mark()
-            await self._store(states)
+            await self._store(values)
         except PulsarError as error:
             self._note_failure(error)
+        await self._delete_covered(values)
 
-    async def _store_last(self, states: KeptStates, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
+    async def _store_last(self, values: KeptValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
             if self._fold.last_position != self._kept_to and self._fold.producers.states:
-                await self._store(states)
+                await self._store(values)
             if mark is not None and self._is_of_use and self._fold.last_position == self._kept_to:
                 await mark.take_back()
         except PulsarError as error:
             self._note_failure(error)
+        await self._delete_covered(values)
+
+    async def _delete_covered(self, values: KeptValues) -> None:
+        try:
+            await values.delete_covered()
+        except PulsarError as error:  # they cost who looks a moment
+            log.info("partition %s: what was kept of its producers before is not deleted now: %s", self._name, error)
 
     async def _put_mark(self) -> None:
         if self._mark is not None:
@@ -225,37 +246,36 @@ class KeptProducers:
     def _bytes(self) -> int:
         return BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers))
 
-    async def _store(self, states: KeptStates) -> None:
+    async def _store(self, values: KeptValues) -> None:
         """Store what the fold knows, unless it has to learn more first. Raises PulsarError."""
-        if self._knows_enough() and self._kept_to is None and await self._is_known_better(states):
+        if self._knows_enough() and self._kept_to is None and await self._is_known_better(values):
             self._partition.learn_again()
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
         known = KnownProducers.of(self._fold)
-        await states.store(self._key, await in_a_thread(lambda: packed.pack(known.encode())))
+        await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
         self._is_of_use = True
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past
 
-    async def _is_known_better(self, states: KeptStates) -> bool:
-        """Another sidecar may have kept what it knows since this one has looked."""
+    async def _is_known_better(self, values: KeptValues) -> bool:
+        """Another sidecar may have kept what it knows since this one has looked: of an earlier part, and this fold has come as far."""
         if self._fold.has_all:
             return False
-        kept = await self._find(states)
-        return kept is not None and self._knows_enough() and kept.is_surer_than(self._fold)
+        surest, began, last = await values.surest(), self._fold.replayed_from, self._fold.last_position
+        if surest is None or began is None or last is None or not self._knows_enough():
+            return False
+        return surest[1].last <= last and surest[1].began_earlier(Extent(began, last))
 
-    async def _throw_away(self, states: KeptStates) -> None:
-        """Unless another sidecar has kept something since."""
+    async def _throw_away(self, values: KeptValues, keys: list[bytes]) -> None:
         try:
-            found = await self._what_is_there(states)
-            if found is not None and found.kept_at == self._thrown_away:
-                await states.store(self._key, b"")
+            await values.delete(keys)
         except PulsarError as error:
             self._note_failure(error)
 
-    @property
-    def _key(self) -> bytes:
-        return _KEY + self._name.encode()
+
+def _decoded(value: bytes) -> KnownProducers:
+    return KnownProducers.decode(packed.unpack(value))

@@ -364,6 +364,9 @@ class Partition:
             self.end_for(emptied)
             raise
 
+    def lacks(self, position: Position) -> None:
+        self._tail_watch.note(position)
+
     # --- the tail
 
     def tail_from(self) -> Position | None:

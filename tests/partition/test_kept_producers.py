@@ -9,8 +9,6 @@ import pytest
 from handler.coordination.kept_places import Kept
 from handler.partition import kept_producers
 from handler.partition.fold.fold import IndexAlarm
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.packed import pack, unpack
 from handler.partition.partition import Partition
 from handler.partition.read import replay
 from handler.pulsar.entry import Position
@@ -20,7 +18,7 @@ from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
-from tests.support.kept_producers import KEY, kept_by_another, numbered, settled, written_long_ago
+from tests.support.kept_producers import KEY, by_key, kept_by_another, numbered, replace_all, settled, values, written_long_ago
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
@@ -116,11 +114,11 @@ async def test_while_nobody_can_say_whether_something_was_kept_no_verdict_is_tol
     partition.close()
 
 
-@pytest.mark.parametrize("value", [b"\xff\xff", b""])
-async def test_what_makes_no_sense_is_as_good_as_nothing(value: bytes) -> None:
+@pytest.mark.parametrize("key", [KEY + b"\0:1.5:1", KEY + b"\0nonsense"])
+async def test_what_makes_no_sense_is_as_good_as_nothing(key: bytes) -> None:
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log, 5)
-    states.values[KEY] = value
+    states.values[key] = b"\xff\xff"
     partition = open_partition(log, states=states)
     assert (await append(partition, numbered(5))).base_offset == 1
     partition.close()
@@ -132,10 +130,8 @@ async def test_what_is_of_another_log_is_thrown_away() -> None:
     for _ in range(3):
         log.write(batch(b"of", b"another", b"log"))
     await kept_by_another(log, states)
-    value = states.values[KEY]
     other = MemoryLog()
     written_long_ago(other)
-    states.values[KEY] = value
     before = metrics.PRODUCERS_NOT_RESTORED._value.get()
     partition = open_partition(other, states=states)
     assert (await append(partition, numbered(5))).base_offset == 1
@@ -196,7 +192,7 @@ async def test_a_log_that_contradicts_itself_leaves_nothing_behind() -> None:
     await append(partition, numbered(7))
     partition.alarm(IndexAlarm("the broker counts otherwise"))
     await settled(partition)
-    assert states.values[KEY] == b""
+    assert not values(states)
 
 
 async def test_a_place_that_the_log_has_not_reached_is_none() -> None:
@@ -204,8 +200,7 @@ async def test_a_place_that_the_log_has_not_reached_is_none() -> None:
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
     await kept_by_another(log, states)
-    known = KnownProducers.decode(unpack(states.values[KEY]))
-    states.values[KEY] = pack(known._replace(last=Position(known.last.ledger, 10_000)).encode())
+    replace_all(states, values(states)[0]._replace(last=Position(log.entries[-1].position.ledger, 10_000)))
     partition = open_partition(log, states=states)
     assert (await append(partition, numbered(7))).error is ErrorCode.NONE
     partition.close()
@@ -230,26 +225,25 @@ async def test_it_is_kept_with_the_first_append_to_a_new_partition() -> None:
 async def test_no_batch_of_a_producer_is_sent_before_something_is_kept() -> None:
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
-    states.values[KEY] = b""
     partition = open_partition(log, states=states)
     assert (await append(partition, batch(b"plain"))).error is ErrorCode.NONE
     entries = len(log.entries)
-    look_up = states.look_up
+    names = states.names
 
-    async def then_it_is_away(key: bytes) -> Kept | None:
-        states.is_away, found = False, await look_up(key)
+    async def then_it_is_away(prefix: bytes) -> list[bytes]:
+        states.is_away, found = False, await names(prefix)
         states.is_away = True
         return found
 
-    states.look_up = then_it_is_away  # type: ignore[method-assign]
+    states.names = then_it_is_away  # type: ignore[method-assign]
     begun = begin_append(partition, numbered(6), 60)
     await until(lambda: has_tried(partition))
     assert len(log.entries) == entries
-    states.look_up = look_up  # type: ignore[method-assign]
+    states.names = names  # type: ignore[method-assign]
     states.is_away = False
     partition.tick(asyncio.get_running_loop().time())
     assert (await begun).base_offset == entries
-    assert KnownProducers.decode(unpack(states.values[KEY])).last == log.entries[entries - 1].position
+    assert values(states)[0].last == log.entries[entries - 1].position
     partition.close()
 
 
@@ -304,7 +298,7 @@ async def test_what_is_of_no_use_and_can_not_be_deleted_is_looked_at_once() -> N
     log = await of_an_older_topic(states)
 
     async def store(key: bytes, value: bytes) -> None:
-        if key == KEY:
+        if key.startswith(KEY):
             raise NotPermitted("write the kept states")
 
     states.store = store  # type: ignore[method-assign]
@@ -331,11 +325,11 @@ async def test_who_finds_it_of_no_use_later_leaves_what_was_kept_since() -> None
     await reads.opened()
     knowing = asyncio.create_task(reads.known_producers())
     assert (await append(fast, numbered(0))).error is ErrorCode.NONE
-    kept = states.values[KEY]
+    kept = by_key(states)
     may_go_on.set()
     await knowing
     await settled(reads)
-    assert states.values[KEY] == kept
+    assert by_key(states) == kept
     for one in (reads, fast):
         one.close()
 
@@ -362,19 +356,19 @@ async def test_who_knows_less_does_not_replace_what_another_has_kept() -> None:
         log.write(batch(b"other"))
     second = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
     other = [batch(b"of 8", producer_id=8, epoch=0, sequence=sequence) for sequence in range(3)]
-    states.values[KEY] = b""
+    replace_all(states)
     await second.opened()
     begun = begin_append(second, other[0])
     await begun
     await settled(second)  # else it keeps what it knows after this
-    states.values.clear()
+    replace_all(states)
     first.tick(asyncio.get_running_loop().time() + 10)
     await settled(first)
-    assert KnownProducers.decode(unpack(states.values[KEY])).began is None
+    assert [one.began for one in values(states)] == [None]
     second._kept_producers._kept_to = None
     second.tick(asyncio.get_running_loop().time() + 100)
     await settled(second)
-    assert KnownProducers.decode(unpack(states.values[KEY])).began is None
+    assert [one.began for one in values(states)] == [None]
     assert (await append(second, numbered(0))).base_offset == 0, "it has learnt of the other"
     for partition in (first, second):
         partition.close()
@@ -426,4 +420,63 @@ async def test_a_log_that_is_emptied_while_one_goes_on_from_what_was_kept(monkey
 
     states.look_up = then_it_is_emptied  # type: ignore[method-assign]
     assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    partition.close()
+
+
+@pytest.mark.parametrize("is_trimmed", [False, True])
+async def test_a_value_that_lands_late_does_not_count(is_trimmed: bool) -> None:
+    """As of a sidecar that stood still while it stored. Another has gone on, and retention has taken what stood between."""
+    log, states, late = MemoryLog(), MemoryStates(), MemoryStates()
+    written_long_ago(log)
+    late.values = states.values
+    first = open_partition(log, "kafka-sidecar-a", states=late)
+    assert (await append(first, numbered(6))).error is ErrorCode.NONE
+    sent: list[tuple[bytes, bytes]] = []
+
+    async def hangs(key: bytes, value: bytes) -> None:
+        sent.append((key, value))
+
+    late.store = hangs  # type: ignore[method-assign]
+    first.tick(asyncio.get_running_loop().time() + 100)
+    await settled(first)
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    written = await append(second, numbered(7))
+    await asyncio.gather(*second.close())
+    for one in sent:
+        await states.store(*one)
+    log.roll()
+    log.write(batch(b"later"))
+    if is_trimmed:
+        log.trim(len(log.entries) - 1)
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    assert (await append(third, numbered(7))).base_offset == written.base_offset
+    assert (await append(third, numbered(8))).error is ErrorCode.NONE
+    for partition in (first, third):
+        partition.close()
+
+
+async def test_nothing_is_thrown_away_by_the_word_of_a_reader() -> None:
+    """A reader that its broker has forgotten names an old entry as the last. What another has kept is of this log."""
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    assert (await append(partition, batch(b"plain"))).error is ErrorCode.NONE
+    old = partition._fold.reached
+    named, brings = partition._tail.last_position, partition._tail.on_entry
+
+    async def is_old() -> Position | None:
+        return old
+
+    partition._tail.last_position = is_old  # type: ignore[method-assign]
+    partition._tail.on_entry = lambda entry: None  # type: ignore[method-assign]
+    for _ in range(100):
+        log.write(batch(b"other"))
+    await kept_by_another(log, states)
+    kept, written = by_key(states), log.index
+    begun = begin_append(partition, numbered(6), 60)
+    await until(lambda: partition._tail_watch._known == log.entries[-1].position)
+    partition._tail.last_position, partition._tail.on_entry = named, brings  # type: ignore[method-assign]
+    partition._tail.restart()
+    assert (await begun).base_offset == written
+    assert by_key(states).items() >= kept.items()
     partition.close()

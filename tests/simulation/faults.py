@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from handler.apis.a21_delete_records import TO_THE_END, delete_before
+from handler.partition.fold.extent import Extent
+from handler.partition.kept_values import extent_in
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.log_config import LogConfig
-from handler.pulsar.entry import RawEntry
+from handler.pulsar.entry import Position, RawEntry
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check_told
@@ -130,10 +132,19 @@ class Faults:
         self._topic.is_missing = False
 
     def _trim(self) -> None:
-        """Retention takes a ledger only if no client will send any of its batches again. So no run has a retry of a trimmed batch."""
-        if self._all_have_begun and all(map(self._history.is_settled, self._values_of_the_first_ledger())):
+        """Retention takes a ledger whose producers are in what was kept, or of which no client will send a batch again."""
+        if self._all_have_begun and (self._is_kept() or all(map(self._history.is_settled, self._values_of_the_first_ledger()))):
             self._topic.trim()
             self._starts.append(self._topic.trimmed)
+
+    def _is_kept(self) -> bool:
+        """Whether what was kept of producers covers all of the first ledger."""
+        stats = self._topic.stats_now()
+        if stats.first is None:
+            return False
+        covered = Extent(stats.first, Position(stats.first.ledger, stats.ledgers[0].entries - 1))
+        found = (extent_in(key) for key, kept in self._topic.kept.items() if key.startswith(b"producer-states:") and kept[-1].value)
+        return any(extent.covers(covered) for extent in found if extent is not None)
 
     def _trim_all(self) -> None:
         """As long as retention may take the first ledger."""

@@ -1,4 +1,4 @@
-"""What sidecars keep of the log, modelled: a value is there a moment after it was sent, even if its sender dies, or it is lost."""
+"""What sidecars keep of the log, modelled: a value is there a moment after it was sent, even if its sender dies, or it is lost, or late."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.simulation.topic import SimulatedTopic
 if TYPE_CHECKING:
     from tests.simulation.node import Node
 
+# A value of which nobody can tell whether it was stored is lost, or lands at once, or after others.
+UNKNOWN_LAND_AFTER: Final = (None, 0.001, 1.0, 15.0, 60.0)
 OLD: Final = 0.1  # how often who does not look it up finds the value before the last
 
 
@@ -28,6 +30,7 @@ class States:
         self._name = name
         self._ids = 0
         self._draw = topic.chance.of(f"{name}/states")
+        self._late = topic.chance.of(f"{name}/late states")
         self.rate = BytesASecond(1024 * 1024, 8 * 1024 * 1024)
 
     async def find(self, key: bytes) -> Kept | None:
@@ -64,13 +67,17 @@ class States:
 
     async def store(self, key: bytes, value: bytes) -> None:
         delay = self._draw.choice((0.001, 0.02, 1.0))
-        is_lost = not self._topic.is_calm and self._draw.random() < self._topic.bounds.lost_values
-        if not is_lost:
+        is_unknown = not self._topic.is_calm and self._draw.random() < self._topic.bounds.lost_values
+        lands_after = self._late.choice(UNKNOWN_LAND_AFTER) if is_unknown else delay
+        if lands_after is not None:
             kept = Kept(value, int((EPOCH_SECONDS + self._topic.loop.time()) * 1000))
-            self._topic.loop.call_later(delay, self._topic.kept.setdefault(key, []).append, kept, context=NOBODYS)
+            self._topic.loop.call_later(lands_after, self._land, key, kept, context=NOBODYS)
         await asyncio.sleep(delay * 2)
-        if is_lost:
-            raise Unavailable("the value was not stored")
+        if is_unknown:
+            raise Unavailable("nobody can tell whether the value was stored")
+
+    def _land(self, key: bytes, kept: Kept) -> None:
+        self._topic.kept.setdefault(key, []).append(kept)
 
 
 class LogStarts:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.kept_values import extent_text
+from handler.partition.packed import pack, unpack
 from handler.partition.partition import Partition
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -13,6 +16,23 @@ from tests.support.partitions import append, open_partition
 
 KEY = b"producer-states:t-partition-0"
 PRODUCER = 7
+
+
+def values(states: MemoryStates) -> list[KnownProducers]:
+    """All that was kept."""
+    return [KnownProducers.decode(unpack(value)) for value in by_key(states).values()]
+
+
+def by_key(states: MemoryStates) -> dict[bytes, bytes]:
+    return {key: value for key, value in states.values.items() if key.startswith(KEY)}
+
+
+def replace_all(states: MemoryStates, *by: KnownProducers) -> None:
+    """As if somebody else had written them."""
+    for key in by_key(states):
+        del states.values[key]
+    for number, one in enumerate(by):
+        states.values[b"%b\0%b:%d" % (KEY, extent_text(one.extent), number)] = pack(one.encode())
 
 
 def numbered(sequence: int) -> bytes:
@@ -38,4 +58,4 @@ async def kept_by_another(log: MemoryLog, states: MemoryStates) -> None:
     assert (await append(partition, numbered(6))).error is ErrorCode.NONE
     partition.close()
     await settled(partition)
-    assert states.values[KEY]
+    assert values(states)

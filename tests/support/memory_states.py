@@ -6,7 +6,7 @@ from handler.coordination.kept_places import Kept
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import BytesASecond
 
-MARK = b"\0"  # in keys of marks, which are not what is worked out of logs
+MARKS = b"appends:"  # marks are not what is worked out of logs
 
 
 class MemoryStates:
@@ -14,7 +14,7 @@ class MemoryStates:
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
-        self.kept: list[bytes] = []  # the key of each value, as they were kept, without marks
+        self.kept: list[bytes] = []  # of each value, as they were kept, without marks: its key up to a zero byte
         self.is_away = False
         self._ids = 0
         self.written_at = 10**15
@@ -47,8 +47,9 @@ class MemoryStates:
     async def store(self, key: bytes, value: bytes) -> None:
         if self.is_away:
             raise Unavailable("no broker")
-        self.values[key] = value
-        if MARK not in key:
-            self.kept.append(key)
-        elif not value:
-            del self.values[key]
+        if value:
+            self.values[key] = value
+            if not key.startswith(MARKS):
+                self.kept.append(key.partition(b"\0")[0])
+        else:
+            self.values.pop(key, None)

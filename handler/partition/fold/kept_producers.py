@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from handler.partition import kept_state_pb2 as kept
 from handler.partition.fold.columns import differences
+from handler.partition.fold.extent import Extent
 from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.log_times import Mark
 from handler.partition.fold.packed_states import PackedStates
@@ -22,14 +23,6 @@ from handler.partition.log.basis import BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 
 Row = tuple[int, ProducerState]
-
-
-class KeptAt(NamedTuple):
-    """By which two values of one partition are told apart, without what is in them."""
-
-    last: Position
-    next_offset: int
-    began: Position | None
 
 
 class KnownProducers(NamedTuple):
@@ -55,17 +48,12 @@ class KnownProducers(NamedTuple):
         return cls(fold.last_position or BEFORE_ALL, fold.next_offset, fold.replayed_from, asleep, awake, writers, unjudged, marks)
 
     @property
-    def kept_at(self) -> KeptAt:
-        return KeptAt(self.last, self.next_offset, self.began)
+    def extent(self) -> Extent:
+        return Extent(self.began, self.last)
 
     @property
     def rows(self) -> Iterator[Row]:
         return chain(self.asleep.items(), self.awake)
-
-    def is_surer_than(self, fold: Fold) -> bool:
-        """Whether it knows of an earlier part of the log than a fold that has come further."""
-        began = fold.replayed_from
-        return began is not None and self.next_offset <= fold.next_offset and (self.began is None or self.began < began)
 
     def fold(self, transactions: TransactionVerdicts, memory: ProducerMemory) -> Fold:
         """A fold that goes on from there."""

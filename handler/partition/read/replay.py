@@ -69,6 +69,10 @@ class PartitionForReplay(Protocol):
         """Until all is folded that the broker holds now. Raises SidecarError."""
         ...
 
+    def lacks(self, position: Position) -> None:
+        """The broker holds this entry, and reading to the end has not brought it."""
+        ...
+
     def end_for(self, error: SidecarError) -> None:
         """Trying again won't help."""
         ...
@@ -84,7 +88,7 @@ class PartitionForReplay(Protocol):
 
 class KeptForReplay(Protocol):
     async def look_up(self) -> KnownProducers | None:
-        """What anybody has kept last of this log. Raises PulsarError where that can't be told."""
+        """The surest of all that was kept of this log. Raises PulsarError where that can't be told."""
         ...
 
     async def tells_all(self) -> bool:
@@ -93,6 +97,10 @@ class KeptForReplay(Protocol):
 
     def has_learnt(self) -> None:
         """The partition's fold knows what was kept."""
+        ...
+
+    def pass_over(self) -> None:
+        """Nobody can go on from it, and what was kept of another part may do."""
         ...
 
     def throw_away(self, why: str) -> None:
@@ -258,36 +266,54 @@ class Replay:
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
-        if self._left is not None:
-            return False
-        earlier = self._going_on
-        if earlier is None:
-            earlier = self._going_on = await self._kept_fold()
-        if earlier is None or earlier.last_position is None:
-            return False
-        if self._goes_on_at_once(earlier):
-            self._learn_what_was_kept(earlier)
-            return True
-        if self._fold.replayed_from is None:
-            return False
-        if self._fold.last_position is None or self._fold.last_position < earlier.last_position:
-            await self._partition.read_to_end()  # whoever kept it had read further
-            if self._fold.last_position is None or self._fold.last_position < earlier.last_position:
-                self._going_on = None
-                self._kept.throw_away(f"it ends at entry {earlier.last_position}, and the log at {self._fold.last_position}")
+        was_trimmed = False
+        while self._left is None:
+            if self._going_on is None:
+                self._going_on = await self._kept_fold()
+            earlier = self._going_on
+            if earlier is None or earlier.last_position is None:
+                break
+            if self._goes_on_at_once(earlier):
+                self._learn_what_was_kept(earlier)
+                return True
+            if self._fold.replayed_from is None:
                 return False
+            try:
+                await self._read_to(earlier.last_position)  # whoever kept it had read further
+                return await self._go_on_from(earlier)
+            except _TrimmedMeanwhile:
+                was_trimmed = True
+                self._going_on = None
+                self._kept.pass_over()
+            except IndexAlarm as alarm:
+                self._going_on = None
+                self._kept.throw_away(str(alarm))
+        if was_trimmed:
+            self._left = self._new_fold(None)
+        return False
+
+    async def _read_to(self, last: Position) -> None:
+        """Raises IndexAlarm where the log ends before that, by the broker's word."""
+        if self._has_folded(last):
+            return
+        await self._partition.read_to_end()
+        if self._has_folded(last):
+            return
+        end = (await self._log.stats()).last
+        if end is None or end < last:
+            raise IndexAlarm(f"it ends at entry {last}, and the log at {end}")
+        self._partition.lacks(end)
+        raise Unavailable(f"{self._name} is read to entry {self._fold.last_position} alone, and ends at {end}")
+
+    def _has_folded(self, position: Position) -> bool:
+        return self._fold.last_position is not None and self._fold.last_position >= position
+
+    async def _go_on_from(self, earlier: Fold) -> bool:
         try:
             has_learnt = await self._go_on(earlier)
-        except _TrimmedMeanwhile:
-            self._going_on, self._left = None, self._new_fold(None)
-            return False
         except NoEntryCame:
             self._going_on = None  # the log may have been emptied meanwhile
             raise
-        except IndexAlarm as alarm:
-            self._going_on = None
-            self._kept.throw_away(str(alarm))
-            return False
         if has_learnt:
             self._going_on = None
             self._kept.has_learnt()
@@ -349,18 +375,16 @@ class Replay:
         return fold.begins_at_first and not fold.has_all and earlier.next_offset == fold.seen_from
 
     async def _kept_fold(self) -> Fold | None:
-        kept = await self._kept.look_up()
-        if kept is None:
-            return None
-        stats = await self._log.stats()
-        earlier = self._fold_of(kept)
-        if self._goes_on_at_once(earlier):
-            return earlier
-        if not stats.may_hold(kept.last) and (stats.first is None or kept.last > stats.first):
-            return None  # its topic was deleted
-        if stats.last is not None and is_too_far(kept.last, stats.last, stats):
-            return await self._kept_long_ago(stats) or earlier
-        return earlier
+        while (kept := await self._kept.look_up()) is not None:
+            stats = await self._log.stats()
+            earlier = self._fold_of(kept)
+            if self._goes_on_at_once(earlier):
+                return earlier
+            if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
+                is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)
+                return (await self._kept_long_ago(stats) or earlier) if is_far else earlier
+            self._kept.pass_over()  # its topic was deleted
+        return None
 
     def _fold_of(self, kept: KnownProducers) -> Fold:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)

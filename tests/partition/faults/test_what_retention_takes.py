@@ -348,18 +348,18 @@ async def test_a_broker_that_is_silent_behind_a_gap_is_asked_again(monkeypatch: 
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "beside another"])
 async def test_a_gap_while_it_is_asked_what_others_have_kept_loses_nothing(others: bool) -> None:
     log, states = MemoryLog(), MemoryStates()
-    look_up, may_answer, asked = states.look_up, asyncio.Event(), asyncio.Event()
+    names, may_answer, asked = states.names, asyncio.Event(), asyncio.Event()
     count = 0
 
-    async def slow(key: bytes) -> object:
+    async def slow(prefix: bytes) -> list[bytes]:
         nonlocal count
-        count += key.startswith(b"producer-states:")
+        count += prefix.startswith(b"producer-states:")
         if count == 2:  # before it is kept for the first time
             asked.set()
             await may_answer.wait()
-        return await look_up(key)
+        return await names(prefix)
 
-    states.look_up = slow  # type: ignore[method-assign,assignment]
+    states.names = slow  # type: ignore[method-assign]
     for _ in range(300):
         log.write(other())
     mine = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=10)

@@ -1,0 +1,121 @@
+"""Values that sidecars have kept of one partition. Each has a key of its own, which tells what the value covers.
+
+    KIND:PARTITION \\0 BEGAN:LAST:ID
+
+No value is ever replaced, so it does not matter how late one lands: a sidecar that stood still, or a connection that was cut, may bring
+one after others have gone on. Who has stored a value deletes those that it covers, and nobody deletes one that is not covered, but who
+finds that it is not of this log.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.coordination.kept_states import KeptStates
+from handler.partition.fold.extent import Extent
+from handler.pulsar.entry import Position
+from handler.tasks import BytesASecond
+
+# Of which nobody can tell whether they are stored, among others. The next sidecar that looks deletes those that are forgotten here.
+MOST_REMEMBERED: Final = 64
+
+
+class KeptValues:
+    def __init__(self, kind: bytes, name: str, states: KeptStates) -> None:
+        # The part before the zero byte decides where a key is kept: those of one partition are together.
+        self._prefix = b"%b:%b\0" % (kind, name.encode())
+        self._states = states
+        self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
+        self._own: set[bytes] = set()
+        self._stored: tuple[bytes, Extent] | None = None  # what is there for certain
+        self._passed_over: set[bytes] = set()
+
+    @property
+    def rate(self) -> BytesASecond:
+        """For what is kept again and again."""
+        return self._states.rate
+
+    async def surest(self) -> tuple[bytes, Extent] | None:
+        """The one that began earliest; of several, the one that ends last. Raises PulsarError where that can't be told."""
+        return _surest(await self._there())
+
+    async def surest_ends_last(self) -> bool:
+        """Whether no other value tells of entries behind it. Raises PulsarError likewise."""
+        there = await self._there()
+        surest = _surest(there)
+        return surest is None or all(extent.last <= surest[1].last for extent in there.values())
+
+    async def value(self, key: bytes) -> bytes | None:
+        """None where it was deleted meanwhile, or parts of it are missing. Raises PulsarError."""
+        found = await self._states.look_up(key)
+        return found.value if found is not None and found.value else None
+
+    async def store(self, extent: Extent, value: bytes) -> None:
+        """Raises PulsarError where it is not stored, or nobody can tell."""
+        key = self._prefix + extent_text(extent) + b":" + self._states.new_id().encode()
+        self._known[key] = extent  # from now on it may land
+        self._own.add(key)
+        while len(self._known) > MOST_REMEMBERED:
+            self._forget(next(iter(self._known)))
+        await self._states.store(key, value)
+        self._stored = key, extent
+
+    async def delete_covered(self) -> None:
+        """What the value covers that this sidecar has stored last. Raises PulsarError."""
+        if self._stored is not None:
+            key, extent = self._stored
+            await self.delete([one for one, covered in self._known.items() if one != key and extent.covers(covered)])
+
+    def pass_over(self, key: bytes) -> None:
+        """It is of no use here, from now on."""
+        self._passed_over.add(key)
+        self._forget(key)
+
+    def pass_over_own(self) -> list[bytes]:
+        """What this sidecar has stored is of no use to anybody; the keys."""
+        own, self._stored = list(self._own), None
+        for key in own:
+            self.pass_over(key)
+        return own
+
+    async def delete(self, keys: list[bytes]) -> None:
+        """Raises PulsarError."""
+        for key in keys:
+            await self._states.store(key, b"")
+            self._forget(key)
+
+    async def _there(self) -> dict[bytes, Extent]:
+        keys = await self._states.names(self._prefix)
+        extents = {key: extent_in(key) for key in keys if key not in self._passed_over}
+        there = {key: extent for key, extent in extents.items() if extent is not None}
+        self._known |= there
+        return there
+
+    def _forget(self, key: bytes) -> None:
+        self._known.pop(key, None)
+        self._own.discard(key)
+
+
+def _surest(values: dict[bytes, Extent]) -> tuple[bytes, Extent] | None:
+    earliest = [one for one in values.items() if not any(other.began_earlier(one[1]) for other in values.values())]
+    return max(earliest, key=lambda one: (one[1].last, one[0]), default=None)
+
+
+def extent_text(extent: Extent) -> bytes:
+    """As it stands in a key."""
+    began = b"" if extent.began is None else b"%d.%d" % extent.began
+    return b"%b:%d.%d" % (began, *extent.last)
+
+
+def extent_in(key: bytes) -> Extent | None:
+    """None where it is not as `extent_text` writes it: anybody may have made the key."""
+    try:
+        began, last, _ = key.partition(b"\0")[2].split(b":", 2)
+        return Extent(_position(began) if began else None, _position(last))
+    except ValueError:
+        return None
+
+
+def _position(written: bytes) -> Position:
+    ledger, entry = written.split(b".")
+    return Position(int(ledger), int(entry))
