@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from handler.clock import Clock
@@ -13,6 +13,7 @@ from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import write_batch
 from handler.pulsar.producer import Producer
+from handler.pulsar.raw_entries import Patience
 from handler.pulsar.reader import Reader
 
 # Under which a writer leaves what is not a record.
@@ -25,6 +26,7 @@ class CompactedTopic:
 
     client: PulsarClient
     topic: str
+    patience: Patience = field(default_factory=Patience, compare=False)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> Reader:
         return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from handler.clock import Clock
@@ -48,13 +49,20 @@ class KeptFold:
         self._kept_at = -KEPT_SECONDS
         self._keeping: asyncio.Task[None] | None = None
 
-    async def restore(self, stats: LogStats, transactions_behind: Position, *, counts: bool) -> bool:
+    async def restore(self, stats: LogStats, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
 
         Whoever kept it knows of all that sidecars have announced, for it looked at what was announced when it began. Transactions of
-        others are found later, and are announced as BEFORE_ALL. It `counts` where retention may have taken transactions.
+        others are found later, and are announced as BEFORE_ALL.
+
+        Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
-        found = await self._find(counts=counts)
+        try:
+            found = await self._find()
+        except Unavailable:
+            if await may_have_lost():
+                raise
+            return False
         if found is None:
             return False
         stored, is_old = found
@@ -78,22 +86,18 @@ class KeptFold:
 
     async def recall_ended(self, log_: EntryLog) -> None:
         """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
-        found = await self._find(counts=True)
+        found = await self._find()
         if found is None:
             return
         first = (await log_.stats()).first  # one may have come meanwhile
         if first is None or found[0].position < first:
             self._transactions.ended = found[0].transactions.ended
 
-    async def _find(self, *, counts: bool) -> tuple[kept.Kept, bool] | None:
-        """And whether it has to be kept anew, for it is old.
-
-        It `counts` where retention has taken what it tells of. Then nothing is concluded where it can't be told: that is Unavailable.
-        Else it saves time alone, for the log tells the same.
-        """
+    async def _find(self) -> tuple[kept.Kept, bool] | None:
+        """And whether it has to be kept anew, for it is old. Raises Unavailable where that can't be told."""
         if self._states is None:
             return None
-        found = await (self._look_up(self._states) if counts else self._states.find(self._key))
+        found = await self._look_up(self._states)
         if found is None or not found.value:
             return None
         try:
@@ -123,7 +127,7 @@ class KeptFold:
     async def _throw_away(self, states: KeptStates) -> None:
         """Unless another sidecar has kept something since."""
         try:
-            found = await self._find(counts=True)
+            found = await self._find()
             if found is not None and found[0].position == self._restored:
                 await states.store(self._key, b"")
         except PulsarError as error:
@@ -171,7 +175,7 @@ class KeptFold:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
-            found = None if self._is_useless else await self._find(counts=True)
+            found = None if self._is_useless else await self._find()
             if found is None or found[0].position <= snapshot.position:
                 self._is_useless = False
                 await states.store(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))

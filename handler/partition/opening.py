@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import NothingToRead, begins_with, first_entry
-from handler.partition.read.read_to_end import ReadToEnd, end_without_records
+from handler.partition.read.read_to_end import NothingCame, ReadToEnd, end_without_records
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.raw_entries import NoEntryCame
 
 # Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
 # mostly go on close to the end.
 ENTRIES_BEFORE_END: Final = 64
 BYTES_BEFORE_END: Final = 1024 * 1024
+# A ledger of which nothing comes for so long is not waited for, if the fold can begin in a later one.
+SILENT_SECONDS: Final = 5.0
 
 
 class KeptFold(Protocol):
-    async def restore(self, stats: LogStats, transactions_behind: Position, *, counts: bool) -> bool:
-        """Give the fold what was kept of it. False where nothing was of use. It `counts` where retention may have taken transactions."""
+    async def restore(self, stats: LogStats, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
+        """Give the fold what was kept of it. False where nothing was of use. `may_have_lost`: to retention, transactions."""
         ...
 
     def begins_without_transactions(self, up_to: Position) -> None:
@@ -66,9 +70,9 @@ async def begin_fold(
             await kept.recall_ended(log)
     elif transactions_behind is None:
         _begin_before(stats, stats.last, fold)
-    elif not await kept.restore(stats, transactions_behind, counts=await _may_have_lost(log, stats.first, transactions_behind)):
+    elif not await kept.restore(stats, transactions_behind, partial(_may_have_lost, log, stats.first, transactions_behind)):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
-    await to_end.run_first(stats.last)
+    await _read_to_end_first(log, stats, fold, to_end, may_begin_later=transactions_behind is None)
     if fold.reached is None and not fold.knows_next_offset:
         await _begin_where_nothing_is_read(log, fold, to_end)
     if fold.passed_to is not None:
@@ -78,13 +82,28 @@ async def begin_fold(
     return Begun(stats, log_start)
 
 
+async def _read_to_end_first(log: EntryLog, stats: LogStats, fold: Fold, to_end: ReadToEnd, *, may_begin_later: bool) -> None:
+    """Where nothing comes of the ledger before the last one, for its storage is slow or away, the fold begins with the last."""
+    start, last = fold.replayed_from, stats.last
+    if not may_begin_later or start is None or last is None or start.ledger == last.ledger:
+        await to_end.run_first(last)
+        return
+    try:
+        await to_end.run_first(last, SILENT_SECONDS)
+    except NothingCame:
+        last = (await log.stats()).last
+        if fold.reached is None and last is not None and start.ledger != last.ledger:
+            to_end.begin_at(Position(last.ledger, 0))
+        await to_end.run_first(last)
+
+
 async def _may_have_lost(log: EntryLog, first: Position | None, transactions_behind: Position) -> bool:
     """Whether retention may have taken transactions."""
     if first is None or transactions_behind >= first or await begins_with(log, first):
         return False
     try:
         entry = await first_entry(log)  # if it is a batch, its index is that of its last record
-    except NothingToRead:
+    except (NothingToRead, NoEntryCame):
         return True
     return entry is None or entry.base_offset > 0
 

@@ -39,7 +39,7 @@ from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
-from handler.partition.read.read_to_end import EmptiedBehind, ReadToEnd
+from handler.partition.read.read_to_end import EmptiedBehind, MadeAnew, ReadToEnd
 from handler.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.tail_watch import TailWatch
@@ -206,6 +206,7 @@ class Partition:
         self._replay.stop()
         self._gaps.stop()
         self._tail_watch.stop()
+        self._log_start.stop()
         self._tail.stop()
         self._log_end.fail(Unavailable(why))
         self._catch_ups.close()
@@ -360,8 +361,8 @@ class Partition:
     async def read_to_end(self) -> None:
         try:
             await self._to_end.run()
-        except EmptiedBehind as emptied:
-            self.end_for(emptied)
+        except (EmptiedBehind, MadeAnew) as reason:
+            self.end_for(reason)
             raise
 
     def lacks(self, position: Position) -> None:
@@ -471,7 +472,7 @@ class Partition:
         # The readers are asked first, for they must learn how far their consumers have come.
         held = self._catch_ups.run(offset, max_bytes, at_least_one, now)
         run = self._cache.run(offset, max_bytes, at_least_one) or held
-        return run if run is not None else self._catch_ups.bring(offset)
+        return run if run is not None else self._catch_ups.bring(offset, now)
 
     def read_committed(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """The same up to the last stable offset: what is behind that may still be aborted."""

@@ -15,8 +15,28 @@ from handler.tasks import Pace
 
 # A broker hands entries out within milliseconds; one under load took seconds.
 ENTRY_SECONDS: Final = 10.0
+LONGEST_SECONDS: Final = 80.0
 # Entries on their way at a time: those behind the one that is looked for come in vain.
 PERMITS: Final = 32
+
+
+class Patience:
+    """How long readers of one log may bring nothing before they are opened again. Old data may lie in slow storage: where it was too
+    short, it is twice as long from then on, because the storage is as slow for the next piece.
+    """
+
+    __slots__ = ("_grown_to",)
+
+    def __init__(self) -> None:
+        self._grown_to = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return max(ENTRY_SECONDS, self._grown_to)
+
+    def was_too_short(self, waited: float) -> None:
+        """Readers that waited side by side make it grow once."""
+        self._grown_to = max(self._grown_to, min(2 * waited, LONGEST_SECONDS))
 
 
 class NoEntryCame(Unavailable):
@@ -50,6 +70,8 @@ class TakesPermits(Protocol):
 
 
 class HasReader(Protocol):
+    @property
+    def patience(self) -> Patience: ...
     async def reader(self, start: Position | None, events: ConsumerEvents) -> TakesPermits: ...
 
 
@@ -63,13 +85,15 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
         pace = Pace()
         while True:
             await pace.rest()  # entries that are here already are handed out without a turn of the loop
+            seconds = log_.patience.seconds
             try:
-                async with asyncio.timeout(ENTRY_SECONDS):
+                async with asyncio.timeout(seconds):
                     entry = await events.entries.get()
             except TimeoutError as error:
                 if not events.entries.empty():
                     continue  # this process stood still, and the timer came first
-                raise NoEntryCame(f"no entry came within {ENTRY_SECONDS:.0f} s") from error
+                log_.patience.was_too_short(seconds)
+                raise NoEntryCame(f"no entry came within {seconds:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry
             taken += permits_of(entry)

@@ -151,6 +151,8 @@ class Reader(Connection):
                 return
             if self.topic.is_hidden(entry) or (self._next is not None and entry.position < self._next):
                 continue
+            if entry.position.ledger in self.topic.silent:
+                return
             if given >= self.way.entries_at_once:
                 self.wake()
                 return

@@ -50,6 +50,7 @@ class Topic:
         self.stored_index: int | None = None  # in the ledgers' metadata
         self.hidden: set[Position] = set()  # entries that no reader is given, beside markers
         self.offloaded: set[int] = set()  # ledgers
+        self.silent: set[int] = set()  # ledgers whose storage is slow, or away: nothing comes of them
         self.log_config: LogConfig = AS_IT_COMES
         self.skips: frozenset[Position] = frozenset()
         self.counts = False  # whether its entries have to say how many records they hold

@@ -8,6 +8,7 @@ from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import TopicMissing
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.raw_entries import Patience
 from tests.model.conduct import Caller
 from tests.model.connections import Reader, Writer
 from tests.model.topic import Topic
@@ -15,6 +16,7 @@ from tests.model.topic import Topic
 
 class View(EntryLog):
     def __init__(self, topic: Topic, writer_name: str, caller: Caller) -> None:
+        self.patience = Patience()
         self._topic = topic
         self._name = writer_name
         self._caller = caller

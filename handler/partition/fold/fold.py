@@ -386,8 +386,8 @@ class Fold:
         return False
 
     def _note_resent(self, content: Content, number: int, offset: int) -> None:
-        """Another copy of a batch or a marker belongs to its transaction. Where retention has taken the first copy, a reader knows no reason
-        to hide this one: consumers would take a marker for the end of the next transaction, and would be shown what was aborted.
+        """Another copy of a batch or a marker belongs to its transaction. Where retention has taken the first copy, a reader knows no
+        reason to hide this one: consumers would take a marker for the end of the next transaction, and would be shown what was aborted.
         """
         header, at = content.batches[number]
         transaction = _transaction_of(content, number)

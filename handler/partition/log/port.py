@@ -9,6 +9,7 @@ from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.raw_entries import Patience
 
 
 class LogWriter(Protocol):
@@ -34,6 +35,8 @@ class LogReader(Protocol):
 
 class EntryLog(Protocol):
     """One partition's log. Every call may raise PulsarError."""
+
+    patience: Patience  # with its readers
 
     async def writer(self, events: ProducerEvents) -> LogWriter: ...
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...

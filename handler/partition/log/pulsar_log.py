@@ -14,6 +14,7 @@ from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.raw_entries import Patience
 
 # Each marker of Pulsar's own is a question, of some 3 ms, and the end has to be found within 15 s (`ReadToEnd`). A partition can't be
 # opened where more of them stand behind its last message on a broker before 3.3, or are all that is left of it on any broker.
@@ -46,6 +47,7 @@ class PulsarLog(EntryLog):
     """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
 
     def __init__(self, client: PulsarClient, admin: PulsarAdmin, partition: str, writer_name: str, topics: StoredTopics) -> None:
+        self.patience = Patience()
         self._partition = partition
         self._topic: str | None = None
         self._client = client

@@ -42,12 +42,9 @@ log = logging.getLogger(__name__)
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
-# A reader that has brought nothing for so long is opened again: a broker may have closed the topic at which it stands (see `TailWatch`).
-# It doubles each time, for old data may lie in slow storage, and stays: the storage is as slow for the next piece.
-PATIENCE_SECONDS: Final = 10.0
-LONGEST_PATIENCE_SECONDS: Final = 80.0
-# A consumer whose offset is not further ahead than this waits for the stream instead of a new reader.
+# A consumer whose offset is not further ahead than this waits for the stream instead of a new reader, while the stream moves.
 SHARED_DISTANCE: Final = 20_000
+MOVES_SECONDS: Final = 1.0
 
 
 class PartitionForCatchUp(Protocol):
@@ -162,20 +159,27 @@ class CatchUpReader(ConsumerEvents):
         self.next_offset = wanted
         self.done = False
         self.error: ErrorCode = ErrorCode.NONE
-        self.touched_at = asyncio.get_running_loop().time()
-        self._patience = PATIENCE_SECONDS
-        self._has_begun = False  # whether the reader of now has brought an entry
-        self._silence: asyncio.TimerHandle | None = None  # until it has
+        self._loop = asyncio.get_running_loop()
+        self.touched_at = self._moved_at = self._loop.time()
+        self._brought = 0  # entries
+        self._silences = 0  # how often it was opened again since it brought one
+        # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
+        # (see `TailWatch`).
+        self._silence: asyncio.TimerHandle | None = None
         self._task = KeptAlive("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
 
     # --- from the partition
 
-    def will_bring(self, offset: int) -> bool:
-        """Whether it comes to `offset` by itself: one that has read as far ahead as it may waits for a consumer of its own."""
+    def will_bring(self, offset: int, now: float) -> bool:
+        """Whether it comes to `offset` by itself: one that has read as far ahead as it may waits for a consumer of its own. One that
+        brings nothing stands where storage is slow, or away, and the offset may lie in a ledger that is there.
+        """
         if self.done or not self.next_offset <= offset <= self.next_offset + SHARED_DISTANCE:
             return False
-        return offset == self.next_offset or self._room > 0 or not self._ahead
+        if offset == self.next_offset:
+            return True
+        return (self._room > 0 or not self._ahead) and now - self._moved_at < MOVES_SECONDS
 
     def touch(self, offset: int, now: float) -> None:
         """A consumer has come to `offset`: what lies before it no longer counts as read ahead."""
@@ -199,6 +203,11 @@ class CatchUpReader(ConsumerEvents):
     def has_brought(self) -> bool:
         """Whether what its consumer came for is here, or was."""
         return self.done or self.next_offset > self.wanted
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it was opened again for its silence, and is silent still."""
+        return self._silences > 0
 
     @property
     def drained(self) -> bool:
@@ -242,6 +251,8 @@ class CatchUpReader(ConsumerEvents):
             raise Unavailable(f"no entry holds offset {self.next_offset}")
         stats = await self._log.stats()
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
+        if self._silences:  # the ledger before may lie in storage that is away
+            before = max(before, Position(position.ledger, 0))
         start = None if before == stats.first else before
         self._first = stats.first
         self._knows_the_past = self._begin_is_known = False
@@ -250,7 +261,6 @@ class CatchUpReader(ConsumerEvents):
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
             self._reader = await self._log.reader(start, self)
-            self._has_begun = False
             self._grant()
             try:
                 outcome = await self._ended
@@ -334,10 +344,22 @@ class CatchUpReader(ConsumerEvents):
             # A moment later: a waiting fetch may ask for another reader, in the middle of which this one is closed.
             asyncio.get_running_loop().call_soon(self._partition.changed)
 
-    def _on_silence(self) -> None:
+    def _await_entry(self) -> None:
+        if self._silence is None:
+            seconds = self._log.patience.seconds
+            self._silence = self._loop.call_later(seconds, self._on_silence, seconds, self._brought)
+
+    def _on_silence(self, waited: float, brought: int) -> None:
+        self._silence = None
+        if self._permits <= 0:
+            return  # there is no room for more
+        if brought != self._brought:
+            self._await_entry()
+            return
         metrics.SILENT_READERS.inc()
-        self.on_end(Unavailable(f"no entry came within {self._patience:.0f} s"))
-        self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
+        self._silences += 1
+        self._log.patience.was_too_short(waited)
+        self.on_end(Unavailable(f"no entry came within {waited:.0f} s"))
 
     def _end_silence(self) -> None:
         if self._silence is not None:
@@ -368,17 +390,16 @@ class CatchUpReader(ConsumerEvents):
         if self._permits <= self._enough:
             self._reader.grant(step - self._permits)
             self._permits = step
-            if not self._has_begun and self._silence is None:
-                self._silence = asyncio.get_running_loop().call_later(self._patience, self._on_silence)
+            self._await_entry()
 
     # --- from the reader
 
     def on_entry(self, entry: RawEntry) -> None:
         if self._ended.done():
             return
-        if not self._has_begun:
-            self._has_begun = True
-            self._end_silence()
+        self._brought += 1
+        self._silences = 0
+        self._moved_at = self._loop.time()
         position = entry.position
         cost = permits_of(entry)
         self._permits -= cost

@@ -37,7 +37,7 @@ class CatchUpReaders:
                 run = run or reader.run(offset, max_bytes, at_least_one)
         return run
 
-    def bring(self, offset: int) -> FetchedRun | None:
+    def bring(self, offset: int, now: float) -> FetchedRun | None:
         """See to it that a reader brings `offset`; a run only where one has failed there."""
         for reader in list(self._readers):
             if reader.done:
@@ -46,13 +46,13 @@ class CatchUpReaders:
                     self._close(reader)  # another failed one keeps its error for its own consumer, until it is idle
                 if has_failed_here:
                     return FetchedRun([], 0, offset, reader.error)
-            elif reader.will_bring(offset):
+            elif reader.will_bring(offset, now):
                 return None
         if len(self._readers) >= MAX_READERS:
-            free = [reader for reader in self._readers if reader.has_brought]
+            free = [reader for reader in self._readers if reader.has_brought or reader.is_stuck]
             if not free:
                 return None  # the next that has brought what its consumer waits for gives up its place
-            self._close(min(free, key=lambda reader: reader.touched_at))
+            self._close(min(free, key=lambda reader: (not reader.is_stuck, reader.touched_at)))
         self._partition.ask_log_start_soon()  # old data may turn out to be trimmed
         self._readers.append(CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._contents, self._partition))
         return None

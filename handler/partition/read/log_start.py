@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Coroutine
 from typing import Final, Protocol
 
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
 # Retention moves the start every few minutes, so an answer of a second ago is as good as a new one.
 FRESH_SECONDS: Final = 1.0
+# Opening does not wait longer for the start: the log's first ledger may lie in storage that is slow or away.
+BEGIN_SECONDS: Final = 1.0
+# Nor does a client that asks for it: half of its request time-out. The question goes on.
+CONFIRM_SECONDS: Final = 15.0
 # A partition that is read looks so often whether retention has moved its start. A consumer that waits at the end only shows it.
 STALE_SECONDS: Final = 10.0
 STALE_AT_END_SECONDS: Final = 30.0
@@ -33,23 +39,25 @@ class PartitionForLogStart(Protocol):
 
 class LogStart:
     def __init__(self, log_: EntryLog, partition: PartitionForLogStart) -> None:
-        self.offset = 0
+        self.offset = 0  # it lies here, or further on where it is not known yet
         self._log = log_
         self._partition = partition
         self._loop = asyncio.get_running_loop()
-        self._first: Position | None = None
+        self._first: Position | None = None  # the first entry, by the broker's ledgers
+        self._known_of: Position | None = None  # the entry that was the first when the offset was learnt
         self._learnt_at = -STALE_SECONDS
         self.moved: MovedStart | None = None  # by a client
-        self._task: asyncio.Task[int] | None = None
+        self._task: asyncio.Task[object] | None = None
 
     async def begin(self, stats: LogStats, first_offset: int | None, asked_at: float) -> None:
         """The start of a log that is opened. `first_offset`: that of its first entry, or of its end if it has none, where it is known."""
+        self._first = stats.first
+        self._obey()
         if first_offset is None:
-            await self._learn(stats, asked_at)
+            await asyncio.wait({self._begin(self._learn(stats, asked_at))}, timeout=BEGIN_SECONDS)
         else:
             self.move(first_offset)
-            self._first, self._learnt_at = stats.first, asked_at
-        self._obey()
+            self._known_of, self._learnt_at = stats.first, asked_at
 
     def note(self, moved: MovedStart | None) -> None:
         """Where clients have moved it to, for a log that is being opened. Of two moves the greater counts."""
@@ -75,20 +83,32 @@ class LogStart:
             self._partition.changed()
 
     async def confirmed(self) -> int:
-        """The start, asked for a moment ago at most."""
+        """The start, asked for a moment ago at most. Raises PulsarError."""
         if self._loop.time() - self._learnt_at > FRESH_SECONDS:
-            return await asyncio.shield(self.refresh_soon())
+            asking = self.refresh_soon()
+            await asyncio.wait({asking}, timeout=CONFIRM_SECONDS)
+            if not asking.done():
+                raise Unavailable(f"nothing came of the log's first ledger within {CONFIRM_SECONDS:.0f} s")
+            if asking.cancelled():
+                raise Unavailable("the partition is closed")
+            asking.result()
         return self.offset
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def refresh_if_stale(self, at_end: bool) -> None:
         if self._loop.time() - self._learnt_at > (STALE_AT_END_SECONDS if at_end else STALE_SECONDS):
             self.refresh_soon()
 
-    def refresh_soon(self) -> asyncio.Task[int]:
+    def refresh_soon(self) -> asyncio.Task[object]:
         """Ask the broker; those who want to know at the same time share the question."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self.refresh())
-            self._task.add_done_callback(_log_failure)
+        return self._begin(self.refresh()) if self._task is None or self._task.done() else self._task
+
+    def _begin(self, asking: Coroutine[None, None, object]) -> asyncio.Task[object]:
+        self._task = asyncio.create_task(asking)
+        self._task.add_done_callback(_log_failure)
         return self._task
 
     async def refresh(self) -> int:
@@ -99,6 +119,8 @@ class LogStart:
         return self.offset
 
     async def _learn(self, stats: LogStats, asked_at: float) -> None:
+        self._first = stats.first
+        self._obey()
         if stats.first is None:
             # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
             # log is still empty after the end was learnt, for a record may have come in between.
@@ -108,7 +130,7 @@ class LogStart:
                 await self._learn(now, asked_at)
                 return
             self.move(end)
-        elif stats.first != self._first:
+        elif stats.first != self._known_of:
             try:
                 first = await first_entry(self._log)
             except NothingToRead:
@@ -116,18 +138,17 @@ class LogStart:
                 if await holds_records(self._log):
                     return  # what has come meanwhile is before that end
                 self.move(end)
-                self._first, self._learnt_at = stats.first, asked_at
+                self._known_of, self._learnt_at = stats.first, asked_at
                 return
             if first is None:
                 self._log.note_entries_without_index()
                 first = await first_indexed_entry(self._log)
             if first is not None:  # else nothing that readers are given has an index yet
                 self.move(first.base_offset)
-                self._first = stats.first
-            self._obey()
+                self._known_of = stats.first
         self._learnt_at = asked_at
 
 
-def _log_failure(task: asyncio.Task[int]) -> None:
+def _log_failure(task: asyncio.Task[object]) -> None:
     if not task.cancelled() and task.exception() is not None:
         log.info("the log start could not be refreshed: %s", task.exception())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 from handler.partition.fold.fold import BEFORE_ALL, Fold
@@ -20,6 +21,18 @@ READ_SECONDS: Final = 15.0
 ARRIVAL_SECONDS: Final = 1.0
 # A reader begins with an entry that is there: that has come by then, mostly, and nobody else need be asked for the end.
 PROOF_SECONDS: Final = 0.1
+
+
+class NothingCame(Unavailable):
+    """The broker is there, and was silent."""
+
+
+class _WrittenMeanwhile(Exception):
+    """Ask for the last entry once more."""
+
+
+class MadeAnew(Unavailable):
+    """The topic was deleted and made anew. The partition has to be opened again."""
 
 
 class EmptiedBehind(Unavailable):
@@ -61,17 +74,25 @@ class ReadToEnd:
         except TimeoutError as error:
             raise Unavailable(f"the end of {self._name} was not read within {READ_SECONDS:.0f} s") from error
 
-    async def run_first(self, if_unknown: Position | None) -> None:
+    async def run_first(self, if_unknown: Position | None, seconds: float = READ_SECONDS) -> None:
         """The same when a partition is opened, however long its log is. `if_unknown`: what was its last entry a moment ago."""
         try:
-            async with while_it_goes_on(READ_SECONDS, lambda: self._fold.reached):
+            async with while_it_goes_on(seconds, lambda: self._fold.reached):
                 await self._run(if_unknown)
         except TimeoutError as error:
-            raise Unavailable(f"nothing came of {self._name} within {READ_SECONDS:.0f} s") from error
+            raise NothingCame(f"nothing came of {self._name} within {seconds:.0f} s") from error
+
+    def begin_at(self, start: Position) -> None:
+        """The fold begins here, though nothing has come of where it was to begin."""
+        self._fold.replayed_from, self._fold.begins_at_first = start, False
+        self._tail.restart()
 
     async def _run(self, if_unknown: Position | None = None) -> None:
         with self._tail.held_open():
-            await self._read_up_to(await self._last(is_first=if_unknown is not None), if_unknown)
+            while True:
+                with contextlib.suppress(_WrittenMeanwhile):
+                    await self._read_up_to(await self._last(is_first=if_unknown is not None), if_unknown)
+                    return
 
     async def _last(self, *, is_first: bool) -> Position | None:
         """The broker's last entry. A reader that has brought nothing yet may name an old one (see `TailWatch`)."""
@@ -115,8 +136,11 @@ class ReadToEnd:
                 return
         if fold.reached is not None and fold.reached >= last:
             return
-        if if_unknown is None and fold.last_position is None and fold.knows_next_offset and (await self._log.stats()).last is None:
-            return  # an emptied log may still name its last entry, which nobody can read any more
+        if if_unknown is None and fold.last_position is None and fold.knows_next_offset:
+            stats = await self._log.stats()
+            if stats.last is None:  # an emptied log may still name its last entry, which nobody can read any more
+                await self._check_emptied(stats)
+                return
         self._go_back_to(last)
         if last == self._last_pulsar_marker:
             await self._check_emptied(await self._log.stats())
@@ -139,8 +163,13 @@ class ReadToEnd:
         fold = self._fold
         if not fold.knows_next_offset or (fold.last_position is not None and stats.may_hold(fold.last_position)):
             return
+        known = fold.next_offset
         end = await end_without_records(self._log, stats)
-        if end > fold.next_offset and not await holds_records(self._log):  # others may write meanwhile
+        if end < known and await self._log.is_another():
+            raise MadeAnew(f"{self._name} was made anew: it ends at offset {end}, and the one before it ended at {known}")
+        if end > fold.next_offset:
+            if await holds_records(self._log):  # others write meanwhile
+                raise _WrittenMeanwhile
             raise EmptiedBehind(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
 
     def _go_back_to(self, last: Position) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
@@ -140,4 +141,54 @@ async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, mon
     assert (await append(partition, batch(b"1"))).base_offset == 4
     log.mark()
     assert await read_all(partition) == [(0, b"0"), (4, b"1")]
+    partition.close()
+
+
+async def test_a_topic_that_is_made_anew_and_empty_ends_the_partition() -> None:
+    """Nothing comes of it that could tell: its end is asked for."""
+    log = MemoryLog()
+    for number in range(10):
+        log.write(batch(b"old %d" % number))
+    partition = open_partition(log, "kafka-sidecar-a")
+    assert await partition.opened() is ErrorCode.NONE
+    assert await partition.confirmed_end() == 10
+    partition._tail.stop_unless_held()
+    log.make_anew()
+    with pytest.raises(Unavailable, match="made anew"):
+        await partition.confirmed_end()
+    assert partition.ended is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    again = open_partition(log, "kafka-sidecar-a")
+    assert await again.opened() is ErrorCode.NONE
+    assert (await append(again, batch(b"new"))).base_offset == 0
+    assert await again.confirmed_end() == 1
+    again.close()
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["nothing is named as the last entry", "what is gone is named as the last entry"])
+async def test_what_comes_while_the_end_of_an_emptied_log_is_asked_for_does_not_confirm_an_old_end(is_named: bool) -> None:
+    log = MemoryLog()
+    log.write(batch(b"first"))
+    log.roll()
+    log.trim(1)
+    partition = open_partition(log, "kafka-sidecar-a")
+    assert await partition.opened() is ErrorCode.NONE
+    assert await partition.confirmed_end() == 1
+    partition._tail.stop_unless_held()
+    for number in range(100):
+        log.write(batch(b"%d" % number))
+    if is_named:
+        named = log.entries[-1].position
+        log.last_named = lambda: named if not log.present else log.entries[-1].position  # type: ignore[method-assign]
+    log.roll()
+    log.trim(101)
+    index_property = log.index_property
+
+    async def then_one_is_written() -> int | None:
+        found = await index_property()
+        log.index_property = index_property  # type: ignore[method-assign]
+        log.write(batch(b"new"))
+        return found
+
+    log.index_property = then_one_is_written  # type: ignore[method-assign]
+    assert await partition.confirmed_end() == 102
     partition.close()

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from handler.partition.partition import Partition
-from handler.partition.read import catch_up_reader, tail_watch
+from handler.partition.read import tail_watch
 from handler.partition.read.tail_reader import TailReader
 from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import Position, RawEntry
 from handler.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
@@ -213,7 +213,6 @@ async def test_a_log_that_is_empty_is_looked_at_ever_more_seldom(monkeypatch: py
 
 
 async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up_reader, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     log = MemoryLog()
     for number in range(200):
@@ -229,7 +228,7 @@ async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: 
 
 async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first entry that comes is not the log's first, so it is opened again."""
-    monkeypatch.setattr(catch_up_reader, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     log = MemoryLog()
     log.mark()
     for number in range(200):
@@ -238,6 +237,30 @@ async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_
     assert await partition.opened() is ErrorCode.NONE
     log.read_delay = 0.07
     assert (await fetch(partition, 1)).next_offset > 1
+    partition.close()
+
+
+async def test_a_reader_of_old_data_that_is_forgotten_behind_its_first_entry_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given a permit for one entry first."""
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
+    log = MemoryLog()
+    for number in range(200):
+        log.write(batch(b"%d" % number))
+    partition = open_partition(log, "kafka-sidecar-reads", cache=1)
+    assert await partition.opened() is ErrorCode.NONE
+    await partition.confirmed_end()
+    hand_out_one = Reader._hand_out_one
+    forgotten: list[Reader] = []
+
+    def then_forget(reader: Reader, entry: RawEntry) -> None:
+        hand_out_one(reader, entry)
+        if not forgotten:
+            reader.is_forgotten = True
+            forgotten.append(reader)
+
+    monkeypatch.setattr(Reader, "_hand_out_one", then_forget)
+    assert (await fetch(partition, 150)).next_offset > 150
+    assert forgotten
     partition.close()
 
 
