@@ -167,8 +167,11 @@ class ProducerTable:
         if state.last == ANY_SEQUENCE and one.known == (one.batch.epoch, -1) and state.epoch == one.batch.epoch:
             state.last = -1  # a marker began this epoch: its writer knew that nothing else had been written in it
         if state.has_expired and one.sent_again and one.known.epoch >= 0:
-            # Its writer had read all before it sent it again: what counted here before, whatever it was, did not count there.
-            self.states[producer_id] = ProducerState(one.known.epoch, one.known.last_sequence, state.at)
+            # Its writer had read all before it sent it again: what counted here before, whatever it was, did not count there, but for
+            # those that were sent again together with it and follow what the writer knew.
+            again = _judged_again(producer_id, state, THE_PAST, one.known)
+            again.at = state.at
+            self.states[producer_id] = again
         elif _is_ahead(one.known, state):
             epoch, last = one.known
             if one.batch.epoch == epoch and is_later(one.batch.first, last):

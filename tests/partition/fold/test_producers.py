@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.partition.fold.log_times import DAY_MS
-from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Unjudged
+from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, THE_PAST, Unjudged
 from handler.partition.fold.producers import UNJUDGED, ProducerTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
@@ -165,3 +165,17 @@ def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells(ma
     state = table.states.get(1)
     assert state is not None
     assert (state.epoch, state.last) == then
+
+
+def test_batches_that_were_sent_again_together_count_together_where_their_producer_had_expired() -> None:
+    """In the other cluster. Here nothing has expired, and a marker alone is known of the producer."""
+    table = ProducerTable()
+    table.knows_the_past = True
+    nobody = KnownProducer(-1, -1)
+    table.fence(Unjudged(BatchSequence(7, 1, ANY_SEQUENCE, ANY_SEQUENCE), 5, Position(1, 5), 5, THE_PAST, nobody), None)
+    for first, known in ((0, nobody), (2, KnownProducer(1, -1))):
+        batch, position = BatchSequence(7, 1, first, first + 1), Position(1, 6 + first)
+        one = Unjudged(batch, 6 + first, position, 5, THE_PAST, known, b"writer", first, sent_again=True)
+        assert table.is_judged(one, None)
+        assert table.check_replicated(batch).accepted
+        table.record_replicated(batch, 6 + first, position, 5)
