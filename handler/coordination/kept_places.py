@@ -22,7 +22,7 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.raw_entries import raw_entries_from
+from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -52,6 +52,10 @@ class Housekeeping(Protocol):
 
     async def delete_old(self, still_old: Callable[[], Awaitable[Iterable[bytes]]]) -> None:
         """Delete values that `still_old` names, behind all that was written before it is asked."""
+        ...
+
+    async def write_marker(self) -> None:
+        """Let the topic end with an entry that compaction leaves."""
         ...
 
     async def compact(self) -> None: ...
@@ -128,7 +132,12 @@ class KeptPlaces:
         if last is None or (known.read_to is not None and last <= known.read_to):
             return False
         known.read = 0
-        await self._read_up_to(last, known)
+        try:
+            await self._read_up_to(last, known)
+        except NoEntryCame:
+            # Compaction leaves out a deletion, also where it is the last entry, for what was to be written behind it was lost.
+            await self._housekeeping.write_marker()
+            await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
         if known.old:
             await self._housekeeping.delete_old(partial(self._still_old, known))
         if known.read > len(known.places) + COMPACT_AFTER:

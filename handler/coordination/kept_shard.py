@@ -169,8 +169,7 @@ class KeptShard:
         writes = await self._writer()
         for key in deleted:
             writes.send(key, None)
-        # Compaction leaves out deletions. Behind them stands an entry that it leaves: who reads to the last one finds it.
-        await writes.send(MARKER_KEY, b"after deletions")
+        await self.write_marker()  # compaction leaves out deletions, and who reads to the last entry has to find it
 
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
@@ -192,6 +191,10 @@ class KeptShard:
             await self._delete([key for key in await still_old() if key not in kept_meanwhile])
         finally:
             self._kept_meanwhile = None
+
+    async def write_marker(self) -> None:
+        writes = await self._writer()
+        await writes.send(MARKER_KEY, b"after deletions")
 
     async def compact(self) -> None:
         with suppress(AlreadyExists):

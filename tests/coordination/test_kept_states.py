@@ -396,3 +396,20 @@ async def test_what_is_old_is_not_deleted_when_it_was_kept_anew_meanwhile(monkey
 
 class Silent:
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
+
+
+async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry that is written behind a deletion was lost with its connection."""
+    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    for key in (b"a", b"b"):
+        await mine.store(key, b"1")
+    await mine.store(b"b", b"")
+    topic.entries.pop()
+    topic.left_out |= {len(topic.entries) - 1, len(topic.entries) - 2}
+    assert await other.look_up(b"b") is None
+    assert [key for key in (b"a", b"b") if await other.look_up(key) is not None] == [b"a"]
+    assert await other.names(b"b") == []
+    other.close()
+    mine.close()

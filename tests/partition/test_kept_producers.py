@@ -480,3 +480,19 @@ async def test_nothing_is_thrown_away_by_the_word_of_a_reader() -> None:
     assert (await begun).base_offset == written
     assert by_key(states).items() >= kept.items()
     partition.close()
+
+
+async def test_what_was_kept_counts_where_retention_took_all_that_was_read_since_the_partition_was_opened() -> None:
+    """It was opened by a reader, and has folded the entry at which another sidecar has kept its producers. Nothing is left to read."""
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    place = log.index
+    partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    await partition.opened()
+    assert await partition.confirmed_end() == place + 1
+    log.roll()
+    log.trim(len(log.entries))
+    assert (await append(partition, numbered(5))).base_offset == 1
+    assert (await append(partition, numbered(6))).base_offset == place
+    partition.close()

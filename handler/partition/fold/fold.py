@@ -201,7 +201,7 @@ class Fold:
 
     def check_again(self, position: Position, last_index: int) -> None:
         """Compare an entry that was folded from its receipt with what the broker stored."""
-        known = self._recent_ends.next_offset(position)
+        known = self.end_of(position)
         if known is not None and known != last_index + 1:
             raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {last_index + 1}")
 
@@ -245,6 +245,10 @@ class Fold:
         nothing = Fold(None if is_whole else self.replayed_from, self.transactions, self.memory)
         nothing.producers.begins_expired = not is_whole
         self.learn(nothing)
+
+    def end_of(self, position: Position) -> int | None:
+        """The offset behind an entry that was folded lately; None where that is not remembered."""
+        return self._recent_ends.next_offset(position)
 
     def learn(self, earlier: Fold) -> None:
         """Know what a fold knows that began earlier, and has come to the place before where this one began, or further."""

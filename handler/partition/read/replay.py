@@ -370,8 +370,12 @@ class Replay:
         return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
 
     def _goes_on_at_once(self, earlier: Fold) -> bool:
-        """Whether retention has taken all up to where it was kept, and nothing behind that: the log begins with the next offset."""
-        fold = self._fold
+        """Whether nothing has to be read in between. The partition's fold has read the entry at which it was kept. Or retention has taken
+        all up to there, and nothing behind that: the log begins with the next offset.
+        """
+        fold, last = self._fold, earlier.last_position
+        if last is not None and fold.end_of(last) == earlier.next_offset:
+            return True
         return fold.begins_at_first and not fold.has_all and earlier.next_offset == fold.seen_from
 
     async def _kept_fold(self) -> Fold | None:
