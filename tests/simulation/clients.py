@@ -28,6 +28,10 @@ from tests.support.records import committed_in, records_in
 # As many as Java's producer and librdkafka have in flight for a partition with idempotence.
 IN_FLIGHT: Final = 5
 REQUEST_SECONDS: Final = 5.0
+# A request is answered so long after its time-out, at the latest.
+LATE_SECONDS: Final = 2.0
+# An end that is asked for is told within this, or it is told that nobody knows it: half a client's time-out, and a little.
+END_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 0.1
 RETRIABLE: Final = frozenset(
     {
@@ -109,6 +113,7 @@ class Network:
         self._bounds = bounds
         self.is_calm = False
         self.quiet_until = 0.0  # who has nothing on its way writes nothing until then
+        self.still_until = 0.0  # producers with ids hear nothing until then, and send nothing
         self._connections: dict[tuple[str, str], Connection] = {}
 
     def connection(self, client: Client, node: Node) -> Connection:
@@ -134,6 +139,9 @@ class Network:
     async def while_quiet(self) -> None:
         await asyncio.sleep(self.quiet_for)
 
+    async def while_still(self) -> None:
+        await asyncio.sleep(max(0.0, self.still_until - self.loop.time()))
+
     @property
     def new_epochs(self) -> float:
         return self._bounds.new_epochs
@@ -157,6 +165,7 @@ async def produce(
     await network.way(client)
     connection = network.connection(client, node)
     results: list[asyncio.Future[Verdict]] = []
+    sent_at = network.loop.time()
     for sent in window:
         if node.life != connection.life:
             break
@@ -164,7 +173,9 @@ async def produce(
         if len(results) % 2:
             await network.way(client)
     if results:
-        await asyncio.wait(results, timeout=REQUEST_SECONDS + 2)
+        await asyncio.wait(results, timeout=REQUEST_SECONDS + LATE_SECONDS)
+    if not all(result.done() for result in results) and node.owes_an_answer(connection.life, sent_at):
+        raise Violation(f"{client.name}: {node.name} does not answer within {network.loop.time() - sent_at:.1f} s")
     await network.way(client)
     told: list[Answer | None] = [None] * len(window)
     if node.life != connection.life or network.loses_answer(client):
@@ -213,6 +224,9 @@ async def idempotent_producer(network: Network, client: Client, number: int, his
             window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence), sequence))
             sequence, written, left = sequence + len(values), written + len(values), left - 1
         told = await produce(network, client, window)
+        if network.loop.time() < network.still_until:
+            told = [None] * len(window)
+            await network.while_still()
         history.counts["produce"] += len(window)
         window = without_answer(client, window, told, history, generation)
         await asyncio.sleep(RETRY_SECONDS if window else draw.choice((0.0, 0.002, 0.3)))
@@ -310,9 +324,17 @@ class Consumer:
         if not await ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE or not self._is_of_now(opened_in):
             return
         acknowledged, generation = self._history.end, self._history.generation
+        life, asked_at, written = node.life, self._network.loop.time(), node.written_to
         asked = node.begin(partition.confirmed_end())
-        if await ends(asked, REQUEST_SECONDS) and asked.result() < acknowledged and self._history.generation == generation:
+        is_answered = await ends(asked, END_SECONDS)
+        if self._history.generation != generation:
+            return
+        if not asked.done() and node.owes_an_answer(life, asked_at):
+            raise Violation(f"{node.name} does not say within {END_SECONDS:.0f} s where the log ends")
+        if is_answered and asked.result() < acknowledged:
             raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
+        if is_answered and asked.result() > max(written, node.written_to):
+            raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {node.written_to} were written")
 
     def _is_of_now(self, opened_in: int) -> bool:
         """Whether what a sidecar has opened is the topic that has the name now. It may not know yet that there is another."""

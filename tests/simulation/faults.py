@@ -12,16 +12,18 @@ from handler.partition.kept_values import extent_in
 from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.log_config import LogConfig
 from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError
+from handler.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check_told
 from tests.simulation.clients import Network, ends
-from tests.simulation.history import History
+from tests.simulation.history import History, Violation
+from tests.simulation.log_starts import LogStarts
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, PATIENCE_SECONDS, ClientKind, Fault, FaultKind, Plan
 from tests.simulation.reference import fold
-from tests.simulation.states import LogStarts
 from tests.simulation.stored import batches_of, values_in
 from tests.simulation.topic import SimulatedTopic
 
@@ -29,6 +31,11 @@ from tests.simulation.topic import SimulatedTopic
 AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
 AWAY_TRIMS: Final = 0.9
 AWAY_ENDS: Final = 0.5  # its connections
+# The same while producers stand still, and when sidecars close the partition before retention takes the ledger, and behind that.
+AGES_ROLL: Final = 0.05
+AGES_TRIM: Final = 0.75
+AGES_CLOSE: Final = (0.02, 0.06, 0.2)
+AGES_END: Final = (0.3, 0.8, 0.9)
 # Until a sidecar hears that a topic was made anew, or that its configs have changed. The sidecar that did it knows at once.
 HEARD_OF_SECONDS: Final = (0.0, 0.5, 5.0)
 GZIP: Final = 1
@@ -52,6 +59,7 @@ class Faults:
         self._nodes = nodes
         self._network = network
         self._history = history
+        self._awaited: set[bytes] = set()  # values in ledgers that retention takes, of which a client may send the batch again
         self._starts: list[int] = []  # where the log began after each time that retention took something
 
     async def strike(self) -> None:
@@ -98,6 +106,8 @@ class Faults:
                 self._make_anew(fault.seconds)
             case FaultKind.QUIET:
                 self._network.quiet_until = self._loop.time() + fault.seconds
+            case FaultKind.AGES:
+                self._let_ages_pass(fault.seconds)
             case FaultKind.PAUSE:
                 node.stand_still()
                 self._loop.call_later(fault.seconds, node.go_on)
@@ -109,11 +119,22 @@ class Faults:
                     self._loop.call_later(share * fault.seconds, self._topic.roll)
                 self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
 
+    def _let_ages_pass(self, seconds: float) -> None:
+        """Of what producers have sent and not heard of, only what was kept tells."""
+        draw, later = self._chance.of("ages"), self._loop.call_later
+        self._network.still_until = self._loop.time() + seconds
+        later(AGES_ROLL * seconds, self._topic.roll)
+        later(AGES_TRIM * seconds, self._trim_all)
+        for node in self._nodes:
+            later(draw.choice(AGES_CLOSE) * seconds, node.close_partition)
+            later(draw.choice(AGES_END) * seconds, draw.choice((node.kill, node.close_partition)))
+
     def _make_anew(self, after_seconds: float) -> None:
         """The topic is deleted, and made anew after some seconds. Sidecars hear of it sooner or later."""
         check_told(self._history, fold(self._topic.entries, self._history.is_stray))
         self.entries_before += self._topic.entries
         self._starts.clear()
+        self._awaited.clear()
         self._topic.make_anew()
         self._topic.is_missing = True
         self._loop.call_later(after_seconds, self._there_again)
@@ -132,8 +153,12 @@ class Faults:
         self._topic.is_missing = False
 
     def _trim(self) -> None:
-        """Retention takes a ledger whose producers are in what was kept, or of which no client will send a batch again."""
-        if self._all_have_begun and (self._is_kept() or all(map(self._history.is_settled, self._values_of_the_first_ledger()))):
+        """Retention takes a ledger whose producers are in what was kept, or of which no client will send a batch again.
+
+        What was kept counts as long as nothing behind it is gone (ADR 21).
+        """
+        self._awaited = {value for value in (*self._awaited, *self._values_of_the_first_ledger()) if not self._history.is_settled(value)}
+        if self._all_have_begun and (not self._awaited or self._is_kept()):
             self._topic.trim()
             self._starts.append(self._topic.trimmed)
 
@@ -143,7 +168,7 @@ class Faults:
         if stats.first is None:
             return False
         covered = Extent(stats.first, Position(stats.first.ledger, stats.ledgers[0].entries - 1))
-        found = (extent_in(key) for key, kept in self._topic.kept.items() if key.startswith(b"producer-states:") and kept[-1].value)
+        found = (extent_in(key) for key in self._topic.kept.values() if key.startswith(b"producer-states:"))
         return any(extent.covers(covered) for extent in found if extent is not None)
 
     def _trim_all(self) -> None:
@@ -173,8 +198,22 @@ class Faults:
         draw = self._chance.of("deleted")
         acknowledged = [offset for offsets in self._history.acknowledged.values() for offset in offsets]
         before = draw.choice((TO_THE_END, draw.choice(acknowledged or [0]), max(acknowledged, default=0)))
-        deleting = node.begin(delete_before(LogStarts(self._topic, self._nodes), node.current(), before))
+        end, generation, opened_in = self._history.end, self._history.generation, node.opened_in
+        life, asked_at, partition = node.life, self._loop.time(), node.current()
+        deleting = node.begin(delete_before(LogStarts(self._topic, self._nodes), partition, before))
         await ends(deleting, PATIENCE_SECONDS)
+        if not deleting.done():
+            if node.owes_an_answer(life, asked_at):
+                raise Violation(f"{node.name} does not say whether records before {before} were deleted")
+            return
+        if isinstance(deleting.exception(), PulsarError) or not generation == opened_in == self._history.generation:
+            return
+        low_watermark = deleting.result()
+        if isinstance(low_watermark, ErrorCode):
+            return
+        if low_watermark < (end if before == TO_THE_END else before):
+            raise Violation(f"records before {before} of {end} were deleted, and the log begins at {low_watermark}")
+        self._history.low_watermark = max(self._history.low_watermark, low_watermark)
 
     def lost_its_reason(self, offset: int) -> bool:
         """Whether at some time nothing was left of what a producer wrote before the batch at an offset."""

@@ -47,6 +47,7 @@ class History:
     aborted: dict[bytes, None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
+    low_watermark: int = 0  # the greatest that DeleteRecords was told
     # Whether retention has taken all that tells why the batch at an offset is hidden. It may be shown from then on (ADR 21).
     lost_its_reason: Callable[[int], bool] = lambda _: False
 
@@ -60,7 +61,7 @@ class History:
         self.acknowledged_before.update(self.acknowledged)
         self.acknowledged = {}
         self.seen, self.seen_committed = Seen(), Seen()
-        self.end = 0
+        self.end = self.low_watermark = 0
 
     def is_stray(self, producer: int, epoch: int) -> bool:
         """Whether it is of an epoch that was begun before the topic was made anew: it may be taken or not."""

@@ -106,6 +106,9 @@ MUTANTS: Final = {
     "formats-are-of-topics": Mutant(
         "entries are read in the format that topics have at first", "handler.partition.log.entries._format_of", lambda _: lambda *_: KAFKA,
     ),
+    "all-is-covered": Mutant(
+        "what is stored covers all else", "handler.partition.fold.extent.Extent.covers", lambda _: lambda *_: True,
+    ),
     "silence-is-an-answer": Mutant(
         "a broker that says nothing has nothing", "handler.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
     ),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from random import Random
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from handler.clock import Clock
-from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.log.moved_start import MovedStart
@@ -20,7 +20,6 @@ from handler.partition.table import TICK_SECONDS
 from tests.model.connections import Connection
 from tests.simulation.loop import EPOCH_SECONDS, PROCESS, Life, Process, SimulatedLoop
 from tests.simulation.plan import Bounds
-from tests.simulation.states import States
 from tests.simulation.topic import SimulatedTopic
 
 NAME: Final = "t-partition-0"
@@ -62,12 +61,14 @@ class Node:
 
     def _begin(self) -> None:
         self.life += 1
+        self._awake_since = self._loop.time()
         self.partition = None
         self.process = Process()
         self._context = copy_context()
         self._context.run(PROCESS.set, self.process)
         self.cache = FetchCache(self._topic.bounds.cache_bytes)
-        self._states = cast(KeptStates, States(self._topic, f"{self.name}/{self.life}")) if self._topic.bounds.keeps else None
+        keeps = self._topic.bounds.keeps
+        self._states = self._topic.kept.states(f"{self.name}/{self.life}", self._clock, self._context) if keeps else None
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self._context)
 
     def run(self, work: Callable[[], T]) -> T:
@@ -83,6 +84,15 @@ class Node:
     @property
     def is_running(self) -> bool:
         return self.process.life is Life.RUNNING
+
+    def owes_an_answer(self, life: int, asked_at: float) -> bool:
+        """Whether it has been at work since then: as the same process, which did not stand still."""
+        return self.life == life and self._awake_since <= asked_at
+
+    @property
+    def written_to(self) -> int:
+        """The end of the log by the broker's index, what is being added included."""
+        return self._topic.index + 1
 
     def current(self) -> Partition:
         if self.partition is None or self.partition.ended is not None:
@@ -142,9 +152,11 @@ class Node:
 
     def stand_still(self) -> None:
         self.process.life = Life.STANDING_STILL
+        self._awake_since = math.inf
 
     def go_on(self) -> None:
         if self.process.life is Life.STANDING_STILL:
+            self._awake_since = self._loop.time()
             self._loop.go_on(self.process)
 
     def close_partition(self) -> None:
@@ -154,6 +166,11 @@ class Node:
     def close(self) -> None:
         self.close_partition()
         self._ticking.cancel()
+
+    def let_go(self) -> None:
+        """What was to be kept is kept."""
+        if self._states is not None:
+            self.run(self._states.close)
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:

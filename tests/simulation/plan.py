@@ -20,6 +20,7 @@ WINDOW_ENTRIES: Final = 2_000
 SHORT_EXPIRY_MS: Final = 90_000
 QUIET_SECONDS: Final = 150.0
 AWAY_SECONDS: Final = 60.0
+AGES_SECONDS: Final = 25.0
 # Longer than any request, opening and pause together: who is not done by then is stuck.
 PATIENCE_SECONDS: Final = 600.0
 # Faults come while clients are at work.
@@ -40,6 +41,7 @@ class FaultKind(StrEnum):
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
     DELETE = "delete"  # a client deletes records: the log starts later, for all
     AWAY = "away"  # a sidecar stands still, and retention takes what it has not read
+    AGES = "ages"  # producers stand still; retention takes what they wrote last; sidecars close the partition, or are killed
     CONFIG = "config"  # the topic's configs change: the format of its entries, say
     REMAKE = "remake"  # the topic is deleted, and another of the same name is made
     QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
@@ -121,7 +123,11 @@ class Plan:
         return cls(data["seed"], Bounds(**data["bounds"]), clients, faults)
 
 
-_DRAWN_APART: Final = frozenset({FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.CONFIG, FaultKind.REMAKE})
+_DRAWN_APART: Final = frozenset(
+    {
+        FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.AGES, FaultKind.CONFIG, FaultKind.REMAKE,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +191,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     away = Chance(seed).of("away")
     for _ in range(away.choice((0, 0, 1, 2))):
         faults.append(Fault(round(away.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AWAY, away.randrange(nodes), AWAY_SECONDS))
+    ages = Chance(seed).of("ages")
+    for _ in range(ages.choice((0, 0, 1, 2))):
+        faults.append(Fault(round(ages.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AGES, 0, AGES_SECONDS))
     configs = Chance(seed).of("configs")
     for _ in range(configs.choice((0, 0, 1, 4))):
         faults.append(Fault(round(configs.uniform(0.0, BUSY_SECONDS), 4), FaultKind.CONFIG))

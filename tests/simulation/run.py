@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from handler.coordination import kept_places, kept_shard
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.fold.fold import BEFORE_ALL
@@ -61,6 +62,7 @@ THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 # At the log's start, until what was moved is known everywhere.
 LOOKS: Final = 30
 KEPT_SOON_SECONDS: Final = 1.0
+COMPACT_SOON: Final = 10  # messages
 ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
 
 
@@ -134,7 +136,7 @@ class Run:
         if not reference.strays:
             second = SecondCluster(self._loop, self._chance, self.plan.bounds)
             self.nodes += second.nodes
-            await second.check(self.topic.entries, [reference.values[offset] for offset in sorted(reference.values)])
+            await second.check(self.topic.entries, [reference.values[offset] for offset in sorted(reference.values)], self.history.aborted)
             self.nodes += second.nodes[1:]
         await self._close()
 
@@ -201,6 +203,8 @@ class Run:
         readable = [one for one in self.topic.present if not is_marker(one)]
         first = min([(one.last_index or 0) + 1 - read_entry(one).offset_count for one in readable[:1]], default=self.topic.index + 1)
         told: int | None = None
+        if self._log_start < self.history.low_watermark:
+            raise Violation(f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}")
         for _ in range(LOOKS):
             opened = node.begin(node.current().opened())
             if await ends(opened, PATIENCE_SECONDS) and opened.result() is ErrorCode.NONE:
@@ -226,6 +230,7 @@ class Run:
             node.close()
         await asyncio.sleep(60.0)
         for node in self.nodes:
+            node.let_go()
             if node.cache.used:
                 raise Violation(f"{node.name} has closed all, and {node.cache.used} bytes of its cache are taken")
             if node.process.tasks:
@@ -241,6 +246,8 @@ def drawn_constants(bounds: Bounds) -> Iterator[None]:
         (log_times, "MARKS", bounds.marks),
         (replay, "MOST_UNJUDGED", bounds.most_unjudged),
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
+        (kept_shard, "COMPACT_AFTER_WRITES", COMPACT_SOON),
+        (kept_places, "COMPACT_AFTER", COMPACT_SOON),
         (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
         (kept_fold, "KEPT_SECONDS", kept_fold.KEPT_SECONDS if bounds.kept_after == kept_fold.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS),
     )

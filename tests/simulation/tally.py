@@ -52,7 +52,7 @@ ROWS: Final = (
     Row("a fold goes on from transactions that were kept", f"{PARTITION}.kept_fold.KeptFold.restore", bool),
     Row("a batch waits for its transaction's number", f"{PARTITION}.write.verified_appends.VerifiedAppends._ask"),
     Row("something comes behind its transaction's marker", f"{PARTITION}.fold.transactions.TransactionTable.has_ended", bool),
-    Row("something is kept", "tests.simulation.states.States.store"),
+    Row("something is kept", "handler.coordination.kept_shard.KeptShard._keep"),
     Row("producers wait until something is kept", f"{PARTITION}.kept_producers.KeptProducers._begin"),
     Row("a gap is asked about", f"{PARTITION}.gap_check.GapCheck.begin"),
     Row("the tail reader's silence is looked into", f"{PARTITION}.read.tail_watch.TailWatch._look_once"),

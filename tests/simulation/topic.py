@@ -7,12 +7,12 @@ import math
 from contextvars import Context
 from typing import Final
 
-from handler.coordination.kept_places import Kept
 from tests.model.connections import Connection
 from tests.model.topic import Topic
 from tests.model.view import View
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
+from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.plan import Bounds
 
 # A ledger is kept for at least so long after it was closed. Brokers keep theirs for minutes.
@@ -28,7 +28,7 @@ class SimulatedTopic(Topic):
         self.loop = loop
         self.chance = chance
         self.bounds = bounds
-        self.kept: dict[bytes, list[Kept]] = {}  # what sidecars have kept of the log, by key: every value
+        self.kept = KeptTopic(loop, chance, bounds)  # what sidecars keep of the log
         self._ended: dict[int, float] = {}  # when each ledger was closed
 
     @property
@@ -37,7 +37,7 @@ class SimulatedTopic(Topic):
 
     @is_calm.setter
     def is_calm(self, is_calm: bool) -> None:
-        self._drawn.is_calm = is_calm
+        self._drawn.is_calm = self.kept.drawn.is_calm = is_calm
 
     def seen_by(self, writer_name: str, context: Context) -> View:
         """As a sidecar has it, whose process has this context."""
@@ -45,7 +45,8 @@ class SimulatedTopic(Topic):
 
     def connections_of(self, context: Context) -> list[Connection]:
         """Those of the process that has it."""
-        return [one for one in self.connections if isinstance(one.way, DrawnWay) and one.way.context is context]
+        own = [one for one in self.connections if isinstance(one.way, DrawnWay) and one.way.context is context]
+        return [*own, *self.kept.connections_of(context)]
 
     def unload(self) -> None:
         self._drawn.unloaded_at = self.loop.time()

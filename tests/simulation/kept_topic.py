@@ -1,0 +1,179 @@
+"""`__kept_states`, modelled: an internal topic that the broker compacts while sidecars read it, and the real store over it.
+
+Its connections are cut, SENDs of it hang or are never answered, and its admin API fails, as often as a plan says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from handler.clock import Clock
+from handler.coordination.kept_states import KeptStates
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import LogStats, Position, RawEntry
+from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.events import ConsumerEvents, ProducerEvents
+from handler.pulsar.messages import read_messages
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from tests.model.conduct import Caller
+from tests.model.connections import Connection, Reader, Writer
+from tests.model.topic import Topic
+from tests.simulation.chance import Chance
+from tests.simulation.conduct import NOBODYS, DrawnCaller, DrawnConduct, DrawnWay
+from tests.simulation.plan import Bounds
+
+# Until a SEND lands that hangs. A store waits for ten seconds.
+HANGS_SECONDS: Final = (0.5, 3.0, 15.0, 60.0)
+COMPACTS_AFTER_SECONDS: Final = (2.0, 10.0, 40.0)
+COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
+
+
+class KeptTopic(Topic):
+    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
+        self.chance = chance.apart("kept")
+        kept_bounds = replace(bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0)
+        self.drawn = DrawnConduct(loop, self.chance, kept_bounds)
+        super().__init__(self.drawn)
+        self.is_there = False
+        self._loop = loop
+        self._draw = self.chance.of("compaction")
+        self._compacted: dict[Position, RawEntry | None] = {}  # what readers are given in the place of an entry; None for nothing
+        self._compacts_soon()
+
+    # --- what sidecars ask
+
+    def states(self, name: str, clock: Clock, context: Context) -> KeptStates:
+        """As one life of a sidecar has them."""
+        caller = _Caller(self.drawn, name, context)
+        ids = iter(range(1, 10**9))
+        topic = cast(Any, _Asked(self, caller, name))
+        return KeptStates(cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}")
+
+    def connections_of(self, context: Context) -> list[Connection]:
+        return [one for one in self.connections if isinstance(one.way, DrawnWay) and one.way.context is context]
+
+    def values(self) -> dict[bytes, bytes]:
+        """What is stored now, by key."""
+        found: dict[bytes, bytes] = {}
+        for entry in self.entries:
+            for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                if message.key is not None and message.value:
+                    found[message.key] = message.value
+                elif message.key is not None:
+                    found.pop(message.key, None)
+        return found
+
+    # --- compaction
+
+    def compact_soon(self) -> None:
+        """TwoPhaseCompactor: what stands up to now is gone through, and readers are given what is left of it a while later."""
+        last = len(self.entries)
+        self._loop.call_later(self._draw.choice(COMPACTION_SECONDS), self._compact, last, context=NOBODYS)
+
+    def _compacts_soon(self) -> None:
+        self._loop.call_later(self._draw.choice(COMPACTS_AFTER_SECONDS), self._compact_and_go_on, context=NOBODYS)
+
+    def _compact_and_go_on(self) -> None:
+        self.compact_soon()
+        if not self.drawn.is_calm:
+            self._compacts_soon()
+
+    def _compact(self, count: int) -> None:
+        last: dict[bytes, Position] = {}
+        entries = [one for one in self.entries[:count] if self._compacted.get(one.position, one) is not None]
+        for entry in entries:
+            for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                assert message.key is not None
+                last[message.key] = entry.position
+        for entry in entries:
+            (message,) = read_messages(entry.message_metadata, entry.payload)[0]
+            assert message.key is not None
+            if last[message.key] != entry.position or not message.value:
+                self._compacted[entry.position] = None
+
+    def is_hidden(self, entry: RawEntry) -> bool:
+        return self._compacted.get(entry.position, entry) is None
+
+    def last_named(self) -> Position | None:
+        return self.entries[-1].position if self.entries else None
+
+
+class _Caller(DrawnCaller):
+    def way(self, name: str) -> DrawnWay:
+        return _Way(self._conduct, name, self._context)
+
+
+class _Way(DrawnWay):
+    """Of which a SEND now and then hangs, is lost with its connection, or is never answered."""
+
+    def __init__(self, conduct: DrawnConduct, name: str, context: Context) -> None:
+        super().__init__(conduct, name, context)
+        self.lost = conduct.bounds.lost_values
+        self.fate = conduct.chance.of(f"{name}/fate")
+
+    def send(self, arrive: Any, payload: bytes | bytearray, stored: bytes) -> None:
+        if not self._conduct.is_calm and self.fate.random() < self.lost / 2:
+            self._up_at = max(self._up_at, self._conduct.loop.time()) + self.fate.choice(HANGS_SECONDS)
+        self.up(arrive)
+
+    def loses_receipt(self) -> bool:
+        return not self._conduct.is_calm and self.fate.random() < self.lost / 4
+
+    def lands_though_unknown(self) -> bool:
+        """Of a producer whose process is gone: the broker has read it, and stores it when it comes to it."""
+        return self.fate.random() < 0.5
+
+
+class _Writer(Writer):
+    def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
+        way = self.way
+        assert isinstance(way, _Way)
+        self.send(sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload, None)
+        if not self.topic.conduct.is_calm and way.fate.random() < way.lost / 4:  # type: ignore[attr-defined]
+            self.cut()
+
+
+class _Asked:
+    """The topic as Pulsar's client and its admin API give it to one sidecar."""
+
+    def __init__(self, topic: KeptTopic, caller: Caller, name: str) -> None:
+        self._topic = topic
+        self._caller = caller
+        self._name = name
+        self.topics = self.cluster = self
+
+    async def producer(self, topic: str, name: str, events: ProducerEvents, purpose: str) -> Writer:
+        await self._caller.ask()
+        if name in self._topic.known_writers:
+            raise Unavailable("a producer of this name is connected")
+        return _Writer(self._topic, name, events, self._caller.way(self._topic.opens("writer", self._name)))
+
+    async def reader(self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str) -> Reader:
+        await self._caller.ask()
+        return self._topic.reader_as(self._name, start, events, self._caller)
+
+    async def partitions(self, topic: str) -> int:
+        await self._caller.ask()
+        if not self._topic.is_there:
+            raise TopicMissing(topic)
+        return 1
+
+    async def log_stats(self, topic: str) -> LogStats:
+        await self._caller.ask()
+        found = self._topic.stats_now()
+        await self._caller.hear()
+        return found
+
+    async def compact(self, topic: str) -> None:
+        await self._caller.ask()
+        self._topic.compact_soon()
+
+    async def create_namespace(self, namespace: str) -> None: ...
+    async def keep_for_ever(self, namespace: str) -> None: ...
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        await self._caller.ask()
+        self._topic.is_there = True
