@@ -6,7 +6,9 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
 from integration.conftest import new_topic
@@ -15,8 +17,10 @@ from integration.launcher.jars import class_path
 from integration.launcher.kafka import java_tool
 from integration.launcher.pulsar import OFFLOADER, Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.support import admin
+from integration.support import admin, unload
 
+# Where the filesystem offloader of Pulsar keeps ledgers, whatever its site says.
+STORE = Path("/public/default/persistent")
 ENTRIES_PER_LEDGER = 10
 _SITE = """<configuration>
 <property><name>fs.defaultFS</name><value>file:///</value></property>
@@ -47,6 +51,7 @@ def offloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stand
     sidecar = SidecarProcess(directory / "sidecar", standalone.url, standalone.admin_url)
     sidecar.start()
     yield standalone, sidecar
+    shutil.rmtree(STORE.parents[1], ignore_errors=True)
     assert sidecar.stop() == 0
     standalone.stop()
 
@@ -92,3 +97,36 @@ def test_offloaded_ledgers_are_told_and_read(offloading: tuple[Standalone, Sidec
     assert [record.value for record in read(sidecar.address, topic, 47)] == values
     assert [record.value for record in read(sidecar.address, topic, 30, offset=17)] == values[17:]
     assert [ack.offset for ack in produce(sidecar.address, topic, [b"next"])] == [47]
+
+
+def _can_be_read(standalone: Standalone, topic: str, ledger: int) -> bool:
+    """By the broker, which remembers nothing of it."""
+    unload(standalone.admin_url, topic)
+    try:
+        admin("GET", f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/ledger/{ledger}/entry/0")
+    except httpx.HTTPStatusError:
+        return False
+    return True
+
+
+def test_a_store_that_is_away_takes_nothing_out_of_service_but_its_own_ledgers(offloading: tuple[Standalone, SidecarProcess]) -> None:
+    standalone, sidecar = offloading
+    topic = new_topic()
+    create(sidecar.address, topic)
+    values = [b"%d" % number for number in range(47)]
+    produce(sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1})
+    place = f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0"
+    first = json.loads(admin("GET", f"{place}/internalStats"))["ledgers"][0]["ledgerId"]
+    _offload(standalone, topic)
+    store, away = STORE / f"{topic}-partition-0", STORE / f"{topic}-away"
+    store.rename(away)
+    until = time.monotonic() + 60
+    while _can_be_read(standalone, topic, first):  # BookKeeper keeps its copy for a second
+        assert time.monotonic() < until, "BookKeeper still has the ledger"
+        time.sleep(0.2)
+    assert sidecar.stop() == 0
+    sidecar.start()
+    assert [ack.offset for ack in produce(sidecar.address, topic, [b"next"], settings={"enable.idempotence": True})] == [47]
+    assert [record.value for record in read(sidecar.address, topic, 6, offset=42)] == [*values[42:], b"next"]
+    away.rename(store)
+    assert [record.value for record in read(sidecar.address, topic, 48)] == [*values, b"next"]

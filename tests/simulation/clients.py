@@ -30,8 +30,8 @@ IN_FLIGHT: Final = 5
 REQUEST_SECONDS: Final = 5.0
 # A request is answered so long after its time-out, at the latest.
 LATE_SECONDS: Final = 2.0
-# An end that is asked for is told within this, or it is told that nobody knows it: half a client's time-out, and a little.
-END_SECONDS: Final = 20.0
+# An end that is asked for is told within this, or that nobody knows it: a question waits for the one before, each takes up to 15 s.
+END_SECONDS: Final = 35.0
 RETRY_SECONDS: Final = 0.1
 RETRIABLE: Final = frozenset(
     {

@@ -186,19 +186,40 @@ class PulsarLog(EntryLog):
                 return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
                 self._broker_finds_index = False
+            except Unavailable:  # it may have looked into a ledger whose storage is away
+                position = await self._search_backwards(index)
+                if position is None:
+                    raise
+                return position
         return await self._search_index(index)
+
+    async def _search_backwards(self, index: int) -> Position | None:
+        """Ledger by ledger from the last one on, as far as `index` stands behind a ledger's first entry. May raise PulsarError."""
+        for ledger in reversed((await self.stats()).ledgers):
+            first = await self._index_in(ledger, 0)
+            if first is None:
+                return None
+            if first < index:
+                last = await self._index_in(ledger, ledger.entries - 1)
+                return None if last is None or last < index else await self._search_ledger(index, ledger)
+        return None
+
+    async def _index_in(self, ledger: LedgerInfo, entry: int) -> int | None:
+        return await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, entry))
 
     async def _search_index(self, index: int) -> Position | None:
         """By halves: the first ledger whose last entry reaches `index`, then the entry in it."""
         ledgers = (await self.stats()).ledgers
         search = self._first_reaching_of_some if self._begins_without_index else self._first_reaching
         ledger = await search(index, ledgers)
-        if ledger is None:
-            return None
+        return None if ledger is None else await self._search_ledger(index, ledger)
+
+    async def _search_ledger(self, index: int, ledger: LedgerInfo) -> Position:
+        """The entry, in a ledger that reaches `index`."""
         low, high = 0, ledger.entries - 1
         while low < high:
             middle = (low + high) // 2
-            found = await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, middle))
+            found = await self._index_in(ledger, middle)
             if found is not None and found >= index:
                 high = middle
             else:
@@ -208,7 +229,7 @@ class PulsarLog(EntryLog):
     async def _first_reaching_of_some(self, index: int, ledgers: tuple[LedgerInfo, ...]) -> LedgerInfo | None:
         """The same where some ledgers have no indexes: an interceptor is switched while a broker restarts, and that begins a ledger."""
         for ledger in ledgers:
-            found = await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, ledger.entries - 1))
+            found = await self._index_in(ledger, ledger.entries - 1)
             if found is not None and found >= index:
                 return ledger
         return None
@@ -218,7 +239,7 @@ class PulsarLog(EntryLog):
         while low < high:
             middle = (low + high) // 2
             ledger = ledgers[middle]
-            found = await self._admin.topics.index_of(await self.topic(), Position(ledger.ledger, ledger.entries - 1))
+            found = await self._index_in(ledger, ledger.entries - 1)
             if found is not None and found >= index:
                 high = middle
             else:

@@ -25,6 +25,7 @@ class Broker:
         self.asked = 0
         self.readable: set[Position] = set()  # all others are markers of Pulsar's own
         self.gone: set[Position] = set()
+        self.away: set[int] = set()  # ledgers whose storage is away
         self.topic = PlainTopic()
 
     @property
@@ -36,10 +37,18 @@ class Broker:
 
     async def index_of(self, topic: str, position: Position) -> int | None:
         self.asked += 1
+        if position.ledger in self.away:
+            raise Unavailable("Other exception")
         if position.ledger in self.off:
             return None
         before = sum(ENTRIES for ledger in self.ledgers if ledger < position.ledger and ledger not in self.off)
         return before + position.entry
+
+    async def find_index(self, topic: str, index: int) -> Position | None:
+        """By halves over all that there is."""
+        if self.away:
+            raise Unavailable("Other exception")
+        return Position(self.ledgers[index // ENTRIES], index % ENTRIES)
 
     async def is_marker(self, topic: str, position: Position) -> bool:
         self.asked += 1
@@ -83,6 +92,18 @@ async def test_an_index_is_found_among_ledgers_without_any(index: int) -> None:
     log.note_entries_without_index()
     assert await log.find_index(index) == Position((3, 8, 9, 10)[index // ENTRIES], index % ENTRIES)
     assert await log.find_index(40) is None
+
+
+async def test_an_index_behind_ledgers_whose_storage_is_away_is_found_all_the_same() -> None:
+    broker = Broker(10, set())
+    log = log_over(broker)
+    assert await log.find_index(85) == Position(9, 5)
+    broker.away = {1, 2, 3, 8}
+    for index in (81, 85, 99):
+        assert await log.find_index(index) == Position(index // ENTRIES + 1, index % ENTRIES)
+    for index in (5, 75, 80, 100):  # in what is away, where one of its entries may end, and behind the end
+        with pytest.raises(Unavailable):
+            await log.find_index(index)
 
 
 async def test_a_topic_that_was_made_anew_since_is_another() -> None:
