@@ -22,7 +22,7 @@ PERMITS: Final = 32
 
 class Patience:
     """How long readers of one log may bring nothing before they are opened again. Old data may lie in slow storage: where it was too
-    short, it is twice as long from then on, because the storage is as slow for the next piece.
+    short, it is twice as long for the next reader. What comes sooner makes it shorter again: a reader may have been forgotten.
     """
 
     __slots__ = ("_grown_to",)
@@ -37,6 +37,10 @@ class Patience:
     def was_too_short(self, waited: float) -> None:
         """Readers that waited side by side make it grow once."""
         self._grown_to = max(self._grown_to, min(2 * waited, LONGEST_SECONDS))
+
+    def has_come(self, waited: float) -> None:
+        """The first entry of a reader: the storage is as slow for the next piece."""
+        self._grown_to = max(self._grown_to / 2, min(2 * waited, LONGEST_SECONDS))
 
 
 class NoEntryCame(Unavailable):
@@ -83,6 +87,7 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
         reader.grant(permits)
         taken = 0
         pace = Pace()
+        began: float | None = asyncio.get_running_loop().time()
         while True:
             await pace.rest()  # entries that are here already are handed out without a turn of the loop
             seconds = log_.patience.seconds
@@ -96,6 +101,9 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
                 raise NoEntryCame(f"no entry came within {seconds:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry
+            if began is not None:
+                log_.patience.has_come(asyncio.get_running_loop().time() - began)
+                began = None
             taken += permits_of(entry)
             yield entry
             if taken >= permits // 2:

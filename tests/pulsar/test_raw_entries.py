@@ -53,3 +53,18 @@ def test_what_came_while_the_process_stood_still_is_not_silence(monkeypatch: pyt
 
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(read())
+
+
+def test_the_patience_grows_with_what_is_slow_and_falls_again() -> None:
+    patience = raw_entries.Patience()
+    assert patience.seconds == raw_entries.ENTRY_SECONDS
+    for _ in range(3):
+        patience.was_too_short(10.0)  # of three readers that waited side by side
+    assert patience.seconds == 20.0
+    patience.was_too_short(70.0)
+    assert patience.seconds == raw_entries.LONGEST_SECONDS
+    patience.has_come(30.0)
+    assert patience.seconds == 60.0
+    for _ in range(3):
+        patience.has_come(0.01)
+    assert patience.seconds == raw_entries.ENTRY_SECONDS

@@ -162,6 +162,7 @@ class CatchUpReader(ConsumerEvents):
         self._loop = asyncio.get_running_loop()
         self.touched_at = self._moved_at = self._loop.time()
         self._brought = 0  # entries
+        self._opened_at: float | None = None  # of the reader of now, until it has brought one
         self._silences = 0  # how often it was opened again since it brought one
         # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
         # (see `TailWatch`).
@@ -261,6 +262,7 @@ class CatchUpReader(ConsumerEvents):
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
             self._reader = await self._log.reader(start, self)
+            self._opened_at = self._loop.time()
             self._grant()
             try:
                 outcome = await self._ended
@@ -400,6 +402,9 @@ class CatchUpReader(ConsumerEvents):
         self._brought += 1
         self._silences = 0
         self._moved_at = self._loop.time()
+        if self._opened_at is not None:
+            self._log.patience.has_come(self._moved_at - self._opened_at)
+            self._opened_at = None
         position = entry.position
         cost = permits_of(entry)
         self._permits -= cost

@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from handler.partition import opening
+from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import Partition
 from handler.partition.read import catch_up_reader, catch_up_readers, log_start
 from handler.partition.read.fetch_cache import FetchedRun
@@ -131,3 +132,16 @@ async def test_who_waits_for_storage_that_is_away_holds_up_nobody_else(stuck: in
     for task in waiting:
         task.cancel()
     partition.close()
+
+
+async def test_a_start_that_a_client_has_moved_is_told_though_the_first_entry_can_not_be_read() -> None:
+    log = two_ledgers()
+    partition = await opened(log)
+    position = await log.find_index(EACH + 50)
+    assert position is not None
+    log.start_moved_to = MovedStart(position, EACH + 50)
+    partition.close()
+    log.silent.add(OLD)
+    again = await opened(log, "kafka-sidecar-b")
+    assert await again.confirmed_start() == EACH + 50
+    again.close()
