@@ -1,6 +1,6 @@
 """A mark in `__kept_states`: a sidecar may have appended batches of producers that what is kept of them does not have yet.
 
-    before the first batch ──▶ mark ──▶ batches … ──▶ all is kept, and nobody else has a mark ──▶ taken back
+    before the first batch ──▶ mark ──▶ batches … ──▶ all of them are kept, or none was sent ──▶ taken back
 
 A sidecar that is killed leaves its mark. Then the sidecar that opens the partition next reads all entries behind what was kept, however
 many they are. If there is no mark, no sidecar has written these entries, and it passes over them. Each mark has a key of its own, because
@@ -44,19 +44,16 @@ class AppendingMark:
         self._key, self._put_at = key, now
 
     async def take_back(self) -> None:
-        """Unless another mark counts: its sidecar may later keep less than this one has kept. May raise PulsarError.
+        """Others keep theirs, and what they keep does not replace what this sidecar has kept. May raise PulsarError.
 
         Marks that count no more are deleted: nobody else would, and every sidecar remembers their keys.
         """
         if not self.is_put:
             return
-        others = [key for key in await self._states.names(self._prefix) if key != self._key]
-        expired = [key for key in others if not await self._counts(key)]
-        for key in expired:
-            await self._states.store(key, b"")
-        if len(expired) == len(others):
-            await self._states.store(self._key, b"")
-            self._key = b""
+        for key in await self._states.names(self._prefix):
+            if key == self._key or not await self._counts(key):
+                await self._states.store(key, b"")
+        self._key = b""
 
     async def is_any_put(self) -> bool:
         """Raises PulsarError where that can't be told."""

@@ -102,13 +102,13 @@ class KeptProducers:
                 except ValueError as error:
                     metrics.PRODUCERS_NOT_RESTORED.inc()
                     log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)
-            values.pass_over(key)
+            values.pass_over(key, is_gone=False)
         return None
 
-    def pass_over(self) -> None:
-        """Nobody can go on from what was found: retention has taken what stood behind it, or it is of a topic that was deleted."""
+    def pass_over(self, *, is_gone: bool) -> None:
+        """What was found can't be gone on from. Where `is_gone`, nobody ever can, and it is deleted once another is stored."""
         if self._values is not None and self._found is not None:
-            self._values.pass_over(self._found)
+            self._values.pass_over(self._found, is_gone=is_gone)
             self._kept_to = self._found = None
 
     def throw_away(self, why: str) -> None:
@@ -118,7 +118,7 @@ class KeptProducers:
         keys = self._values.pass_over_own()
         if self._found is not None:
             keys.append(self._found)
-            self.pass_over()
+            self.pass_over(is_gone=False)
         if not keys:
             return
         self._is_of_use = self.has_begun = False
@@ -175,6 +175,19 @@ class KeptProducers:
             mark = None if is_pending else self._mark
             self.keeping = asyncio.create_task(self._store_last(self._values, self.keeping, mark))
 
+    def withdraw(self) -> None:
+        """The partition has ended, and this sidecar has sent nothing: its mark says nothing."""
+        if self._mark is not None and self._mark.is_put:
+            self.keeping = asyncio.create_task(self._take_back(self._mark, self.keeping))
+
+    async def _take_back(self, mark: AppendingMark, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            await mark.take_back()
+        except PulsarError as error:
+            log.info("partition %s: the mark of a sidecar that has sent nothing stays: %s", self._name, error)
+
     def _stop_waiting(self) -> None:
         """Cancel a store that waits for the rate: the caller stores a newer value at once."""
         if self._is_waiting and self.keeping is not None:
@@ -223,11 +236,11 @@ class KeptProducers:
         try:
             if self._fold.last_position != self._kept_to and self._fold.producers.states:
                 await self._store(values)
+            await self._delete_covered(values)
             if mark is not None and self._is_of_use and self._fold.last_position == self._kept_to:
                 await mark.take_back()
         except PulsarError as error:
             self._note_failure(error)
-        await self._delete_covered(values)
 
     async def _delete_covered(self, values: KeptValues) -> None:
         try:

@@ -29,6 +29,7 @@ class KeptValues:
         self._own: set[bytes] = set()
         self._stored: tuple[bytes, Extent] | None = None  # what is there for certain
         self._passed_over: set[bytes] = set()
+        self._gone: set[bytes] = set()  # of those: of no use to anybody
 
     @property
     def rate(self) -> BytesASecond:
@@ -40,10 +41,10 @@ class KeptValues:
         return _surest(await self._there())
 
     async def surest_ends_last(self) -> bool:
-        """Whether no other value tells of entries behind it. Raises PulsarError likewise."""
-        there = await self._there()
-        surest = _surest(there)
-        return surest is None or all(extent.last <= surest[1].last for extent in there.values())
+        """Whether no other value, of use here or not, tells of entries behind it. Raises PulsarError likewise."""
+        all_there = await self._all_there()
+        surest = _surest({key: extent for key, extent in all_there.items() if key not in self._passed_over})
+        return surest is None or all(extent.last <= surest[1].last for extent in all_there.values())
 
     async def value(self, key: bytes) -> bytes | None:
         """None where it was deleted meanwhile, or parts of it are missing. Raises PulsarError."""
@@ -64,18 +65,20 @@ class KeptValues:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
         if self._stored is not None:
             key, extent = self._stored
-            await self.delete([one for one, covered in self._known.items() if one != key and extent.covers(covered)])
+            await self.delete([*self._gone, *(one for one, covered in self._known.items() if one != key and extent.covers(covered))])
 
-    def pass_over(self, key: bytes) -> None:
-        """It is of no use here, from now on."""
+    def pass_over(self, key: bytes, *, is_gone: bool) -> None:
+        """It is of no use here, from now on. Where `is_gone`, to nobody, and it is deleted when another is stored."""
         self._passed_over.add(key)
         self._forget(key)
+        if is_gone:
+            self._gone.add(key)
 
     def pass_over_own(self) -> list[bytes]:
         """What this sidecar has stored is of no use to anybody; the keys."""
         own, self._stored = list(self._own), None
         for key in own:
-            self.pass_over(key)
+            self.pass_over(key, is_gone=False)
         return own
 
     async def delete(self, keys: list[bytes]) -> None:
@@ -83,13 +86,16 @@ class KeptValues:
         for key in keys:
             await self._states.store(key, b"")
             self._forget(key)
+            self._gone.discard(key)
 
     async def _there(self) -> dict[bytes, Extent]:
-        keys = await self._states.names(self._prefix)
-        extents = {key: extent_in(key) for key in keys if key not in self._passed_over}
-        there = {key: extent for key, extent in extents.items() if extent is not None}
+        there = {key: extent for key, extent in (await self._all_there()).items() if key not in self._passed_over}
         self._known |= there
         return there
+
+    async def _all_there(self) -> dict[bytes, Extent]:
+        extents = {key: extent_in(key) for key in await self._states.names(self._prefix)}
+        return {key: extent for key, extent in extents.items() if extent is not None}
 
     def _forget(self, key: bytes) -> None:
         self._known.pop(key, None)

@@ -218,6 +218,8 @@ class Partition:
             self._kept.close()
             if self._keeps_producers():
                 self._kept_producers.close(is_pending=is_pending)
+            elif not self._appender.has_appended:
+                self._kept_producers.withdraw()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self.changed()

@@ -36,14 +36,28 @@ async def test_a_mark_is_there_from_before_the_first_batch_until_all_is_kept() -
     await append(second, numbered(7))
     assert len(marks(states)) == 2
     await asyncio.gather(*first.close())
-    assert len(marks(states)) == 2, "the other may keep less than this one has kept"
+    assert len(marks(states)) == 1, "that of the other"
     await asyncio.gather(*second.close())
-    assert len(marks(states)) == 2, "that of the first is there"
-    third = open_partition(log, "kafka-sidecar-c", states=states)
-    for mark in marks(states):
-        del states.values[mark]
-    await append(third, numbered(8))
-    await asyncio.gather(*third.close())
+    assert marks(states) == []
+
+
+async def test_a_sidecar_that_was_killed_leaves_its_own_mark_and_nobody_elses() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    states.values[b"appends:t-partition-0\0killed"] = b"1"
+    partition = open_partition(log, states=states)
+    assert (await append(partition, numbered(0))).error is ErrorCode.NONE
+    await asyncio.gather(*partition.close())
+    assert marks(states) == [b"appends:t-partition-0\0killed"]
+
+
+@pytest.mark.parametrize("sequence", [5, 9], ids=["a retry", "one out of order"])
+async def test_who_has_sent_nothing_takes_its_mark_back(sequence: int) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    partition = open_partition(log, "kafka-sidecar-b", states=states)
+    await append(partition, numbered(sequence))
+    await asyncio.gather(*partition.close())
     assert marks(states) == []
 
 

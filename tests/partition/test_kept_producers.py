@@ -496,3 +496,40 @@ async def test_what_was_kept_counts_where_retention_took_all_that_was_read_since
     assert (await append(partition, numbered(5))).base_offset == 1
     assert (await append(partition, numbered(6))).base_offset == place
     partition.close()
+
+
+@pytest.mark.parametrize("what", ["a marker", "an index that the broker has wasted"])
+async def test_an_index_that_no_reader_is_given_where_the_fold_begins_does_not_matter(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What native producers wrote behind what was kept is passed over."""
+    monkeypatch.setattr(replay, "TOO_FAR_ENTRIES", 50)
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    kept, place = by_key(states), log.index
+    for _ in range(100):
+        log.write(batch(b"other"))
+    if what == "a marker":
+        log.mark()
+    else:
+        log.index += 1
+    for _ in range(63 if what == "a marker" else 64):
+        log.write(batch(b"other"))
+    partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    assert (await append(partition, numbered(6))).base_offset == place
+    assert by_key(states) == kept
+    partition.close()
+
+
+async def test_what_retention_has_made_useless_does_not_pile_up() -> None:
+    """Each run of a job finds that retention took what others wrote behind what was kept of it."""
+    log, states = MemoryLog(), MemoryStates()
+    for run in range(6):
+        partition = open_partition(log, f"kafka-sidecar-{run}", states=states)
+        assert (await append(partition, batch(b"run", producer_id=run, epoch=0, sequence=0))).error is ErrorCode.NONE
+        await asyncio.gather(*partition.close())
+        assert len(by_key(states)) <= 2
+        for _ in range(2):
+            log.write(batch(b"other"))
+            log.roll()
+        log.write(batch(b"other"))
+        log.trim(len(log.entries) - 1)

@@ -104,7 +104,7 @@ async def test_what_is_passed_over_stays_for_others() -> None:
     values = of(states)
     found = await values.surest()
     assert found is not None
-    values.pass_over(found[0])
+    values.pass_over(found[0], is_gone=False)
     assert (await values.surest() or (b"", None))[1] == between(5, 20)
     assert await surest(states) == (all_up_to(10), b"of use to others")
 
@@ -125,3 +125,28 @@ async def test_while_nothing_is_stored_what_is_remembered_is_bounded() -> None:
         with pytest.raises(Unavailable):
             await values.store(all_up_to(entry), b"x")
     assert len(values._known) == len(values._own) == MOST_REMEMBERED
+
+
+async def test_what_is_of_use_to_nobody_is_deleted_when_another_is_stored() -> None:
+    states = MemoryStates()
+    await of(states).store(all_up_to(10), b"retention took what stood behind it")
+    values = of(states)
+    found = await values.surest()
+    assert found is not None
+    values.pass_over(found[0], is_gone=True)
+    assert list(states.values.values()) == [b"retention took what stood behind it"]
+    await values.store(between(50, 60), b"new")
+    await values.delete_covered()
+    assert list(states.values.values()) == [b"new"]
+
+
+async def test_one_that_can_not_be_read_tells_of_entries_all_the_same() -> None:
+    states = MemoryStates()
+    await of(states).store(all_up_to(10), b"readable")
+    values = of(states)
+    assert await values.surest_ends_last()
+    await of(states).store(all_up_to(20), b"parts of it are missing")
+    found = await values.surest()
+    assert found is not None
+    values.pass_over(found[0], is_gone=False)
+    assert not await values.surest_ends_last()

@@ -36,7 +36,7 @@ FOUND_SOON = {
     "nothing-is-behind": 1536,
     "end-is-old": 1,
     "sends-before-it-reads": 1,
-    "silent-tails-stay": 1065,
+    "silent-tails-stay": 3053,
     "names-old-ends": 22,
     "another-log-is-an-alarm": 42,
     "formats-are-of-topics": 9,

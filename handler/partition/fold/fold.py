@@ -125,6 +125,13 @@ class Fold:
         self.last_position = position
         self._recent_ends.add(position, self.next_offset)
 
+    def pass_over_to(self, position: Position, next_offset: int) -> None:
+        """Go on behind an entry as if all up to there had been folded. Where that entry itself ends is not known: an index that no reader
+        is given may stand behind it.
+        """
+        self.last_position, self.next_offset = position, next_offset
+        self._recent_ends = RecentEnds()
+
     def pass_over(self, position: Position) -> None:
         """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
         self.passed_to = position
@@ -393,14 +400,8 @@ class Fold:
         """Another copy of a batch or a marker belongs to its transaction. Where retention has taken the first copy, a reader knows no
         reason to hide this one: consumers would take a marker for the end of the next transaction, and would be shown what was aborted.
         """
-        header, at = content.batches[number]
-        transaction = _transaction_of(content, number)
-        if transaction == NO_TRANSACTION or self.transactions is None:
-            return
-        if not header.attributes & CONTROL:
-            self.transactions.append(header.producer_id, transaction, offset)
-        elif (marker := read_marker(memoryview(content.data)[at : at + header.size])) is not None:
-            self.transactions.end(header.producer_id, transaction, marker.committed, offset)
+        if self.transactions is not None:
+            self.transactions.note_copy(content.batches[number][0].producer_id, _transaction_of(content, number), offset)
 
     def _of_resent(self, batch: BatchSequence | None) -> Verdict:
         if batch is not None:

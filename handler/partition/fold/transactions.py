@@ -37,6 +37,10 @@ class TransactionVerdicts(Protocol):
 
     def append(self, producer_id: int, number: int, offset: int) -> bool: ...
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool: ...
+    def note_copy(self, producer_id: int, number: int, offset: int) -> None:
+        """At `offset` stands another copy of a batch, or of a marker, that counts already."""
+        ...
+
     def is_open(self, producer_id: int) -> bool: ...
 
 
@@ -53,6 +57,8 @@ class KnownVerdicts(TransactionVerdicts):
 
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
         return offset not in self._table.hidden
+
+    def note_copy(self, producer_id: int, number: int, offset: int) -> None: ...
 
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self._table.open
@@ -120,6 +126,11 @@ class TransactionTable(TransactionVerdicts):
         elif transaction.number < number:
             self.open[producer_id] = transaction._replace(number=number)
         return True
+
+    def note_copy(self, producer_id: int, number: int, offset: int) -> None:
+        """It opens and ends nothing. Behind its marker it is hidden, also from who does not know the first copy."""
+        if self.has_ended(producer_id, number):
+            self.hidden.add(offset)
 
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
         """A marker is in the log at `offset`. False where its transaction had ended: consumers would take it for the end of another."""

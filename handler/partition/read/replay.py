@@ -99,8 +99,10 @@ class KeptForReplay(Protocol):
         """The partition's fold knows what was kept."""
         ...
 
-    def pass_over(self) -> None:
-        """Nobody can go on from it, and what was kept of another part may do."""
+    def pass_over(self, *, is_gone: bool) -> None:
+        """It can't be gone on from here, and what was kept of another part may do. `is_gone`: nobody ever can, for retention has taken
+        entries behind it.
+        """
         ...
 
     def throw_away(self, why: str) -> None:
@@ -284,7 +286,8 @@ class Replay:
             except _TrimmedMeanwhile:
                 was_trimmed = True
                 self._going_on = None
-                self._kept.pass_over()
+                first = (await self._log.stats()).first
+                self._kept.pass_over(is_gone=first is not None and earlier.last_position < first)
             except IndexAlarm as alarm:
                 self._going_on = None
                 self._kept.throw_away(str(alarm))
@@ -387,7 +390,7 @@ class Replay:
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)
                 return (await self._kept_long_ago(stats) or earlier) if is_far else earlier
-            self._kept.pass_over()  # its topic was deleted
+            self._kept.pass_over(is_gone=False)  # its topic was deleted
         return None
 
     def _fold_of(self, kept: KnownProducers) -> Fold:
@@ -405,7 +408,7 @@ class Replay:
                 raise Unavailable(f"{self._name} has begun again while it was asked what was kept")
             if kept.last < before:
                 earlier = self._fold_of(kept)
-                earlier.restore(before, kept.next_offset, fold.first_offset)
+                earlier.pass_over_to(before, fold.first_offset)
                 return earlier
         log.warning(
             "partition %s: what was kept of its producers is more than %d entries old, and a sidecar may have been killed since: "

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from handler.partition.fold import transactions
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.wire.control_records import EndTransactionMarker, write_marker
@@ -21,7 +22,7 @@ from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, begin_append, open_partition, read_all
 from tests.support.records import committed_in
-from tests.support.transactions import ABORTED, Coordinator, begin, committed_values, end, write
+from tests.support.transactions import ABORTED, COMMITTED, Coordinator, begin, committed_values, end, write
 
 PRODUCER = 7
 Landing = list[Callable[[], None]]
@@ -158,4 +159,26 @@ async def test_retention_hides_nothing_that_was_acknowledged_behind_a_copy() -> 
     assert [value for _, value in await read_all(reads, reads.log_start) if value] == [b"b3", b"b4"]
     assert (await append(reads, numbered(3))).base_offset == written.base_offset
     for partition in (reads, a, b):
+        partition.close()
+
+
+async def test_a_copy_of_what_is_no_longer_remembered_opens_no_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "MAX_ENDED", 3)
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator(100)
+    a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
+    await write(a, coordinator, b"t0", sequence=0)
+    await b.confirmed_end()
+    log.hold_sends = True
+    begin(a, coordinator, b"t1", sequence=1)
+    first, second = await sent_twice(log)
+    let_land(first)
+    await b.confirmed_end()
+    await end(b, COMMITTED)
+    for other in range(50, 55):
+        await write(b, coordinator, b"other", sequence=0, producer=other)
+        await end(b, COMMITTED, producer=other)
+    let_land(second)
+    await append(b, batch(b"plain"))
+    assert await b.confirmed_end() == b.last_stable_offset
+    for partition in (a, b):
         partition.close()
