@@ -22,13 +22,15 @@ from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
+from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
 PERMITS: Final = 64
+# Less than anybody waits for an answer: then there is time to write the marker for want of which nothing comes.
+SILENT_SECONDS: Final = 3.0
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
 WRITE_ANEW_MS: Final = EXPIRY_MS // 4
@@ -156,7 +158,8 @@ class KeptPlaces:
             return
         oldest = self._clock.wall() - EXPIRY_MS
         begin = None if known.read_to is None else known.read_to.after()
-        async with aclosing(raw_entries_from(CompactedTopic(self._client, self._topic), begin, PERMITS)) as entries:
+        topic = CompactedTopic(self._client, self._topic, Patience(SILENT_SECONDS))
+        async with aclosing(raw_entries_from(topic, begin, PERMITS)) as entries:
             while known.read_to is None or known.read_to < last:
                 entry = await anext(entries)
                 self.progress += 1

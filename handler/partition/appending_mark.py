@@ -50,10 +50,11 @@ class AppendingMark:
         """
         if not self.is_put:
             return
-        for key in await self._states.names(self._prefix):
-            if key == self._key or not await self._counts(key):
-                await self._states.store(key, b"")
+        await self._states.store(self._key, b"")
         self._key = b""
+        for key in await self._states.names(self._prefix):
+            if not await self._counts(key):
+                await self._states.store(key, b"")
 
     async def is_any_put(self) -> bool:
         """Raises PulsarError where that can't be told."""

@@ -177,12 +177,12 @@ class KeptProducers:
 
     def withdraw(self) -> None:
         """The partition has ended, and this sidecar has sent nothing: its mark says nothing."""
-        if self._mark is not None and self._mark.is_put:
+        if self._mark is not None and self._beginning is not None:
             self.keeping = asyncio.create_task(self._take_back(self._mark, self.keeping))
 
     async def _take_back(self, mark: AppendingMark, before: asyncio.Task[None] | None) -> None:
         if before is not None:
-            await asyncio.wait({before})
+            await asyncio.wait({before})  # the mark may be on its way
         try:
             await mark.take_back()
         except PulsarError as error:

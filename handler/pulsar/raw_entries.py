@@ -25,14 +25,15 @@ class Patience:
     short, it is twice as long for the next reader. What comes sooner makes it shorter again: a reader may have been forgotten.
     """
 
-    __slots__ = ("_grown_to",)
+    __slots__ = ("_grown_to", "_least")
 
-    def __init__(self) -> None:
+    def __init__(self, least: float | None = None) -> None:
+        self._least = least
         self._grown_to = 0.0
 
     @property
     def seconds(self) -> float:
-        return max(ENTRY_SECONDS, self._grown_to)
+        return max(ENTRY_SECONDS if self._least is None else self._least, self._grown_to)
 
     def was_too_short(self, waited: float) -> None:
         """Readers that waited side by side make it grow once."""

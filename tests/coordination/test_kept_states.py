@@ -400,7 +400,7 @@ class Silent:
 
 async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The entry that is written behind a deletion was lost with its connection."""
-    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     for key in (b"a", b"b"):

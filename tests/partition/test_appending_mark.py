@@ -61,6 +61,27 @@ async def test_who_has_sent_nothing_takes_its_mark_back(sequence: int) -> None:
     assert marks(states) == []
 
 
+async def test_a_mark_that_is_on_its_way_when_the_partition_ends_is_taken_back() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    partition = open_partition(log, "kafka-sidecar-b", states=states)
+    store, is_sent, may_go_on = states.store, asyncio.Event(), asyncio.Event()
+
+    async def slow(key: bytes, value: bytes) -> None:
+        is_sent.set()
+        await may_go_on.wait()
+        await store(key, value)
+
+    states.store = slow  # type: ignore[method-assign]
+    begin_append(partition, numbered(7))
+    await is_sent.wait()
+    closing = partition.close()
+    may_go_on.set()
+    await asyncio.gather(*closing)
+    assert marks(states) == []
+
+
 @pytest.mark.parametrize("fault", ["a batch is under way", "it can't be kept"])
 async def test_a_mark_stays_where_something_may_be_missing_in_what_is_kept(fault: str) -> None:
     log, states = MemoryLog(), MemoryStates()
