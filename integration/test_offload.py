@@ -51,9 +51,25 @@ def offloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stand
     sidecar = SidecarProcess(directory / "sidecar", standalone.url, standalone.admin_url)
     sidecar.start()
     yield standalone, sidecar
-    shutil.rmtree(STORE.parents[1], ignore_errors=True)
     assert sidecar.stop() == 0
     standalone.stop()
+
+
+@pytest.fixture
+def topic() -> Iterator[str]:
+    """What the offloader has kept of it is removed in the end."""
+    name = new_topic()
+    yield name
+    for place in (_stored(name), _stored_away(name)):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _stored(topic: str) -> Path:
+    return STORE / f"{topic}-partition-0"
+
+
+def _stored_away(topic: str) -> Path:
+    return STORE / f"{topic}-away"
 
 
 def _offload(standalone: Standalone, topic: str) -> int:
@@ -79,9 +95,8 @@ def _asked(address: str, topic: str, time_asked: str) -> int:
 
 
 @pytest.mark.parametrize("entry_format", ["kafka", "pulsar"])
-def test_offloaded_ledgers_are_told_and_read(offloading: tuple[Standalone, SidecarProcess], entry_format: str) -> None:
+def test_offloaded_ledgers_are_told_and_read(offloading: tuple[Standalone, SidecarProcess], topic: str, entry_format: str) -> None:
     standalone, sidecar = offloading
-    topic = new_topic()
     create(sidecar.address, topic, configs={"entry.format": entry_format})
     values = [b"%d" % number for number in range(47)]
     produce(sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1})
@@ -109,16 +124,17 @@ def _can_be_read(standalone: Standalone, topic: str, ledger: int) -> bool:
     return True
 
 
-def test_a_store_that_is_away_takes_nothing_out_of_service_but_its_own_ledgers(offloading: tuple[Standalone, SidecarProcess]) -> None:
+def test_a_store_that_is_away_takes_nothing_out_of_service_but_its_own_ledgers(
+    offloading: tuple[Standalone, SidecarProcess], topic: str
+) -> None:  # fmt: skip
     standalone, sidecar = offloading
-    topic = new_topic()
     create(sidecar.address, topic)
     values = [b"%d" % number for number in range(47)]
     produce(sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1})
     place = f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0"
     first = json.loads(admin("GET", f"{place}/internalStats"))["ledgers"][0]["ledgerId"]
     _offload(standalone, topic)
-    store, away = STORE / f"{topic}-partition-0", STORE / f"{topic}-away"
+    store, away = _stored(topic), _stored_away(topic)
     store.rename(away)
     until = time.monotonic() + 60
     while _can_be_read(standalone, topic, first):  # BookKeeper keeps its copy for a second

@@ -29,7 +29,7 @@ from handler.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 PERMITS: Final = 64
-# Less than anybody waits for an answer: then there is time to write the marker for want of which nothing comes.
+# Shorter than callers wait for an answer: it leaves them the time to write a marker and to read it.
 SILENT_SECONDS: Final = 3.0
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
@@ -137,7 +137,7 @@ class KeptPlaces:
         try:
             await self._read_up_to(last, known)
         except NoEntryCame:
-            # Compaction leaves out a deletion, also where it is the last entry, for what was to be written behind it was lost.
+            # The last entry is a deletion that compaction has left out. Whoever wrote it lost its connection before the marker behind it.
             await self._housekeeping.write_marker()
             await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
         if known.old:

@@ -44,9 +44,8 @@ class AppendingMark:
         self._key, self._put_at = key, now
 
     async def take_back(self) -> None:
-        """Others keep theirs, and what they keep does not replace what this sidecar has kept. May raise PulsarError.
-
-        Marks that count no more are deleted: nobody else would, and every sidecar remembers their keys.
+        """And delete the marks of others that count no more: nobody else would, and every sidecar remembers their keys. May raise
+        PulsarError.
         """
         if not self.is_put:
             return

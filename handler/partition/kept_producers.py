@@ -106,7 +106,7 @@ class KeptProducers:
         return None
 
     def pass_over(self, *, is_gone: bool) -> None:
-        """What was found can't be gone on from. Where `is_gone`, nobody ever can, and it is deleted once another is stored."""
+        """Look for another value than the one found. `is_gone`: no sidecar can use that one, so it is deleted once another is stored."""
         if self._values is not None and self._found is not None:
             self._values.pass_over(self._found, is_gone=is_gone)
             self._kept_to = self._found = None
@@ -176,7 +176,7 @@ class KeptProducers:
             self.keeping = asyncio.create_task(self._store_last(self._values, self.keeping, mark))
 
     def withdraw(self) -> None:
-        """The partition has ended, and this sidecar has sent nothing: its mark says nothing."""
+        """The partition has ended, and this sidecar has sent nothing, so its mark would mislead others."""
         if self._mark is not None and self._beginning is not None:
             self.keeping = asyncio.create_task(self._take_back(self._mark, self.keeping))
 

@@ -3,8 +3,8 @@
     KIND:PARTITION \\0 BEGAN:LAST:ID
 
 No value is ever replaced, so it does not matter how late one lands: a sidecar that stood still, or a connection that was cut, may bring
-one after others have gone on. Who has stored a value deletes those that it covers, and nobody deletes one that is not covered, but who
-finds that it is not of this log.
+one after others have gone on. A sidecar that has stored a value deletes those that this one covers. It deletes no other but one that
+contradicts the log, or that retention has made useless.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.partition.fold.extent import Extent
 from handler.pulsar.entry import Position
 from handler.tasks import BytesASecond
 
-# Of which nobody can tell whether they are stored, among others. The next sidecar that looks deletes those that are forgotten here.
+# Values. A store that fails may have landed nevertheless. What is forgotten here the next sidecar that looks deletes.
 MOST_REMEMBERED: Final = 64
 
 
@@ -68,14 +68,14 @@ class KeptValues:
             await self.delete([*self._gone, *(one for one, covered in self._known.items() if one != key and extent.covers(covered))])
 
     def pass_over(self, key: bytes, *, is_gone: bool) -> None:
-        """It is of no use here, from now on. Where `is_gone`, to nobody, and it is deleted when another is stored."""
+        """Use this one no more. `is_gone`: no sidecar can use it, so it is deleted when another is stored."""
         self._passed_over.add(key)
         self._forget(key)
         if is_gone:
             self._gone.add(key)
 
     def pass_over_own(self) -> list[bytes]:
-        """What this sidecar has stored is of no use to anybody; the keys."""
+        """Use nothing more of what this sidecar has stored. The keys of that."""
         own, self._stored = list(self._own), None
         for key in own:
             self.pass_over(key, is_gone=False)

@@ -10,7 +10,7 @@ from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import NothingToRead, begins_with, first_entry
-from handler.partition.read.read_to_end import NothingCame, ReadToEnd, end_without_records
+from handler.partition.read.read_to_end import ReadToEnd, end_without_records
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.raw_entries import NoEntryCame
 
@@ -90,7 +90,7 @@ async def _read_to_end_first(log: EntryLog, stats: LogStats, fold: Fold, to_end:
         return
     try:
         await to_end.run_first(last, SILENT_SECONDS)
-    except NothingCame:
+    except NoEntryCame:
         last = (await log.stats()).last
         if fold.reached is None and last is not None and start.ledger != last.ledger:
             to_end.begin_at(Position(last.ledger, 0))

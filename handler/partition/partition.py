@@ -39,7 +39,7 @@ from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.read.log_end import LogEnd
 from handler.partition.read.log_start import LogStart
 from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
-from handler.partition.read.read_to_end import EmptiedBehind, MadeAnew, ReadToEnd
+from handler.partition.read.read_to_end import MustOpenAgain, ReadToEnd
 from handler.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
 from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.tail_watch import TailWatch
@@ -363,7 +363,7 @@ class Partition:
     async def read_to_end(self) -> None:
         try:
             await self._to_end.run()
-        except (EmptiedBehind, MadeAnew) as reason:
+        except MustOpenAgain as reason:
             self.end_for(reason)
             raise
 

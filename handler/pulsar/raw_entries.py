@@ -21,8 +21,8 @@ PERMITS: Final = 32
 
 
 class Patience:
-    """How long readers of one log may bring nothing before they are opened again. Old data may lie in slow storage: where it was too
-    short, it is twice as long for the next reader. What comes sooner makes it shorter again: a reader may have been forgotten.
+    """How long a reader of one log may bring nothing before it is opened again. Old data may lie in slow storage, so each reader that
+    waits in vain doubles this for the next. It shrinks again when entries come sooner: the broker may only have forgotten a reader.
     """
 
     __slots__ = ("_grown_to", "_least")
@@ -36,11 +36,11 @@ class Patience:
         return max(ENTRY_SECONDS if self._least is None else self._least, self._grown_to)
 
     def was_too_short(self, waited: float) -> None:
-        """Readers that waited side by side make it grow once."""
+        """Of several readers that wait at the same time the first makes it grow."""
         self._grown_to = max(self._grown_to, min(2 * waited, LONGEST_SECONDS))
 
     def has_come(self, waited: float) -> None:
-        """The first entry of a reader: the storage is as slow for the next piece."""
+        """A reader has brought its first entry. The storage is as slow for the next piece."""
         self._grown_to = max(self._grown_to / 2, min(2 * waited, LONGEST_SECONDS))
 
 

@@ -191,7 +191,7 @@ class Topic:
         for added in list(self._adding)[:recovered]:
             self.entries.append(added.entry)
         self._adding.clear()
-        # ManagedLedgerInterceptorImpl: what the ledgers' metadata has counts too, and it may have what was being added.
+        # ManagedLedgerInterceptorImpl takes the greater of the two. The ledgers' metadata may count what was being added and is lost.
         last = self.entries[-1].last_index if self.entries else None
         self.index = max(-1 if last is None else last, -1 if self.stored_index is None else self.stored_index)
         for connection in list(self.connections):

@@ -6,6 +6,7 @@ Its connections are cut, SENDs of it hang or are never answered, and its admin A
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import Context
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -17,10 +18,10 @@ from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import read_messages
+from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.model.conduct import Caller
-from tests.model.connections import Connection, Reader, Writer
+from tests.model.connections import Reader, Writer
 from tests.model.topic import Topic
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import NOBODYS, DrawnCaller, DrawnConduct, DrawnWay
@@ -41,7 +42,7 @@ class KeptTopic(Topic):
         self.is_there = False
         self._loop = loop
         self._draw = self.chance.of("compaction")
-        self._compacted: dict[Position, RawEntry | None] = {}  # what readers are given in the place of an entry; None for nothing
+        self._left_out: set[Position] = set()  # entries that compaction has left out
         self._compacts_soon()
 
     # --- what sidecars ask
@@ -53,19 +54,13 @@ class KeptTopic(Topic):
         topic = cast(Any, _Asked(self, caller, name))
         return KeptStates(cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}")
 
-    def connections_of(self, context: Context) -> list[Connection]:
-        return [one for one in self.connections if isinstance(one.way, DrawnWay) and one.way.context is context]
-
     def values(self) -> dict[bytes, bytes]:
         """What is stored now, by key."""
         found: dict[bytes, bytes] = {}
         for entry in self.entries:
-            for message in read_messages(entry.message_metadata, entry.payload)[0]:
-                if message.key is not None and message.value:
-                    found[message.key] = message.value
-                elif message.key is not None:
-                    found.pop(message.key, None)
-        return found
+            message = _message_in(entry)
+            found[message.key or b""] = message.value or b""
+        return {key: value for key, value in found.items() if value}
 
     # --- compaction
 
@@ -84,22 +79,24 @@ class KeptTopic(Topic):
 
     def _compact(self, count: int) -> None:
         last: dict[bytes, Position] = {}
-        entries = [one for one in self.entries[:count] if self._compacted.get(one.position, one) is not None]
-        for entry in entries:
-            for message in read_messages(entry.message_metadata, entry.payload)[0]:
-                assert message.key is not None
-                last[message.key] = entry.position
-        for entry in entries:
-            (message,) = read_messages(entry.message_metadata, entry.payload)[0]
-            assert message.key is not None
-            if last[message.key] != entry.position or not message.value:
-                self._compacted[entry.position] = None
+        for entry in self.entries[:count]:
+            last[_message_in(entry).key or b""] = entry.position
+        for entry in self.entries[:count]:
+            message = _message_in(entry)
+            if last[message.key or b""] != entry.position or not message.value:
+                self._left_out.add(entry.position)
 
     def is_hidden(self, entry: RawEntry) -> bool:
-        return self._compacted.get(entry.position, entry) is None
+        return entry.position in self._left_out
 
     def last_named(self) -> Position | None:
         return self.entries[-1].position if self.entries else None
+
+
+def _message_in(entry: RawEntry) -> Message:
+    """Sidecars write one to an entry."""
+    (message,) = read_messages(entry.message_metadata, entry.payload)[0]
+    return message
 
 
 class _Caller(DrawnCaller):
@@ -115,12 +112,16 @@ class _Way(DrawnWay):
         self.lost = conduct.bounds.lost_values
         self.fate = conduct.chance.of(f"{name}/fate")
 
-    def send(self, arrive: Any, payload: bytes | bytearray, stored: bytes) -> None:
+    def send(self, arrive: Callable[[], None], payload: bytes | bytearray, stored: bytes) -> None:
         if not self._conduct.is_calm and self.fate.random() < self.lost / 2:
             self._up_at = max(self._up_at, self._conduct.loop.time()) + self.fate.choice(HANGS_SECONDS)
         self.up(arrive)
 
     def loses_receipt(self) -> bool:
+        return not self._conduct.is_calm and self.fate.random() < self.lost / 4
+
+    def loses_connection(self) -> bool:
+        """Behind a SEND."""
         return not self._conduct.is_calm and self.fate.random() < self.lost / 4
 
     def lands_though_unknown(self) -> bool:
@@ -133,7 +134,7 @@ class _Writer(Writer):
         way = self.way
         assert isinstance(way, _Way)
         self.send(sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload, None)
-        if not self.topic.conduct.is_calm and way.fate.random() < way.lost / 4:  # type: ignore[attr-defined]
+        if way.loses_connection():
             self.cut()
 
 

@@ -45,8 +45,8 @@ class SimulatedTopic(Topic):
 
     def connections_of(self, context: Context) -> list[Connection]:
         """Those of the process that has it."""
-        own = [one for one in self.connections if isinstance(one.way, DrawnWay) and one.way.context is context]
-        return [*own, *self.kept.connections_of(context)]
+        all_there = [*self.connections, *self.kept.connections]
+        return [one for one in all_there if isinstance(one.way, DrawnWay) and one.way.context is context]
 
     def unload(self) -> None:
         self._drawn.unloaded_at = self.loop.time()

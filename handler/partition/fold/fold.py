@@ -126,8 +126,8 @@ class Fold:
         self._recent_ends.add(position, self.next_offset)
 
     def pass_over_to(self, position: Position, next_offset: int) -> None:
-        """Go on behind an entry as if all up to there had been folded. Where that entry itself ends is not known: an index that no reader
-        is given may stand behind it.
+        """Go on behind an entry as if all up to there had been folded. At which offset that entry itself ends stays unknown: an index that
+        no reader is given may stand behind it.
         """
         self.last_position, self.next_offset = position, next_offset
         self._recent_ends = RecentEnds()
@@ -397,8 +397,8 @@ class Fold:
         return False
 
     def _note_resent(self, content: Content, number: int, offset: int) -> None:
-        """Another copy of a batch or a marker belongs to its transaction. Where retention has taken the first copy, a reader knows no
-        reason to hide this one: consumers would take a marker for the end of the next transaction, and would be shown what was aborted.
+        """A second copy of a batch or a marker is hidden behind its transaction's marker, as a late batch is. A reader that has not seen
+        the first copy would serve it: consumers would be given aborted data, or take a marker for the end of the next transaction.
         """
         if self.transactions is not None:
             self.transactions.note_copy(content.batches[number][0].producer_id, _transaction_of(content, number), offset)

@@ -167,8 +167,8 @@ class ProducerTable:
         if state.last == ANY_SEQUENCE and one.known == (one.batch.epoch, -1) and state.epoch == one.batch.epoch:
             state.last = -1  # a marker began this epoch: its writer knew that nothing else had been written in it
         if state.has_expired and one.sent_again and one.known.epoch >= 0:
-            # Its writer had read all before it sent it again: what counted here before, whatever it was, did not count there, but for
-            # those that were sent again together with it and follow what the writer knew.
+            # The writer had read the log to its end before it sent this again. What it did not know then did not count in the other
+            # cluster. Batches that it sent again together with this one follow what it knew, and count.
             again = _judged_again(producer_id, state, THE_PAST, one.known)
             again.at = state.at
             self.states[producer_id] = again

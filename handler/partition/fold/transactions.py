@@ -128,7 +128,7 @@ class TransactionTable(TransactionVerdicts):
         return True
 
     def note_copy(self, producer_id: int, number: int, offset: int) -> None:
-        """It opens and ends nothing. Behind its marker it is hidden, also from who does not know the first copy."""
+        """It opens and ends nothing. Behind its transaction's marker it is hidden, also from readers that have not seen the first copy."""
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
 

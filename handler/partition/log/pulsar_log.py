@@ -186,7 +186,7 @@ class PulsarLog(EntryLog):
                 return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
                 self._broker_finds_index = False
-            except Unavailable:  # it may have looked into a ledger whose storage is away
+            except Unavailable:  # the broker searches by halves, and may have met a ledger whose storage is away
                 position = await self._search_backwards(index)
                 if position is None:
                     raise
@@ -194,7 +194,7 @@ class PulsarLog(EntryLog):
         return await self._search_index(index)
 
     async def _search_backwards(self, index: int) -> Position | None:
-        """Ledger by ledger from the last one on, as far as `index` stands behind a ledger's first entry. May raise PulsarError."""
+        """Ledger by ledger, the last one first. It finds what stands behind a ledger's first entry. May raise PulsarError."""
         for ledger in reversed((await self.stats()).ledgers):
             first = await self._index_in(ledger, 0)
             if first is None:

@@ -161,9 +161,8 @@ class CatchUpReader(ConsumerEvents):
         self.error: ErrorCode = ErrorCode.NONE
         self._loop = asyncio.get_running_loop()
         self.touched_at = self._moved_at = self._loop.time()
-        self._brought = 0  # entries
         self._opened_at: float | None = None  # of the reader of now, until it has brought one
-        self._silences = 0  # how often it was opened again since it brought one
+        self.is_stuck = False  # it was opened again for its silence, and is silent still
         # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
         # (see `TailWatch`).
         self._silence: asyncio.TimerHandle | None = None
@@ -173,8 +172,8 @@ class CatchUpReader(ConsumerEvents):
     # --- from the partition
 
     def will_bring(self, offset: int, now: float) -> bool:
-        """Whether it comes to `offset` by itself: one that has read as far ahead as it may waits for a consumer of its own. One that
-        brings nothing stands where storage is slow, or away, and the offset may lie in a ledger that is there.
+        """Whether it comes to `offset` by itself. A reader that has read as far ahead as it may waits for a consumer of its own. The
+        storage of one that brings nothing is slow, or away, and `offset` may lie in a ledger that can be read.
         """
         if self.done or not self.next_offset <= offset <= self.next_offset + SHARED_DISTANCE:
             return False
@@ -204,11 +203,6 @@ class CatchUpReader(ConsumerEvents):
     def has_brought(self) -> bool:
         """Whether what its consumer came for is here, or was."""
         return self.done or self.next_offset > self.wanted
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether it was opened again for its silence, and is silent still."""
-        return self._silences > 0
 
     @property
     def drained(self) -> bool:
@@ -252,7 +246,7 @@ class CatchUpReader(ConsumerEvents):
             raise Unavailable(f"no entry holds offset {self.next_offset}")
         stats = await self._log.stats()
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
-        if self._silences:  # the ledger before may lie in storage that is away
+        if self.is_stuck:  # the ledger before may lie in storage that is away
             before = max(before, Position(position.ledger, 0))
         start = None if before == stats.first else before
         self._first = stats.first
@@ -349,17 +343,17 @@ class CatchUpReader(ConsumerEvents):
     def _await_entry(self) -> None:
         if self._silence is None:
             seconds = self._log.patience.seconds
-            self._silence = self._loop.call_later(seconds, self._on_silence, seconds, self._brought)
+            self._silence = self._loop.call_later(seconds, self._on_silence, seconds)
 
-    def _on_silence(self, waited: float, brought: int) -> None:
+    def _on_silence(self, waited: float) -> None:
         self._silence = None
         if self._permits <= 0:
             return  # there is no room for more
-        if brought != self._brought:
+        if self._loop.time() - self._moved_at < waited:
             self._await_entry()
             return
         metrics.SILENT_READERS.inc()
-        self._silences += 1
+        self.is_stuck = True
         self._log.patience.was_too_short(waited)
         self.on_end(Unavailable(f"no entry came within {waited:.0f} s"))
 
@@ -399,8 +393,7 @@ class CatchUpReader(ConsumerEvents):
     def on_entry(self, entry: RawEntry) -> None:
         if self._ended.done():
             return
-        self._brought += 1
-        self._silences = 0
+        self.is_stuck = False
         self._moved_at = self._loop.time()
         if self._opened_at is not None:
             self._log.patience.has_come(self._moved_at - self._opened_at)

@@ -54,7 +54,7 @@ class LogStart:
         self._first = stats.first
         self._obey()
         if first_offset is None:
-            await asyncio.wait({self._begin(self._learn(stats, asked_at))}, timeout=BEGIN_SECONDS)
+            await asyncio.wait({self._ask(self._learn(stats, asked_at))}, timeout=BEGIN_SECONDS)
         else:
             self.move(first_offset)
             self._known_of, self._learnt_at = stats.first, asked_at
@@ -104,9 +104,9 @@ class LogStart:
 
     def refresh_soon(self) -> asyncio.Task[object]:
         """Ask the broker; those who want to know at the same time share the question."""
-        return self._begin(self.refresh()) if self._task is None or self._task.done() else self._task
+        return self._ask(self.refresh()) if self._task is None or self._task.done() else self._task
 
-    def _begin(self, asking: Coroutine[None, None, object]) -> asyncio.Task[object]:
+    def _ask(self, asking: Coroutine[None, None, object]) -> asyncio.Task[object]:
         self._task = asyncio.create_task(asking)
         self._task.add_done_callback(_log_failure)
         return self._task

@@ -13,6 +13,7 @@ from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.tail_watch import TailWatch
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.raw_entries import NoEntryCame
 from handler.tasks import while_it_goes_on
 
 # Half of a client's request time-out (30 s), so that it hears of it.
@@ -23,20 +24,14 @@ ARRIVAL_SECONDS: Final = 1.0
 PROOF_SECONDS: Final = 0.1
 
 
-class NothingCame(Unavailable):
-    """The broker is there, and was silent."""
-
-
 class _WrittenMeanwhile(Exception):
-    """Ask for the last entry once more."""
+    """Another writer has appended while the end of an emptied log was asked for. The question has to be put again."""
 
 
-class MadeAnew(Unavailable):
-    """The topic was deleted and made anew. The partition has to be opened again."""
-
-
-class EmptiedBehind(Unavailable):
-    """What others wrote behind all that is known here was trimmed before it was read. The partition has to be opened again."""
+class MustOpenAgain(Unavailable):
+    """The log ends elsewhere than the partition's fold. Its topic was deleted and made anew, or retention has taken entries before the
+    tail reader brought them.
+    """
 
 
 async def end_without_records(log: EntryLog, stats: LogStats) -> int:
@@ -80,10 +75,10 @@ class ReadToEnd:
             async with while_it_goes_on(seconds, lambda: self._fold.reached):
                 await self._run(if_unknown)
         except TimeoutError as error:
-            raise NothingCame(f"nothing came of {self._name} within {seconds:.0f} s") from error
+            raise NoEntryCame(f"nothing came of {self._name} within {seconds:.0f} s") from error
 
     def begin_at(self, start: Position) -> None:
-        """The fold begins here, though nothing has come of where it was to begin."""
+        """Let the fold begin here instead: no entry has come from where it was to begin."""
         self._fold.replayed_from, self._fold.begins_at_first = start, False
         self._tail.restart()
 
@@ -166,11 +161,11 @@ class ReadToEnd:
         known = fold.next_offset
         end = await end_without_records(self._log, stats)
         if end < known and await self._log.is_another():
-            raise MadeAnew(f"{self._name} was made anew: it ends at offset {end}, and the one before it ended at {known}")
+            raise MustOpenAgain(f"{self._name} was made anew: it ends at offset {end}, and the one before it ended at {known}")
         if end > fold.next_offset:
-            if await holds_records(self._log):  # others write meanwhile
+            if await holds_records(self._log):
                 raise _WrittenMeanwhile
-            raise EmptiedBehind(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
+            raise MustOpenAgain(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
 
     def _go_back_to(self, last: Position) -> None:
         """Read from the last entry that readers are given, where all that was to be read behind it is markers."""

@@ -100,8 +100,8 @@ class KeptForReplay(Protocol):
         ...
 
     def pass_over(self, *, is_gone: bool) -> None:
-        """It can't be gone on from here, and what was kept of another part may do. `is_gone`: nobody ever can, for retention has taken
-        entries behind it.
+        """Look for another value than the one that was found. `is_gone`: no sidecar can use that one, for retention has taken entries
+        behind it.
         """
         ...
 

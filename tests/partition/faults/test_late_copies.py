@@ -54,6 +54,15 @@ async def sent_twice(log: MemoryLog) -> tuple[Landing, Landing]:
     return first, second
 
 
+async def a_batch_sent_twice(log: MemoryLog, a: Partition, b: Partition, coordinator: Coordinator) -> tuple[Landing, Landing]:
+    """The second batch of a transaction, sent by sidecar a. Both know the first one."""
+    await write(a, coordinator, b"t0", sequence=0)
+    await b.confirmed_end()
+    log.hold_sends = True
+    begin(a, coordinator, b"t1", sequence=1)
+    return await sent_twice(log)
+
+
 def let_land(landing: Landing) -> None:
     for land in landing:
         land()
@@ -108,11 +117,7 @@ async def test_a_marker_that_comes_again_does_not_end_the_next_transaction_for_w
 async def test_a_batch_that_comes_again_behind_its_abort_is_not_shown_when_the_first_copy_is_gone(is_first_before: bool) -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator(100)
     a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
-    await write(a, coordinator, b"t0", sequence=0)
-    await b.confirmed_end()
-    log.hold_sends = True
-    begin(a, coordinator, b"aborted", sequence=1)
-    first, second = await sent_twice(log)
+    first, second = await a_batch_sent_twice(log, a, b, coordinator)
     if is_first_before:
         let_land(first)
     await end(b, ABORTED)
@@ -166,11 +171,7 @@ async def test_a_copy_of_what_is_no_longer_remembered_opens_no_transaction(monke
     monkeypatch.setattr(transactions, "MAX_ENDED", 3)
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator(100)
     a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
-    await write(a, coordinator, b"t0", sequence=0)
-    await b.confirmed_end()
-    log.hold_sends = True
-    begin(a, coordinator, b"t1", sequence=1)
-    first, second = await sent_twice(log)
+    first, second = await a_batch_sent_twice(log, a, b, coordinator)
     let_land(first)
     await b.confirmed_end()
     await end(b, COMMITTED)

@@ -212,14 +212,20 @@ async def test_a_log_that_is_empty_is_looked_at_ever_more_seldom(monkeypatch: py
     partition.close()
 
 
-async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
+async def with_old_data() -> tuple[MemoryLog, Partition]:
+    """A partition of which nothing is in memory."""
     log = MemoryLog()
     for number in range(200):
         log.write(batch(b"%d" % number))
     partition = open_partition(log, "kafka-sidecar-reads", cache=1)
     assert await partition.opened() is ErrorCode.NONE
     await partition.confirmed_end()
+    return log, partition
+
+
+async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
+    log, partition = await with_old_data()
     log.orphans = 2
     assert (await fetch(partition, 3)).next_offset > 3
     assert log.orphans == 0
@@ -243,12 +249,7 @@ async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_
 async def test_a_reader_of_old_data_that_is_forgotten_behind_its_first_entry_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given a permit for one entry first."""
     monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
-    log = MemoryLog()
-    for number in range(200):
-        log.write(batch(b"%d" % number))
-    partition = open_partition(log, "kafka-sidecar-reads", cache=1)
-    assert await partition.opened() is ErrorCode.NONE
-    await partition.confirmed_end()
+    _, partition = await with_old_data()
     hand_out_one = Reader._hand_out_one
     forgotten: list[Reader] = []
 
