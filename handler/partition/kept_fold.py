@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from handler.clock import Clock
-from handler.coordination.kept_places import Kept
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.fold import kept
+from handler.partition.fold.extent import Extent
 from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.gap_check import GapCheck
+from handler.partition.kept_values import KeptValues
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
@@ -27,7 +29,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 KEPT_ANEW_AFTER: Final = 10_000
 # Every sidecar that has the partition open keeps its fold.
 KEPT_SECONDS: Final = 60.0
-_KEY: Final = b"fold:"
+_KIND: Final = b"fold"
 
 
 class KeptFold:
@@ -37,14 +39,15 @@ class KeptFold:
         self._name = name
         self._fold = fold
         self._transactions = transactions
-        self._states = states
+        self._is_for_clients = states is not None
+        self._values = None if states is None else KeptValues(_KIND, name, states)
+        self._found: bytes | None = None  # the key of what was found last
         self._gaps = gaps
         self._clock = clock
         self._none_up_to: Position | None = None
         self._kept_to = 0
         self._kept_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
-        self._is_useless = False  # what was kept, to anybody
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
         self._keeping: asyncio.Task[None] | None = None
@@ -72,7 +75,8 @@ class KeptFold:
             return False
         knows_all = known_from is not None and (transactions_behind != BEFORE_ALL or known_from == BEFORE_ALL)
         if not stats.may_hold(stored.position) or not knows_all:
-            self._is_useless = True
+            if self._values is not None and self._found is not None:
+                self._values.pass_over(self._found, is_gone=True)
             return False
         kept.restore(stored, self._fold, self._transactions)
         self._restored = stored.position
@@ -95,41 +99,49 @@ class KeptFold:
 
     async def _find(self) -> tuple[kept.Kept, bool] | None:
         """And whether it has to be kept anew, for it is old. Raises Unavailable where that can't be told."""
-        if self._states is None:
-            return None
-        found = await self._look_up(self._states)
-        if found is None or not found.value:
+        if self._values is None:
             return None
         try:
-            stored = await in_a_thread(lambda: kept.decode(packed.unpack(found.value)))
-        except ValueError as error:
-            log.warning("partition %s: what was kept of its fold makes no sense, the log is read: %s", self._name, error)
-            return None
-        return stored, found.is_old(self._clock.wall())
-
-    async def _look_up(self, states: KeptStates) -> Kept | None:
-        try:
-            return await states.look_up(self._key)
+            return await self._read_surest(self._values)
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: what was kept of its transactions can't be read, the log is read: %s", self._name, error)
             return None
         except PulsarError as error:
             raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
 
+    async def _read_surest(self, values: KeptValues) -> tuple[kept.Kept, bool] | None:
+        while (key := await self._surest_key(values)) is not None:
+            found = await values.value(key)
+            if found is not None:
+                try:
+                    stored = await in_a_thread(partial(_decoded, found.value))
+                except ValueError as error:
+                    log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
+                else:
+                    self._found = key
+                    return stored, found.is_old(self._clock.wall())
+            values.pass_over(key, is_gone=False)
+        return None
+
+    async def _surest_key(self, values: KeptValues) -> bytes | None:
+        surest = await values.surest()
+        if surest is not None:
+            return surest[0]
+        return None if values.is_passed_over(values.key_of_0_2) else values.key_of_0_2
+
     def distrust(self) -> None:
         """What was kept does not agree with the log."""
-        if self._restored is not None and self._states is not None:
+        if self._restored is not None and self._values is not None and self._found is not None:
             log.warning("partition %s: what was kept of its fold does not agree with the log, and is thrown away", self._name)
             if self._keeping is not None:
                 self._keeping.cancel()  # it would be kept behind this
-            self._keeping = asyncio.create_task(self._throw_away(self._states))
+            keys = [*self._values.pass_over_own(), self._found]
+            self._values.pass_over(self._found, is_gone=False)
+            self._keeping = asyncio.create_task(self._throw_away(self._values, keys))
 
-    async def _throw_away(self, states: KeptStates) -> None:
-        """Unless another sidecar has kept something since."""
+    async def _throw_away(self, values: KeptValues, keys: list[bytes]) -> None:
         try:
-            found = await self._find()
-            if found is not None and found[0].position == self._restored:
-                await states.store(self._key, b"")
+            await values.delete(keys)
         except PulsarError as error:
             log.warning("partition %s: what was kept of its fold can't be thrown away now: %s", self._name, error)
 
@@ -153,7 +165,7 @@ class KeptFold:
     @property
     def is_for_clients(self) -> bool:
         """Whether this process serves clients. Tools that look at a log keep nothing, and announce nothing."""
-        return self._states is not None
+        return self._is_for_clients
 
     @property
     def keeping(self) -> asyncio.Task[None] | None:
@@ -165,26 +177,24 @@ class KeptFold:
         if transactions.known_from is None and (transactions.open or transactions.ended):
             transactions.known_from = self._none_up_to  # others have begun them
         is_certain = self._is_whole and not self._gaps.is_in_doubt
-        if self._states is None or not is_certain or fold.last_position is None or transactions.known_from is None:
+        if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
-            self._keeping = asyncio.create_task(self._store(self._states, kept.snapshot(fold, transactions), self._keeping))
+            self._keeping = asyncio.create_task(self._store(self._values, kept.snapshot(fold, transactions), self._keeping))
 
-    async def _store(self, states: KeptStates, snapshot: kept.Snapshot, before: asyncio.Task[None] | None) -> None:
+    async def _store(self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None) -> None:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
-            found = None if self._is_useless else await self._find()
-            if found is None or found[0].position <= snapshot.position:
-                self._is_useless = False
-                await states.store(self._key, await in_a_thread(lambda: packed.pack(snapshot.encode())))
-                if self._restored is not None:
-                    self._restored = snapshot.position
+            surest = await values.surest()
+            if surest is None or surest[1].last < snapshot.position:
+                await values.store(Extent(None, snapshot.position), await in_a_thread(lambda: packed.pack(snapshot.encode())))
             self._kept_to, self._kept_in = snapshot.fold.next_offset, snapshot.position.ledger
+            await values.delete_covered()
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
-    @property
-    def _key(self) -> bytes:
-        return _KEY + self._name.encode()
+
+def _decoded(value: bytes) -> kept.Kept:
+    return kept.decode(packed.unpack(value))

@@ -98,7 +98,7 @@ class KeptProducers:
             value = await values.value(key)
             if value is not None:
                 try:
-                    return key, await in_a_thread(partial(_decoded, value))
+                    return key, await in_a_thread(partial(_decoded, value.value))
                 except ValueError as error:
                     metrics.PRODUCERS_NOT_RESTORED.inc()
                     log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from handler.coordination.kept_places import Kept
 from handler.coordination.kept_states import KeptStates
 from handler.partition.fold.extent import Extent
 from handler.pulsar.entry import Position
@@ -46,10 +47,18 @@ class KeptValues:
         surest = _surest({key: extent for key, extent in all_there.items() if key not in self._passed_over})
         return surest is None or all(extent.last <= surest[1].last for extent in all_there.values())
 
-    async def value(self, key: bytes) -> bytes | None:
+    @property
+    def key_of_0_2(self) -> bytes:
+        """Under which sidecars of that release keep theirs, each over that of the one before."""
+        return self._prefix.rstrip(b"\0")
+
+    def is_passed_over(self, key: bytes) -> bool:
+        return key in self._passed_over
+
+    async def value(self, key: bytes) -> Kept | None:
         """None where it was deleted meanwhile, or parts of it are missing. Raises PulsarError."""
         found = await self._states.look_up(key)
-        return found.value if found is not None and found.value else None
+        return found if found is not None and found.value else None
 
     async def store(self, extent: Extent, value: bytes) -> None:
         """Raises PulsarError where it is not stored, or nobody can tell."""

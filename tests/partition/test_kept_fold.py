@@ -7,16 +7,13 @@ import asyncio
 import pytest
 
 from handler.coordination.kept_places import Kept
-from handler.partition import packed
-from handler.partition.fold import kept
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
+from tests.support.kept_folds import KEY, folds, keys
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
 from tests.support.transactions import ABORTED, COMMITTED, Coordinator, committed_values, end, write
-
-KEY = b"fold:t-partition-0"
 
 
 @pytest.mark.parametrize("what", ["fails", "hangs"])
@@ -45,7 +42,7 @@ async def test_at_the_end_all_is_kept_also_where_keeping_it_before(what: str) ->
     closing = partition.close()
     may_go_on.set()
     await asyncio.gather(*closing)
-    assert kept.decode(packed.unpack(states.values[KEY])).position == log.entries[-1].position
+    assert [one.position for one in folds(states)] == [log.entries[-1].position]
 
 
 @pytest.mark.parametrize("records", [1, 3])
@@ -62,6 +59,48 @@ async def test_a_log_that_is_whole_opens_while_nothing_that_was_kept_can_be_read
     second.close()
 
 
+async def test_a_fold_that_lands_late_does_not_count() -> None:
+    """As of a sidecar that stood still while it stored. Retention has taken the ledger in which its transaction ended."""
+    log, states, late, coordinator = MemoryLog(), MemoryStates(), MemoryStates(), Coordinator()
+    late.values = states.values
+    first, second = open_partition(log, "kafka-sidecar-a", states=late), open_partition(log, "kafka-sidecar-b", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await second.opened()
+    await second.confirmed_end()
+    sent: list[tuple[bytes, bytes]] = []
+
+    async def hangs(key: bytes, value: bytes) -> None:
+        sent.append((key, value))
+
+    late.store = hangs  # type: ignore[method-assign]
+    first._kept._keep()
+    assert first._kept.keeping is not None
+    await first._kept.keeping
+    assert (await end(second, ABORTED)).error is ErrorCode.NONE
+    await asyncio.gather(*second.close())
+    (kept,) = folds(states)
+    for one in sent:
+        await states.store(*one)
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    assert await third.opened() is ErrorCode.NONE
+    assert third._kept._restored == kept.position
+    for partition in (first, third):
+        partition.close()
+
+
+async def test_what_a_sidecar_of_0_2_has_kept_is_found() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    (key,) = keys(states)
+    states.values[KEY] = states.values.pop(key)
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert await second.opened() is ErrorCode.NONE
+    assert second._kept._restored == log.entries[-1].position
+    second.close()
+
+
 async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     first = open_partition(log, "kafka-sidecar-a", states=states)
@@ -71,9 +110,9 @@ async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
     assert await second.opened() is await third.opened() is ErrorCode.NONE
     assert (await append(third, batch(b"plain"))).error is ErrorCode.NONE
     await asyncio.gather(*third.close())
-    since = states.values[KEY]
+    since = keys(states)
     second._kept.distrust()
     assert second._kept.keeping is not None
     await second._kept.keeping
-    assert states.values[KEY] == since
+    assert keys(states) == since
     second.close()

@@ -30,7 +30,8 @@ async def surest(states: MemoryStates) -> tuple[Extent, bytes | None]:
     values = of(states)
     found = await values.surest()
     assert found is not None
-    return found[1], await values.value(found[0])
+    kept = await values.value(found[0])
+    return found[1], None if kept is None else kept.value
 
 
 async def test_nothing_is_there_at_first() -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from handler.coordination.kept_places import Kept
-from handler.partition import kept_fold, packed
-from handler.partition.fold import kept
+from handler.partition import kept_fold
 from handler.partition.fold.fold import BEFORE_ALL, NOTHING_WRITTEN, IndexAlarm
 from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
 from handler.partition.log.formats import KAFKA, PULSAR
@@ -22,6 +21,7 @@ from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
+from tests.support.kept_folds import folds
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
@@ -271,7 +271,7 @@ async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: Mem
         await append(first, batch(b"plain", producer_id=8, epoch=0, sequence=_))
     first.tick(asyncio.get_running_loop().time())
     await asyncio.sleep(0.01)
-    assert b"fold:t-partition-0" in states.values
+    assert folds(states)
     first.close()
     for number in range(200, 210):
         later = batch(b"plain", producer_id=8, epoch=0, sequence=number)
@@ -338,7 +338,7 @@ async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> 
     partition, coordinator = table.get("t-partition-0"), Coordinator()
     await write(partition, coordinator, b"gone", sequence=0)
     await end(partition, ABORTED)
-    assert b"fold:t-partition-0" not in states.values
+    assert not folds(states)
     await table.close()
     assert set(states.kept) == {b"fold:t-partition-0", b"producer-states:t-partition-0"}
 
@@ -359,7 +359,7 @@ async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog
     second.tick(asyncio.get_running_loop().time() + 100)  # begins to keep it
     second.alarm(IndexAlarm("the broker counts otherwise"))
     await asyncio.sleep(0.05)
-    assert b"fold:t-partition-0" not in states.values
+    assert not folds(states)
 
 
 async def test_a_marker_is_written_when_it_has_landed_however_much_others_have_written_before_it(log: MemoryLog) -> None:
@@ -471,9 +471,9 @@ async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_t
     for _ in range(taken):
         log.roll()
         assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
-        if b"fold:t-partition-0" not in states.values:
+        if not folds(states):
             ending.tick(asyncio.get_running_loop().time())
-            await until(lambda: b"fold:t-partition-0" in states.values)
+            await until(lambda: bool(folds(states)))
     log.let_go()
     assert (await asyncio.wait_for(late.result, 5)).error is not ErrorCode.NONE
     assert (await append(ending, batch(b"plain"))).error is ErrorCode.NONE
@@ -583,7 +583,7 @@ async def test_what_has_ended_is_known_of_a_batch_that_comes_into_an_empty_log_m
     await end_while_a_batch_hangs(log, late_one, other, committed=ABORTED)
     await other.confirmed_end()
     other.close()
-    await until(lambda: b"fold:t-partition-0" in states.values)
+    await until(lambda: bool(folds(states)))
     log.roll()
     log.trim(len(log.entries))
     states.before_answer = log.let_go
@@ -606,7 +606,7 @@ async def test_where_what_was_kept_counts_nothing_is_told_while_it_can_not_be_re
     log.let_go()
     await ending.confirmed_end()
     ending.close()
-    await until(lambda: b"fold:t-partition-0" in states.values)
+    await until(lambda: bool(folds(states)))
     hanging.close()
     log.trim(2)  # the first ledger
     states.is_away = True
@@ -632,9 +632,9 @@ async def test_who_has_read_less_does_not_replace_what_was_kept_further_on() -> 
     assert (await end(ahead, committed=False)).error is ErrorCode.NONE
     assert (await append(ahead, batch(b"plain"))).error is ErrorCode.NONE
     ahead.tick(asyncio.get_running_loop().time())
-    await until(lambda: b"fold:t-partition-0" in states.values)
-    first = kept.decode(packed.unpack(states.values[b"fold:t-partition-0"])).position
+    await until(lambda: bool(folds(states)))
+    first = folds(states)[0].position
     assert first == log.entries[-1].position
     await asyncio.gather(*behind.close())
-    assert kept.decode(packed.unpack(states.values[b"fold:t-partition-0"])).position == first
+    assert folds(states)[0].position == first
     ahead.close()
