@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 from handler.apis.refused_batches import RefusedBatches
@@ -19,7 +20,7 @@ from handler.wire.records import BatchHeader, read_produced
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import delay
 from tests.simulation.history import History, Violation
-from tests.simulation.node import NAME, Node
+from tests.simulation.node import Node
 from tests.simulation.plan import Bounds, Client
 from tests.support.batches import batch
 from tests.support.partitions import Outcome, Told
@@ -55,20 +56,21 @@ class Sent:
     sequence: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Connection:
-    """A sidecar's side of it, as far as it decides what is appended (see `a00_produce`)."""
+    """A sidecar's side of it, as far as it decides what is appended (see `a00_produce`). A client has one for all partitions."""
 
-    node: Node
     life: int  # of the sidecar
-    refused: RefusedBatches
+    refused: RefusedBatches = field(default_factory=RefusedBatches)
+    is_open: bool = True
+    waiting: dict[object, float] = field(default_factory=dict)  # when each request came that has no answer yet
 
-    def append(self, data: bytes, now: float, verification: Verification | None) -> asyncio.Future[Verdict]:
+    def append(self, node: Node, data: bytes, now: float, verification: Verification | None) -> asyncio.Future[Verdict]:
         outcome = Outcome()
-        header, partition = read_produced(data), self.node.current()
+        header, partition, name = read_produced(data), node.current(), node.topic.name
         known = partition.known_producer if partition.is_open else _nobody
-        behind = self.refused.before(NAME, header.producer_id, header.producer_epoch, header.base_sequence, now, known)
-        append = Append.of(header, data, now + REQUEST_SECONDS, _Noted(outcome, self.refused, header), 0)
+        behind = self.refused.before(name, header.producer_id, header.producer_epoch, header.base_sequence, now, known)
+        append = Append.of(header, data, now + REQUEST_SECONDS, _Noted(outcome, self.refused, name, header), 0)
         if behind is not None:
             partition.read_on()
             append.refuse(behind.error)
@@ -78,6 +80,11 @@ class Connection:
             partition.append_to_transaction(append, verification)
         return outcome.result
 
+    def answer(self, request: object, now: float) -> None:
+        """Answers leave in the order of their requests."""
+        del self.waiting[request]
+        self.refused.answered(min(self.waiting.values(), default=None), now)
+
 
 def _nobody(_: int) -> None:
     """Of a partition that is not open no producer is known."""
@@ -86,14 +93,15 @@ def _nobody(_: int) -> None:
 class _Noted(AppendRequest):
     """A request whose refusal is remembered by its connection."""
 
-    def __init__(self, outcome: Outcome, refused: RefusedBatches, header: BatchHeader) -> None:
+    def __init__(self, outcome: Outcome, refused: RefusedBatches, name: str, header: BatchHeader) -> None:
         self._outcome = outcome
         self._refused = refused
+        self._name = name
         self._header = header
 
     def on_appended(self, batch_index: int, error: ErrorCode, base_offset: int) -> None:
         header, now = self._header, asyncio.get_running_loop().time()
-        self._refused.note(NAME, header.producer_id, header.producer_epoch, header.base_sequence, error, now)
+        self._refused.note(self._name, header.producer_id, header.producer_epoch, header.base_sequence, error, now)
         self._outcome.on_appended(batch_index, error, base_offset)
 
     def on_refused(self, batch_index: int, refused: BatchRefused) -> None:
@@ -106,7 +114,10 @@ class _Noted(AppendRequest):
 class Network:
     """How clients reach the sidecars."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, nodes: Sequence[Node], chance: Chance, bounds: Bounds) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, nodes: Sequence[Node], chance: Chance, bounds: Bounds,
+        connections: dict[tuple[str, str], Connection] | None = None,
+    ) -> None:  # fmt: skip
         self.loop = loop
         self.nodes = nodes
         self._chance = chance
@@ -114,18 +125,21 @@ class Network:
         self.is_calm = False
         self.quiet_until = 0.0  # who has nothing on its way writes nothing until then
         self.still_until = 0.0  # producers with ids hear nothing until then, and send nothing
-        self._connections: dict[tuple[str, str], Connection] = {}
+        self._connections = {} if connections is None else connections  # those of other partitions are the same
 
     def connection(self, client: Client, node: Node) -> Connection:
         """The one that a client has to a sidecar; another where that was killed, or where an answer did not come."""
         key = client.name, node.name
         known = self._connections.get(key)
         if known is None or known.life != node.life:
-            known = self._connections[key] = Connection(node, node.life, RefusedBatches())
+            known = self._connections[key] = Connection(node.life)
         return known
 
-    def end(self, client: Client, node: Node) -> None:
-        self._connections.pop((client.name, node.name), None)
+    def end(self, client: Client, node: Node, connection: Connection) -> None:
+        connection.is_open = False
+        key = client.name, node.name
+        if self._connections.get(key) is connection:
+            del self._connections[key]
 
     def node_for(self, client: Client) -> Node:
         """The one that it takes for the leader."""
@@ -165,11 +179,12 @@ async def produce(
     await network.way(client)
     connection = network.connection(client, node)
     results: list[asyncio.Future[Verdict]] = []
-    sent_at = network.loop.time()
+    sent_at, request = network.loop.time(), object()
+    connection.waiting[request] = sent_at
     for sent in window:
-        if node.life != connection.life:
+        if node.life != connection.life or not connection.is_open:
             break
-        results.append(node.run(lambda data=sent.data: connection.append(data, network.loop.time(), verification)))  # type: ignore[misc]
+        results.append(node.run(lambda data=sent.data: connection.append(node, data, network.loop.time(), verification)))  # type: ignore[misc]
         if len(results) % 2:
             await network.way(client)
     if results:
@@ -178,16 +193,17 @@ async def produce(
         raise Violation(f"{client.name}: {node.name} does not answer within {network.loop.time() - sent_at:.1f} s")
     await network.way(client)
     told: list[Answer | None] = [None] * len(window)
-    if node.life != connection.life or network.loses_answer(client):
-        network.end(client, node)
+    is_lost = network.loses_answer(client)
+    if is_lost or node.life != connection.life or not connection.is_open:
+        network.end(client, node, connection)
         return told
-    connection.refused.answered(None, network.loop.time())
+    connection.answer(request, network.loop.time())
     for number, result in enumerate(results):
         if result.done():
             verdict = result.result()
             told[number] = (verdict.error, verdict.base_offset)
     if len(results) < len(window) or not all(result.done() for result in results):
-        network.end(client, node)  # request.timeout.ms
+        network.end(client, node, connection)  # request.timeout.ms
     return told
 
 
@@ -248,6 +264,19 @@ async def plain_producer(network: Network, client: Client, history: History, cha
         await asyncio.sleep(draw.choice((0.0, 0.01, 0.5)))
 
 
+async def forgetful_producer(network: Network, client: Client, history: History, chance: Chance) -> None:
+    """acks=0: it hears of nothing, and sends nothing twice."""
+    draw = chance.of(client.name)
+    for number in range(client.batches):
+        value = b"%s/%d" % (client.name.encode(), number)
+        node = network.node_for(client)
+        await network.way(client)
+        connection = network.connection(client, node)
+        node.run(partial(connection.append, node, batch(value), network.loop.time(), None))
+        history.counts["produce"] += 1
+        await asyncio.sleep(draw.choice((0.0, 0.01, 0.5)))
+
+
 class Isolation(Protocol):
     """Which records a consumer gives to its application."""
 
@@ -261,6 +290,7 @@ class Isolation(Protocol):
         """By offset. To be asked together with `fetch`."""
         ...
 
+    def check_end(self, partition: Partition, history: History, by: str) -> None: ...
     def see(self, history: History, offset: int, value: bytes | None, by: str) -> None: ...
 
 
@@ -273,6 +303,9 @@ class ReadUncommitted(Isolation):
 
     def values(self, partition: Partition, offset: int, run: FetchedRun) -> dict[int, bytes | None]:
         return dict(records_in(run.parts))
+
+    def check_end(self, partition: Partition, history: History, by: str) -> None:
+        """What others have acknowledged may not have come here yet."""
 
     def see(self, history: History, offset: int, value: bytes | None, by: str) -> None:
         history.see(offset, value, by)
@@ -287,6 +320,9 @@ class ReadCommitted(Isolation):
 
     def values(self, partition: Partition, offset: int, run: FetchedRun) -> dict[int, bytes | None]:
         return dict(committed_in(run.parts, partition.transactions.aborted_between(offset, run.next_offset)))
+
+    def check_end(self, partition: Partition, history: History, by: str) -> None:
+        history.check_stable(partition.last_stable_offset, by)
 
     def see(self, history: History, offset: int, value: bytes | None, by: str) -> None:
         history.see_committed(offset, value, by)
@@ -352,6 +388,7 @@ class Consumer:
         begun, until = self._network.loop.time(), self._network.loop.time() + seconds
         while self._network.loop.time() < until and node.life == life and self._is_of_now(opened_in):
             run = node.run(lambda: isolation.fetch(partition, self.offset, begun))
+            isolation.check_end(partition, self._history, f"{self._client.name} through {node.name}")
             if run is None or not (run.parts or run.error is not ErrorCode.NONE):
                 if run is not None and self.offset >= isolation.end(partition):
                     return

@@ -16,9 +16,10 @@ from handler.pulsar.errors import PulsarError
 from handler.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
-from tests.simulation.checker import check_told
+from tests.simulation.checker import WITHOUT_ID, check_told
 from tests.simulation.clients import Network, ends
 from tests.simulation.history import History, Violation
+from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.log_starts import LogStarts
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
@@ -47,7 +48,8 @@ CONFIGS: Final = (
 
 class Faults:
     def __init__(
-        self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, nodes: list[Node], network: Network, history: History
+        self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, kept: KeptTopic, nodes: list[Node],
+        network: Network, history: History,
     ) -> None:  # fmt: skip
         self.struck = 0
         self.deleting: list[asyncio.Task[None]] = []
@@ -56,6 +58,7 @@ class Faults:
         self._loop = loop
         self._chance = chance
         self._topic = topic
+        self._kept = kept
         self._nodes = nodes
         self._network = network
         self._history = history
@@ -73,7 +76,7 @@ class Faults:
                 begun += fault.seconds
         await asyncio.sleep(max(0.0, begun + BUSY_SECONDS - self._loop.time()))
         for node in self._nodes:  # else clients wait for one that stands still for longer than faults come
-            node.go_on()
+            node.sidecar.go_on()
 
     def _strike_one(self, fault: Fault) -> None:
         node = self._nodes[fault.node % len(self._nodes)]
@@ -95,7 +98,7 @@ class Faults:
             case FaultKind.TRIM:
                 self._trim()
             case FaultKind.KILL:
-                node.kill()
+                node.sidecar.kill()
             case FaultKind.CLOSE:
                 node.close_partition()
             case FaultKind.DELETE:
@@ -109,12 +112,12 @@ class Faults:
             case FaultKind.AGES:
                 self._let_ages_pass(fault.seconds)
             case FaultKind.PAUSE:
-                node.stand_still()
-                self._loop.call_later(fault.seconds, node.go_on)
+                node.sidecar.stand_still()
+                self._loop.call_later(fault.seconds, node.sidecar.go_on)
             case FaultKind.AWAY:
-                node.stand_still()
-                self._loop.call_later(fault.seconds, node.go_on)
-                self._loop.call_later(AWAY_ENDS * fault.seconds, node.lose_connections)
+                node.sidecar.stand_still()
+                self._loop.call_later(fault.seconds, node.sidecar.go_on)
+                self._loop.call_later(AWAY_ENDS * fault.seconds, node.sidecar.lose_connections)
                 for share in AWAY_ROLLS:
                     self._loop.call_later(share * fault.seconds, self._topic.roll)
                 self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
@@ -127,7 +130,7 @@ class Faults:
         later(AGES_TRIM * seconds, self._trim_all)
         for node in self._nodes:
             later(draw.choice(AGES_CLOSE) * seconds, node.close_partition)
-            later(draw.choice(AGES_END) * seconds, draw.choice((node.kill, node.close_partition)))
+            later(draw.choice(AGES_END) * seconds, draw.choice((node.sidecar.kill, node.close_partition)))
 
     def _make_anew(self, after_seconds: float) -> None:
         """The topic is deleted, and made anew after some seconds. Sidecars hear of it sooner or later."""
@@ -168,7 +171,8 @@ class Faults:
         if stats.first is None:
             return False
         covered = Extent(stats.first, Position(stats.first.ledger, stats.ledgers[0].entries - 1))
-        found = (extent_in(key) for key in self._topic.kept.values() if key.startswith(b"producer-states:"))
+        prefix = b"producer-states:%b\0" % self._topic.name.encode()
+        found = (extent_in(key) for key in self._kept.values() if key.startswith(prefix))
         return any(extent.covers(covered) for extent in found if extent is not None)
 
     def _trim_all(self) -> None:
@@ -182,8 +186,8 @@ class Faults:
     def _all_have_begun(self) -> bool:
         """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody knows the past."""
         begun = {value.split(b"/")[0] for value in self._history.acknowledged}
-        having_ids = [*self._plan.of(ClientKind.IDEMPOTENT), *self._plan.of(ClientKind.TRANSACTIONAL)]
-        return len([one for one in begun if not one.startswith(b"plain")]) == len(having_ids)
+        having_ids = [*self._plan.of_kind(ClientKind.IDEMPOTENT), *self._plan.of_kind(ClientKind.TRANSACTIONAL)]
+        return len([one for one in begun if not one.startswith(WITHOUT_ID)]) == len(having_ids)
 
     def _values_of_the_first_ledger(self) -> Iterator[bytes]:
         """Of batches that have a producer."""

@@ -45,6 +45,7 @@ class History:
     seen_committed: Seen = field(default_factory=Seen)
     committed: dict[bytes, None] = field(default_factory=dict)  # of transactions
     aborted: dict[bytes, None] = field(default_factory=dict)
+    undecided: dict[bytes, int] = field(default_factory=dict)  # offsets, of transactions that go on
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
     low_watermark: int = 0  # the greatest that DeleteRecords was told
@@ -75,10 +76,14 @@ class History:
         acknowledged = self.acknowledged_late if is_late else self.acknowledged
         for number, value in enumerate(values):
             acknowledged.setdefault(value, []).append(base_offset + number)
+            if value.startswith(TRANSACTIONAL) and not (is_late or value in self.committed or value in self.aborted):
+                self.undecided[value] = base_offset + number
 
     def decide(self, values: list[bytes], *, committed: bool) -> None:
         """How a transaction ends, before anybody can know."""
         (self.committed if committed else self.aborted).update(dict.fromkeys(values))
+        for value in values:
+            self.undecided.pop(value, None)
 
     def is_settled(self, value: bytes) -> bool:
         """Whether its producer does not send it again."""
@@ -87,6 +92,12 @@ class History:
     def is_for_all(self, value: bytes) -> bool:
         """Whether consumers of read_committed are to be given it."""
         return value in self.committed or not value.startswith(TRANSACTIONAL)
+
+    def check_stable(self, last_stable_offset: int, by: str) -> None:
+        """The last stable offset of any sidecar stands before all that is undecided."""
+        first = min(self.undecided.values(), default=last_stable_offset)
+        if last_stable_offset > first:
+            raise Violation(f"the last stable offset is {last_stable_offset} for {by}, and what is undecided begins at {first}")
 
     def see(self, offset: int, value: bytes | None, by: str) -> None:
         self.seen.see(offset, value, by, self.lost_its_reason)

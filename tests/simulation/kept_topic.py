@@ -37,19 +37,27 @@ class KeptTopic(Topic):
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
         self.chance = chance.apart("kept")
         kept_bounds = replace(bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0)
-        self.drawn = DrawnConduct(loop, self.chance, kept_bounds)
-        super().__init__(self.drawn)
+        self._drawn = DrawnConduct(loop, self.chance, kept_bounds)
+        super().__init__(self._drawn)
         self.is_there = False
         self._loop = loop
         self._draw = self.chance.of("compaction")
         self._left_out: set[Position] = set()  # entries that compaction has left out
         self._compacts_soon()
 
+    @property
+    def is_calm(self) -> bool:
+        return self._drawn.is_calm
+
+    @is_calm.setter
+    def is_calm(self, is_calm: bool) -> None:
+        self._drawn.is_calm = is_calm
+
     # --- what sidecars ask
 
     def states(self, name: str, clock: Clock, context: Context) -> KeptStates:
         """As one life of a sidecar has them."""
-        caller = _Caller(self.drawn, name, context)
+        caller = _Caller(self._drawn, name, context)
         ids = iter(range(1, 10**9))
         topic = cast(Any, _Asked(self, caller, name))
         return KeptStates(cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}")
@@ -74,7 +82,7 @@ class KeptTopic(Topic):
 
     def _compact_and_go_on(self) -> None:
         self.compact_soon()
-        if not self.drawn.is_calm:
+        if not self._drawn.is_calm:
             self._compacts_soon()
 
     def _compact(self, count: int) -> None:

@@ -109,6 +109,9 @@ MUTANTS: Final = {
     "all-is-covered": Mutant(
         "what is stored covers all else", "handler.partition.fold.extent.Extent.covers", lambda _: lambda *_: True,
     ),
+    "caches-keep-all": Mutant(
+        "a cache lets nothing go", "handler.partition.read.fetch_cache.FetchCache._evict", lambda _: lambda *_, **__: None,
+    ),
     "silence-is-an-answer": Mutant(
         "a broker that says nothing has nothing", "handler.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
     ),

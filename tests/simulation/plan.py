@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from random import Random
@@ -50,6 +50,7 @@ class FaultKind(StrEnum):
 class ClientKind(StrEnum):
     IDEMPOTENT = "idempotent"
     PLAIN = "plain"  # without a producer id
+    FORGETFUL = "forgetful"  # likewise, with acks=0
     TRANSACTIONAL = "transactional"
     CONSUMER = "consumer"
     COMMITTED = "committed"  # a consumer of read_committed
@@ -61,6 +62,7 @@ class Fault:
     kind: FaultKind
     node: int = 0
     seconds: float = 0.0  # how long it takes
+    partition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Client:
     batches: int = 0  # of a transactional producer, transactions
     wanders: float = 0.0  # how often it goes to another sidecar than its own
     has_epochs_of_transactions: bool = False  # each transaction has an epoch of its own (KIP-890)
+    partition: int = 0  # those that have the same name in several have one connection to a sidecar
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,16 @@ class Plan:
     clients: tuple[Client, ...]
     faults: tuple[Fault, ...]
 
-    def of(self, kind: ClientKind) -> list[Client]:
+    @property
+    def partitions(self) -> int:
+        return 1 + max((one.partition for one in self.clients), default=0)
+
+    def of(self, partition: int) -> Plan:
+        """What concerns one partition."""
+        clients = tuple(one for one in self.clients if one.partition == partition)
+        return replace(self, clients=clients, faults=tuple(one for one in self.faults if one.partition == partition))
+
+    def of_kind(self, kind: ClientKind) -> list[Client]:
         return [one for one in self.clients if one.kind is kind]
 
     def as_data(self) -> dict[str, Any]:
@@ -128,6 +140,11 @@ _DRAWN_APART: Final = frozenset(
         FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.AGES, FaultKind.CONFIG, FaultKind.REMAKE,
     }
 )  # fmt: skip
+
+
+# Those that concern a topic, and no sidecar.
+_OF_TOPICS: Final = (FaultKind.CUT, FaultKind.UNLOAD, FaultKind.CRASH, FaultKind.ROLL, FaultKind.CLOSE, FaultKind.TRIM)
+TWO_PARTITIONS: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +225,12 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         clients += [Client(f"{kind}-{number}", kind, batches, wanders) for number in range(count)]
     if ClientKind.TRANSACTIONAL in swarm.clients:
         clients += _with_transactions(transactions, wanders)
+    if ClientKind.FORGETFUL in swarm.clients:
+        clients += _forgetful(Chance(seed).of("acks"), bounds, wanders)
+    beside = Chance(seed).of("beside")
+    if beside.random() < TWO_PARTITIONS:
+        clients += _beside(beside, tuple(clients))
+        faults += _faults_beside(beside, nodes, rate)
     if not any(client.kind is ClientKind.TRANSACTIONAL for client in clients):
         lives = Chance(seed).of("lives")
         for _ in range(lives.choice((0, 0, 0, 1, 2))):
@@ -222,3 +245,23 @@ def _with_transactions(draw: Random, wanders: float) -> Iterator[Client]:
         yield Client(f"transactional-{number}", ClientKind.TRANSACTIONAL, 8, wanders, draw.random() < 0.5)
     for number in range(draw.choice((1, 2)) if count else 0):
         yield Client(f"committed-{number}", ClientKind.COMMITTED)
+
+
+def _forgetful(draw: Random, bounds: Bounds, wanders: float) -> Iterator[Client]:
+    if bounds.entries_before >= LATE_ENTRIES and draw.random() < 0.3:
+        yield Client("forgetful-0", ClientKind.FORGETFUL, 30, wanders)
+
+
+def _beside(draw: Random, clients: Sequence[Client]) -> Iterator[Client]:
+    """Producers that write to a second partition as well, through the same connections, and who reads there."""
+    for client in clients:
+        if client.kind in (ClientKind.IDEMPOTENT, ClientKind.PLAIN):
+            yield replace(client, partition=1)
+    yield Client("consumer-beside", ClientKind.CONSUMER, 0, draw.choice((0.0, 0.4)), partition=1)
+
+
+def _faults_beside(draw: Random, nodes: int, rate: float) -> Iterator[Fault]:
+    """What happens to the first partition's sidecars happens to this one too."""
+    at = 0.0
+    while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
+        yield Fault(round(at, 4), draw.choice(_OF_TOPICS), draw.randrange(nodes), partition=1)

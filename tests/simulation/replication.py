@@ -14,9 +14,11 @@ from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Consumer, Network, ReadUncommitted
 from tests.simulation.history import History, Violation
+from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.plan import WINDOW_ENTRIES, Bounds, Client, ClientKind
+from tests.simulation.sidecar import Sidecar
 from tests.simulation.topic import SimulatedTopic
 
 READ_SECONDS: Final = 5.0
@@ -32,7 +34,10 @@ class SecondCluster:
         bounds = replace(bounds, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
         self._topic = SimulatedTopic(loop, chance, bounds)
         self._topic.is_calm = True
-        self.nodes = [Node(loop, self._topic, "west")]
+        self._kept = KeptTopic(loop, chance, bounds)
+        self._kept.is_calm = True
+        self._bounds = bounds
+        self.nodes = [self._new_node("west")]
         self._network = Network(loop, self.nodes, chance, bounds)
         self._network.is_calm = True
         self._history = History()
@@ -45,10 +50,12 @@ class SecondCluster:
         along = self._consumer("west-along")
         await self._copy([one for one in entries if not is_marker(one)], along)
         await self._check_reader(along, self.nodes[0], expected)
-        fresh = Node(self._loop, self._topic, "west-fresh")
-        self.nodes.append(fresh)
+        self.nodes.append(self._new_node("west-fresh"))
         for node in self.nodes:
             await self._check_reader(self._consumer(f"west-last-{node.name}"), node, expected)
+
+    def _new_node(self, name: str) -> Node:
+        return Node(Sidecar(self._loop, self._kept, self._bounds, name), self._topic)
 
     def _consumer(self, name: str) -> Consumer:
         return Consumer(self._network, Client(name, ClientKind.CONSUMER), self._history, self._chance, ReadUncommitted())

@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,50 +20,24 @@ from typing import Final
 from handler.coordination import kept_places, kept_shard
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
-from handler.partition.log.entries import read_entry
-from handler.partition.log.formats import KAFKA
 from handler.partition.read import catch_up_reader, replay
-from handler.pulsar.entry import Position
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.tasks import Pace
 from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
-from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
-from tests.simulation.checker import check, check_late
-from tests.simulation.clients import (
-    FIRST_PRODUCER,
-    IN_FLIGHT,
-    Consumer,
-    Isolation,
-    Network,
-    ReadCommitted,
-    ReadUncommitted,
-    ends,
-    idempotent_producer,
-    plain_producer,
-)
-from tests.simulation.faults import Faults
-from tests.simulation.history import History, Violation
+from tests.simulation.clients import Connection
+from tests.simulation.history import Violation
+from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
-from tests.simulation.node import Node
-from tests.simulation.plan import PATIENCE_SECONDS, Bounds, Client, ClientKind, FaultKind, Plan, Swarm, drawn
-from tests.simulation.reference import fold
+from tests.simulation.partition_run import PartitionRun
+from tests.simulation.plan import PATIENCE_SECONDS, Bounds, FaultKind, Plan, Swarm, drawn
 from tests.simulation.replication import SecondCluster
+from tests.simulation.sidecar import Sidecar
 from tests.simulation.tally import tallied
-from tests.simulation.topic import SimulatedTopic
-from tests.simulation.transactions import Coordinator, TransactionalProducer
-from tests.support.batches import batch
 
 # Of the loop's own: how long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
-# At the log's start, until what was moved is known everywhere.
-LOOKS: Final = 30
 KEPT_SOON_SECONDS: Final = 1.0
 COMPACT_SOON: Final = 10  # messages
-ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,72 +52,54 @@ class Result:
 
 class Run:
     def __init__(self, plan: Plan, loop: SimulatedLoop, chance: Chance) -> None:
-        self.plan = plan
-        self.history = History()
+        kept, skew = KeptTopic(loop, chance, plan.bounds), chance.of("skew")
         self._loop = loop
         self._chance = chance
-        self.topic = SimulatedTopic(loop, chance, plan.bounds)
-        skew = chance.of("skew")
-        self.nodes = [Node(loop, self.topic, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)]
-        self.network = Network(loop, self.nodes, chance, plan.bounds)
-        self.coordinator = Coordinator(self.network, self.history, chance, plan.bounds.failed_questions)
-        self._faults = Faults(plan, loop, chance, self.topic, self.nodes, self.network, self.history)
-        self.history.lost_its_reason = self._faults.lost_its_reason
-        self._write_before()
+        self._bounds = plan.bounds
+        self._kept = kept
+        self._sidecars = [
+            Sidecar(loop, kept, plan.bounds, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)
+        ]
+        connections: dict[tuple[str, str], Connection] = {}
+        self._partitions = [
+            PartitionRun(
+                plan.of(number), number, loop, chance.apart(f"partition {number}") if number else chance, kept, self._sidecars, connections
+            )
+            for number in range(plan.partitions)
+        ]
 
-    def _write_before(self) -> None:
-        """In order, by a writer that learns now and then how far the log has come: up to five batches of a producer are on their way."""
-        draw = self._chance.of("before")
-        known: dict[int, tuple[Position, KnownProducer]] = {}
-        for sequence in range(self.plan.bounds.written_before):
-            for number in range(len(self.plan.of(ClientKind.IDEMPOTENT))):
-                value = b"%d/%d" % (FIRST_PRODUCER + number, sequence)
-                if number not in known or known[number][1].last_sequence < sequence - IN_FLIGHT or draw.random() < 0.3:
-                    last = self.topic.entries[-1].position if self.topic.entries else BEFORE_ALL
-                    known[number] = last, KnownProducer(0, sequence - 1) if sequence else UNKNOWN_PRODUCER
-                metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=len(self.topic.entries), publish_time=1)
-                metadata.MergeFromString(KAFKA.fields)
-                metadata.properties.add(key=BASIS_PROPERTY, value=Basis(known[number][0], [known[number][1]]).encode())
-                self.topic.append(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
-                self.history.acknowledge([value], self.topic.index, 0)
-                if len(self.topic.entries) % 16 == 0:
-                    self.topic.roll()
+    @property
+    def operations(self) -> int:
+        return sum(one.history.operations for one in self._partitions)
 
     @property
     def struck(self) -> int:
         """How many faults were tried. A trim, say, may find nothing to take."""
-        return self._faults.struck
+        return sum(one.faults.struck for one in self._partitions)
 
     async def go(self) -> None:
-        consumers = [
-            asyncio.create_task(self._consumer(one, ISOLATION[one.kind]).run()) for one in self.plan.clients if one.kind in ISOLATION
-        ]
-        producers = [
-            asyncio.create_task(self._producer(one, number), name=one.name) for number, one in enumerate(self.plan.clients) if one.batches
-        ]
-        faults = asyncio.create_task(self._faults.strike(), name="the faults")
+        consumers = [task for one in self._partitions for task in one.begin_consumers()]
+        working = [task for one in self._partitions for task in one.begin_work()]
         try:
-            await self._finish([*producers, faults], consumers)
+            await self._finish(working, consumers)
             self._calm()
-            await asyncio.gather(self.coordinator.done(), *self._faults.deleting)
-            await self._read_all()
+            await asyncio.gather(*(one.settled() for one in self._partitions))
+            fresh = Sidecar(self._loop, self._kept, self._bounds, "fresh")
+            self._sidecars.append(fresh)
+            for one in self._partitions:
+                await one.read_all(fresh)
         finally:
-            for task in (*producers, *consumers, faults):
+            for task in (*working, *consumers):
                 task.cancel()
-        reference = fold(self.topic.entries, self.history.is_stray)
-        check(self.history, reference, self._log_start)
-        check_late(self.history, [*self._faults.entries_before, *self.topic.entries])
-        if not reference.strays:
-            second = SecondCluster(self._loop, self._chance, self.plan.bounds)
-            self.nodes += second.nodes
-            await second.check(self.topic.entries, [reference.values[offset] for offset in sorted(reference.values)], self.history.aborted)
-            self.nodes += second.nodes[1:]
+        for one in self._partitions:
+            one.check()
+        await self._check_second_cluster(self._partitions[0])
         await self._close()
 
     async def _finish(self, working: list[asyncio.Task[None]], watching: list[asyncio.Task[None]]) -> None:
         """Until all that end by themselves have, or one has found a violation."""
         left = set(working)
-        quiet = sum([fault.seconds for fault in self.plan.faults if fault.kind is FaultKind.QUIET])
+        quiet = sum(one.quiet_seconds for one in self._partitions)
         until = self._loop.time() + PATIENCE_SECONDS + quiet
         while left:
             wait_for = {*left, *watching}
@@ -155,86 +111,30 @@ class Run:
                 task.result()
             left -= done
 
-    async def _producer(self, client: Client, number: int) -> None:
-        match client.kind:
-            case ClientKind.IDEMPOTENT:
-                await idempotent_producer(self.network, client, number, self.history, self._chance)
-            case ClientKind.TRANSACTIONAL:
-                await TransactionalProducer(self.network, self.coordinator, client, number, self.history, self._chance).run()
-            case _:
-                await plain_producer(self.network, client, self.history, self._chance)
-
-    def _consumer(self, client: Client, isolation: Isolation) -> Consumer:
-        return Consumer(self.network, client, self.history, self._chance, isolation)
-
-    # --- the end
-
     def _calm(self) -> None:
-        self.topic.is_calm = self.network.is_calm = True
-        for node in self.nodes:
-            node.go_on()
+        self._kept.is_calm = True
+        for one in self._partitions:
+            one.topic.is_calm = one.network.is_calm = True
+        for sidecar in self._sidecars:
+            sidecar.go_on()
 
-    @property
-    def _log_start(self) -> int:
-        present = self.topic.present
-        if not present:
-            return self.topic.index + 1
-        first, moved = present[0], self.topic.start_moved_to
-        assert first.last_index is not None
-        start = first.last_index + 1 - (1 if is_marker(first) else read_entry(first).offset_count)
-        return max(start, moved.offset) if moved is not None and moved.position >= first.position else start
-
-    @property
-    def _end(self) -> int:
-        """Behind the last record: markers may follow."""
-        return max(((one.last_index or 0) + 1 for one in self.topic.entries if not is_marker(one)), default=0)
-
-    async def _read_all(self) -> None:
-        """Through a sidecar that has seen nothing, and through all others: they must find the same."""
-        fresh = Node(self._loop, self.topic, "fresh")
-        self.nodes.append(fresh)
-        for node in reversed(self.nodes):
-            await self._check_start(node)
-            for kind in ISOLATION if self.plan.of(ClientKind.TRANSACTIONAL) else (ClientKind.CONSUMER,):
-                await self._read_through(node, self._consumer(Client(f"last-{kind}-{node.name}", kind), ISOLATION[kind]))
-
-    async def _check_start(self, node: Node) -> None:
-        """Every sidecar says where the log begins."""
-        readable = [one for one in self.topic.present if not is_marker(one)]
-        first = min([(one.last_index or 0) + 1 - read_entry(one).offset_count for one in readable[:1]], default=self.topic.index + 1)
-        told: int | None = None
-        if self._log_start < self.history.low_watermark:
-            raise Violation(f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}")
-        for _ in range(LOOKS):
-            opened = node.begin(node.current().opened())
-            if await ends(opened, PATIENCE_SECONDS) and opened.result() is ErrorCode.NONE:
-                asked = node.begin(node.current().confirmed_start())
-                if await ends(asked, PATIENCE_SECONDS):
-                    told = asked.result()
-                    if self._log_start <= told <= max(first, self._log_start):
-                        return
-            await asyncio.sleep(1.0)
-        raise Violation(f"{node.name} says that the log begins at {told}, and it begins at {self._log_start}")
-
-    async def _read_through(self, node: Node, reader: Consumer) -> None:
-        reader.offset = self._log_start
-        until = self._loop.time() + PATIENCE_SECONDS
-        while reader.offset < self._end:
-            await reader.read_through(node, 5.0)
-            if self._loop.time() > until:
-                raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self._end}")
-            await asyncio.sleep(0.1)
+    async def _check_second_cluster(self, copied: PartitionRun) -> None:
+        reference = copied.reference
+        if reference.strays:
+            return
+        second = SecondCluster(self._loop, self._chance, self._bounds)
+        self._sidecars += (node.sidecar for node in second.nodes)
+        expected = [reference.values[offset] for offset in sorted(reference.values)]
+        await second.check(copied.topic.entries, expected, copied.history.aborted)
+        self._sidecars += (node.sidecar for node in second.nodes[1:])
 
     async def _close(self) -> None:
-        for node in self.nodes:
-            node.close()
+        for sidecar in self._sidecars:
+            sidecar.close()
         await asyncio.sleep(60.0)
-        for node in self.nodes:
-            node.let_go()
-            if node.cache.used:
-                raise Violation(f"{node.name} has closed all, and {node.cache.used} bytes of its cache are taken")
-            if node.process.tasks:
-                raise Violation(f"{node.name} has closed all, and goes on with {next(iter(node.process.tasks))}")
+        for sidecar in self._sidecars:
+            sidecar.let_go()
+            sidecar.check_closed()
 
 
 @contextmanager
@@ -292,7 +192,7 @@ def run_plan(plan: Plan) -> Result:
         loop.close()
         gc.enable()
     assert run is not None
-    return Result(plan, violation, run.history.operations, run.struck, loop.steps, loop.time() - BEGIN)
+    return Result(plan, violation, run.operations, run.struck, loop.steps, loop.time() - BEGIN)
 
 
 def _troubles() -> dict[str, float]:

@@ -64,6 +64,8 @@ ROWS: Final = (
     Row("a batch is acknowledged", "tests.simulation.history.History.acknowledge"),
     Row("a log is held against the reference", "tests.simulation.checker._check_acknowledged"),
     Row("a consumer asks for the end", "tests.simulation.clients.Consumer._ask_end"),
+    Row("a last stable offset is told", "tests.simulation.history.History.check_stable"),
+    Row("a sidecar's bounds are looked at", "tests.simulation.sidecar.Sidecar.check_bounds"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The topic of a run, and what sidecars keep of it beside its log."""
+"""A topic of a run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import math
 from contextvars import Context
 from typing import Final
 
-from tests.model.connections import Connection
 from tests.model.topic import Topic
 from tests.model.view import View
 from tests.simulation.chance import Chance
-from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
-from tests.simulation.kept_topic import KeptTopic
+from tests.simulation.conduct import DrawnCaller, DrawnConduct
 from tests.simulation.plan import Bounds
 
 # A ledger is kept for at least so long after it was closed. Brokers keep theirs for minutes.
@@ -20,15 +18,15 @@ LEAST_RETENTION_SECONDS: Final = 15.0
 
 
 class SimulatedTopic(Topic):
-    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds, name: str = "t-partition-0") -> None:
         self._drawn = DrawnConduct(loop, chance, bounds)
         super().__init__(
             self._drawn, deduplicates=bounds.deduplicates, names_markers=bounds.names_markers, wastes_indexes=bounds.wastes_indexes
         )
+        self.name = name
         self.loop = loop
         self.chance = chance
         self.bounds = bounds
-        self.kept = KeptTopic(loop, chance, bounds)  # what sidecars keep of the log
         self._ended: dict[int, float] = {}  # when each ledger was closed
 
     @property
@@ -37,16 +35,11 @@ class SimulatedTopic(Topic):
 
     @is_calm.setter
     def is_calm(self, is_calm: bool) -> None:
-        self._drawn.is_calm = self.kept.drawn.is_calm = is_calm
+        self._drawn.is_calm = is_calm
 
     def seen_by(self, writer_name: str, context: Context) -> View:
         """As a sidecar has it, whose process has this context."""
         return View(self, writer_name, DrawnCaller(self._drawn, writer_name, context))
-
-    def connections_of(self, context: Context) -> list[Connection]:
-        """Those of the process that has it."""
-        all_there = [*self.connections, *self.kept.connections]
-        return [one for one in all_there if isinstance(one.way, DrawnWay) and one.way.context is context]
 
     def unload(self) -> None:
         self._drawn.unloaded_at = self.loop.time()

@@ -154,7 +154,7 @@ class CatchUpReader(ConsumerEvents):
         self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
         self._enough = 0  # with more permits than this no more are asked for
         self._cost = 1  # permits of the most expensive entry so far: a native batch costs as many as it has messages
-        self._largest = 0  # bytes of the largest entry so far
+        self._largest = 0  # bytes that the largest entry so far takes
         self.wanted = wanted
         self.next_offset = wanted
         self.done = False
@@ -402,7 +402,7 @@ class CatchUpReader(ConsumerEvents):
         cost = permits_of(entry)
         self._permits -= cost
         self._cost = max(self._cost, cost)
-        self._largest = max(self._largest, len(entry.payload) + 1)  # more, if it unfolds: see _put
+        self._largest = max(self._largest, len(entry.payload) + ENTRY_OVERHEAD)  # more, if it unfolds: see _put
         if self._fold.last_position is not None and position <= self._fold.last_position:
             self._grant()
             return  # a rewind of the dispatcher
@@ -481,7 +481,7 @@ class CatchUpReader(ConsumerEvents):
         self.next_offset = entry.next_offset
         self._held.put(entry)
         self._ahead.append(entry)
-        self._largest = max(self._largest, entry.size)
+        self._largest = max(self._largest, entry.size + ENTRY_OVERHEAD)
         self._account.take(entry.size + ENTRY_OVERHEAD)
 
     @property

@@ -1,0 +1,174 @@
+"""A sidecar's process: it may be killed, or stand still. Its partitions share what it has."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from handler.clock import Clock
+from handler.partition.failures import EntryFailures
+from handler.partition.fold.producer_states import ProducerMemory
+from handler.partition.read.fetch_cache import FetchCache
+from handler.partition.read.partition_times import TimeIndexes
+from handler.partition.table import TICK_SECONDS
+from tests.model.connections import Connection
+from tests.simulation.conduct import DrawnWay
+from tests.simulation.history import Violation
+from tests.simulation.kept_topic import KeptTopic
+from tests.simulation.loop import EPOCH_SECONDS, PROCESS, Life, Process, SimulatedLoop
+from tests.simulation.plan import Bounds
+
+if TYPE_CHECKING:
+    from tests.simulation.node import Node
+
+T = TypeVar("T")
+# Beside its budget a cache has the entry that came last, and that of the reader which wants one.
+MOST_BESIDE_THE_CACHE: Final = 40_000
+MOST_TASKS: Final = 200
+
+
+class _FlippingMemory(ProducerMemory):
+    """That other partitions of the process take, and give back."""
+
+    __slots__ = ("_changes_at", "_draw", "_full_until", "_loop")
+
+    def __init__(self, bounds: Bounds, loop: SimulatedLoop, draw: Random) -> None:
+        super().__init__(most_awake=bounds.most_awake, expiry_ms=bounds.expiry_ms)
+        self._loop, self._draw = loop, draw
+        self._full_until = self._changes_at = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        now = self._loop.time()
+        if now >= self._changes_at:
+            self._full_until = now + self._draw.choice((0.0, 0.0, 1.0))
+            self._changes_at = now + 2.0
+        return now < self._full_until
+
+    @property
+    def most_awake(self) -> int:
+        return self._draw.choice((1, 2, 3, super().most_awake))
+
+
+class Sidecar:
+    def __init__(self, loop: SimulatedLoop, kept: KeptTopic, bounds: Bounds, name: str, skew: float = 0.0) -> None:
+        self.name = name
+        self.life = 0  # how often it was started
+        self.nodes: list[Node] = []  # one for each partition
+        self.clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
+        self._loop = loop
+        self._kept = kept
+        self._bounds = bounds
+        self._begin()
+
+    def _begin(self) -> None:
+        bounds = self._bounds
+        self.life += 1
+        self._awake_since = self._loop.time()
+        self.process = Process()
+        self.context = copy_context()
+        self.context.run(PROCESS.set, self.process)
+        self.cache = FetchCache(bounds.cache_bytes)
+        self._states = self._kept.states(f"{self.name}/{self.life}", self.clock, self.context) if bounds.keeps else None
+        self.indexes = TimeIndexes(self.cache, self._states)
+        self.failures = EntryFailures()
+        self.memory = ProducerMemory(most_awake=bounds.most_awake, expiry_ms=bounds.expiry_ms)
+        if bounds.flips:
+            self.memory = _FlippingMemory(bounds, self._loop, self._kept.chance.of(f"{self.name}/{self.life}/memory"))
+        for node in self.nodes:
+            node.partition = None
+        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do something in this process, at once."""
+        return self.context.copy().run(work)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do something in this process that takes time. It never ends if the process is killed."""
+        task = self._loop.create_task(work, context=self.context.copy())
+        task.add_done_callback(_looked_at)
+        return task
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.life is Life.RUNNING
+
+    def owes_an_answer(self, life: int, asked_at: float) -> bool:
+        """Whether it has been at work since then: as the same process, which did not stand still."""
+        return self.life == life and self._awake_since <= asked_at
+
+    def _tick(self) -> None:
+        """As `PartitionTable` does."""
+        partitions = [node.partition for node in self.nodes if node.partition is not None and node.partition.ended is None]
+        for partition in partitions:
+            partition.tick(self._loop.time())
+        self.memory.count(table for partition in partitions for table in partition.producer_tables())
+        self.check_bounds()
+        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
+
+    def check_bounds(self) -> None:
+        """What it holds is bounded, whatever happens."""
+        cache = self.cache
+        held = cache.used + cache.ahead + cache.indexed + cache.fixed
+        if held > cache.budget + MOST_BESIDE_THE_CACHE:
+            parts = f"{cache.used} of recent batches, {cache.ahead} read ahead, {cache.indexed} of indexes, {cache.fixed} that stay"
+            raise Violation(f"{self.name} has a cache of {cache.budget} bytes, and holds {parts}")
+        if len(self.process.tasks) > MOST_TASKS:
+            raise Violation(f"{self.name} has {len(self.process.tasks)} tasks")
+
+    # --- faults
+
+    def kill(self) -> None:
+        """With kill -9, and begin anew: what it has sent may land."""
+        self.process.life = Life.KILLED
+        self.process.held.clear()
+        for connection in self._connections():
+            connection.vanish()
+        self._begin()
+
+    def lose_connections(self) -> None:
+        """The broker has heard nothing of this process for a while (keepAliveIntervalSeconds)."""
+        for connection in self._connections():
+            connection.cut()
+
+    def _connections(self) -> list[Connection]:
+        all_there = [*(one for node in self.nodes for one in node.topic.connections), *self._kept.connections]
+        return [one for one in all_there if isinstance(one.way, DrawnWay) and one.way.context is self.context]
+
+    def stand_still(self) -> None:
+        self.process.life = Life.STANDING_STILL
+        self._awake_since = math.inf
+
+    def go_on(self) -> None:
+        if self.process.life is Life.STANDING_STILL:
+            self._awake_since = self._loop.time()
+            self._loop.go_on(self.process)
+
+    # --- the end
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close_partition()
+        self._ticking.cancel()
+
+    def let_go(self) -> None:
+        """What was to be kept is kept."""
+        if self._states is not None:
+            self.run(self._states.close)
+
+    def check_closed(self) -> None:
+        cache = self.cache
+        if cache.used or cache.ahead or cache.indexed or cache.fixed:
+            held = f"{cache.used}, {cache.ahead}, {cache.indexed} and {cache.fixed}"
+            raise Violation(f"{self.name} has closed all, and {held} bytes of its cache are taken")
+        if self.process.tasks:
+            raise Violation(f"{self.name} has closed all, and goes on with {next(iter(self.process.tasks))}")
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
