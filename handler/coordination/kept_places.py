@@ -18,9 +18,10 @@ from typing import Final, NamedTuple, Protocol
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic
 from handler.coordination.kept_parts import Head
-from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.admin import COMPACTION, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import NotPermitted, Refused, Unavailable
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
 from handler.telemetry import metrics
@@ -29,8 +30,9 @@ from handler.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 PERMITS: Final = 64
-# Shorter than callers wait for an answer: it leaves them the time to write a marker and to read it.
+# At first. Shorter than callers wait for an answer: it leaves them the time to write a marker and to read it.
 SILENT_SECONDS: Final = 3.0
+LONGEST_SILENT_SECONDS: Final = 8.0
 COMPACT_AFTER: Final = 500  # messages that were read and say nothing
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
 WRITE_ANEW_MS: Final = EXPIRY_MS // 4
@@ -85,6 +87,7 @@ class KeptPlaces:
         self._looked_at = -math.inf  # when the last look began
         self._is_outdated = False
         self._turn = asyncio.Lock()
+        self._patience = Patience(SILENT_SECONDS, LONGEST_SILENT_SECONDS)
         self.progress = 0  # grows while something is read
 
     def of(self, key: bytes) -> Position | None:
@@ -137,14 +140,24 @@ class KeptPlaces:
         try:
             await self._read_up_to(last, known)
         except NoEntryCame:
-            # The last entry is a deletion that compaction has left out. Whoever wrote it lost its connection before the marker behind it.
-            await self._housekeeping.write_marker()
+            compacted_to = await self._admin.subscriptions.acknowledged(self._topic, COMPACTION)
+            if compacted_to is None or compacted_to < last:
+                raise
+            # The last entry may be a deletion, which compaction leaves out. Its writer lost its connection before the marker behind it.
+            await self._write_marker()
             await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
         if known.old:
             await self._housekeeping.delete_old(partial(self._still_old, known))
         if known.read > len(known.places) + COMPACT_AFTER:
             await self._housekeeping.compact()
         return True
+
+    async def _write_marker(self) -> None:
+        """Who has no right to write it does not know what is there: it may be that storage is slow."""
+        try:
+            await self._housekeeping.write_marker()
+        except (NotPermitted, Refused) as error:
+            raise Unavailable(f"{self._topic} can't be read to its end, and no entry can be written behind it: {error}") from error
 
     async def _still_old(self, known: _Known) -> Iterable[bytes]:
         last = (await self._admin.topics.log_stats(self._topic)).last
@@ -158,7 +171,7 @@ class KeptPlaces:
             return
         oldest = self._clock.wall() - EXPIRY_MS
         begin = None if known.read_to is None else known.read_to.after()
-        topic = CompactedTopic(self._client, self._topic, Patience(SILENT_SECONDS))
+        topic = CompactedTopic(self._client, self._topic, self._patience)
         async with aclosing(raw_entries_from(topic, begin, PERMITS)) as entries:
             while known.read_to is None or known.read_to < last:
                 entry = await anext(entries)

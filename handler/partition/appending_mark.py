@@ -34,10 +34,18 @@ class AppendingMark:
     def is_put(self) -> bool:
         return bool(self._key)
 
+    def is_due(self, now: float) -> bool:
+        """Whether it is to be put again."""
+        return self.is_put and now - self._put_at >= _ANEW_SECONDS
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether it may count no more before it is put again."""
+        return self.is_put and now - self._put_at >= self._counts_ms / 1000 - _ANEW_SECONDS
+
     async def put(self) -> None:
         """Unless it was put lately. May raise PulsarError."""
         now = asyncio.get_running_loop().time()
-        if self.is_put and now - self._put_at < _ANEW_SECONDS:
+        if self.is_put and not self.is_due(now):
             return
         key = self._key or self._prefix + self._states.new_id().encode()
         await self._states.store(key, b"1")

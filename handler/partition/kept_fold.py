@@ -75,14 +75,20 @@ class KeptFold:
             return False
         knows_all = known_from is not None and (transactions_behind != BEFORE_ALL or known_from == BEFORE_ALL)
         if not stats.may_hold(stored.position) or not knows_all:
-            if self._values is not None and self._found is not None:
-                self._values.pass_over(self._found, is_gone=True)
+            self._replace_found()
             return False
         kept.restore(stored, self._fold, self._transactions)
         self._restored = stored.position
         self._kept_to = -KEPT_ANEW_AFTER if is_old else self._fold.next_offset
         self._kept_in = stored.position.ledger
+        if is_old:
+            self._replace_found()
         return True
+
+    def _replace_found(self) -> None:
+        """Delete what was found when another is stored, and let it keep nobody from storing one."""
+        if self._values is not None and self._found is not None:
+            self._values.pass_over(self._found, is_gone=True)
 
     def begins_without_transactions(self, up_to: Position) -> None:
         """Nobody has announced one that stands there or before: those that come are all that there are."""
@@ -110,24 +116,27 @@ class KeptFold:
             raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
 
     async def _read_surest(self, values: KeptValues) -> tuple[kept.Kept, bool] | None:
-        while (key := await self._surest_key(values)) is not None:
-            found = await values.value(key)
-            if found is not None:
-                try:
-                    stored = await in_a_thread(partial(_decoded, found.value))
-                except ValueError as error:
-                    log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
-                else:
-                    self._found = key
-                    return stored, found.is_old(self._clock.wall())
-            values.pass_over(key, is_gone=False)
-        return None
+        """Of what this release has kept, and 0.2: a fleet may have both, or have gone back to that for a while."""
+        found = None
+        while found is None and (surest := await values.surest()) is not None:
+            found = await self._read(values, surest[0])
+        of_0_2 = None if values.is_passed_over(values.key_of_0_2) else await self._read(values, values.key_of_0_2)
+        if of_0_2 is not None and (found is None or found[1].position < of_0_2[1].position):
+            found = of_0_2
+        if found is None:
+            return None
+        self._found, stored, is_old = found
+        return stored, is_old
 
-    async def _surest_key(self, values: KeptValues) -> bytes | None:
-        surest = await values.surest()
-        if surest is not None:
-            return surest[0]
-        return None if values.is_passed_over(values.key_of_0_2) else values.key_of_0_2
+    async def _read(self, values: KeptValues, key: bytes) -> tuple[bytes, kept.Kept, bool] | None:
+        found = await values.value(key)
+        if found is not None:
+            try:
+                return key, await in_a_thread(partial(_decoded, found.value)), found.is_old(self._clock.wall())
+            except ValueError as error:
+                log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
+        values.pass_over(key, is_gone=False)
+        return None
 
     def distrust(self) -> None:
         """What was kept does not agree with the log."""

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from handler.clock import Clock
+from handler.coordination.kept_places import WRITE_ANEW_MS
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.appending_mark import AppendingMark
@@ -63,6 +64,7 @@ class KeptProducers:
         self._name = name
         self._fold = fold
         self._partition = partition
+        self._clock = clock
         self._kept_to: Position | None = None
         self._kept_at = -math.inf
         self._is_whole = True
@@ -71,6 +73,7 @@ class KeptProducers:
         self._is_waiting = False
         self._beginning: asyncio.Task[None] | None = None
         self._is_of_use = False  # what is kept, to who opens the partition next
+        self._of_use_since = math.inf  # when that was stored, in this process's time
         self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
         self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
@@ -89,16 +92,19 @@ class KeptProducers:
         self._found = None if found is None else found[0]
         if found is None:
             return None
-        self._kept_to = found[1].last
-        return found[1]
+        _, known, written_at = found
+        self._of_use_since = asyncio.get_running_loop().time() - max(0, self._clock.wall() - written_at) / 1000
+        self._kept_to = known.last
+        return known
 
-    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers] | None:
+    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers, int] | None:
+        """With the time at which it was written."""
         while (surest := await values.surest()) is not None:
             key, _ = surest
             value = await values.value(key)
             if value is not None:
                 try:
-                    return key, await in_a_thread(partial(_decoded, value.value))
+                    return key, await in_a_thread(partial(_decoded, value.value)), value.written_at
                 except ValueError as error:
                     metrics.PRODUCERS_NOT_RESTORED.inc()
                     log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)
@@ -140,6 +146,7 @@ class KeptProducers:
 
     def tick(self, now: float) -> None:
         """Once in some seconds, while this sidecar appends."""
+        self._stay_ready(now)
         last, kept = self._fold.last_position, self._kept_to
         if last is None or last == kept or not self._fold.producers.states or now - self._kept_at < LEAST_SECONDS:
             return
@@ -147,9 +154,29 @@ class KeptProducers:
         if is_far or now - self._kept_at >= KEPT_SECONDS:
             self._keep(now)
 
+    def _stay_ready(self, now: float) -> None:
+        """A batch of a new producer may be sent at any time. The mark has to count then, and what is kept must not have been deleted for
+        its age.
+        """
+        mark = self._mark
+        if mark is None or not self.has_begun:
+            return
+        if now - self._of_use_since >= WRITE_ANEW_MS / 1000:
+            self._is_of_use = self.has_begun = False
+        elif mark.is_overdue(now):
+            self.has_begun = False
+        elif mark.is_due(now) and (self.keeping is None or self.keeping.done()):
+            self.keeping = asyncio.create_task(self._put_again(mark))
+
+    async def _put_again(self, mark: AppendingMark) -> None:
+        try:
+            await mark.put()
+        except PulsarError as error:
+            self._note_failure(error)
+
     def has_learnt(self) -> None:
         """The fold goes on from what was kept, and so does who opens the partition next."""
-        self._is_of_use = True
+        self._is_of_use = self._of_use_since > asyncio.get_running_loop().time() - WRITE_ANEW_MS / 1000
 
     async def tells_all(self) -> bool:
         """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
@@ -266,10 +293,10 @@ class KeptProducers:
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
-        known = KnownProducers.of(self._fold)
+        known, now = KnownProducers.of(self._fold), asyncio.get_running_loop().time()
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
-        self._is_of_use = True
+        self._is_of_use, self._of_use_since = True, now
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past

@@ -74,7 +74,11 @@ class KeptValues:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
         if self._stored is not None:
             key, extent = self._stored
-            await self.delete([*self._gone, *(one for one, covered in self._known.items() if one != key and extent.covers(covered))])
+            await self.delete([*self._gone, *(one for one, other in self._known.items() if self._gives_way(one, other, key, extent))])
+
+    def _gives_way(self, one: bytes, extent: Extent, key: bytes, covering: Extent) -> bool:
+        """Of two sidecars' values that tell the same, the one stays that all sidecars prefer. Else each would delete the other's."""
+        return one != key and covering.covers(extent) and (extent != covering or one in self._own or one < key)
 
     def pass_over(self, key: bytes, *, is_gone: bool) -> None:
         """Use this one no more. `is_gone`: no sidecar can use it, so it is deleted when another is stored."""

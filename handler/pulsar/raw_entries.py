@@ -16,32 +16,54 @@ from handler.tasks import Pace
 # A broker hands entries out within milliseconds; one under load took seconds.
 ENTRY_SECONDS: Final = 10.0
 LONGEST_SECONDS: Final = 80.0
+# At which readers have waited in vain, of one log.
+MOST_PLACES: Final = 64
 # Entries on their way at a time: those behind the one that is looked for come in vain.
 PERMITS: Final = 32
 
 
 class Patience:
-    """How long a reader of one log may bring nothing before it is opened again. Old data may lie in slow storage, so each reader that
-    waits in vain doubles this for the next. It shrinks again when entries come sooner: the broker may only have forgotten a reader.
+    """How long readers of one log may bring nothing before they are opened again. The broker may have forgotten a reader; or old data lies
+    in slow storage, and a reader that is opened anew begins to wait from the start.
+
+    So where one has waited in vain, the next waits twice as long: at that place, to which it may come through entries that are at hand.
+    What a reader did wait for others are granted elsewhere. This shrinks again as readers begin faster.
     """
 
-    __slots__ = ("_grown_to", "_least")
+    __slots__ = ("_in_vain", "_least", "_most", "_usual")
 
-    def __init__(self, least: float | None = None) -> None:
+    def __init__(self, least: float | None = None, most: float | None = None) -> None:
         self._least = least
-        self._grown_to = 0.0
+        self._most = most
+        self._usual = 0.0
+        self._in_vain: dict[Position | None, float] = {}  # by the place of the entry that did not come, the next wait
 
-    @property
-    def seconds(self) -> float:
-        return max(ENTRY_SECONDS if self._least is None else self._least, self._grown_to)
+    def at(self, start: Position | None, reached: Position | None) -> float:
+        """Of a reader that began at `start`, and has `reached` an entry."""
+        usual = max(ENTRY_SECONDS if self._least is None else self._least, self._usual)
+        return max(usual, self._in_vain.get(_behind(start, reached), 0.0)) if self._in_vain else usual
 
-    def was_too_short(self, waited: float) -> None:
-        """Of several readers that wait at the same time the first makes it grow."""
-        self._grown_to = max(self._grown_to, min(2 * waited, LONGEST_SECONDS))
+    def was_too_short(self, start: Position | None, reached: Position | None, waited: float) -> None:
+        place = _behind(start, reached)
+        self._in_vain[place] = max(self._in_vain.pop(place, 0.0), self._twice(waited))
+        if len(self._in_vain) > MOST_PLACES:
+            del self._in_vain[next(iter(self._in_vain))]
 
-    def has_come(self, waited: float) -> None:
+    def has_begun(self, waited: float) -> None:
         """A reader has brought its first entry. The storage is as slow for the next piece."""
-        self._grown_to = max(self._grown_to / 2, min(2 * waited, LONGEST_SECONDS))
+        self._usual = max(self._usual / 2, self._twice(waited))
+
+    def has_come(self, start: Position | None, reached: Position | None, waited: float) -> None:
+        """The entry behind the one that was reached. `waited` may be too much: its reader may have had no permits for a while."""
+        if self._in_vain:
+            self._usual = max(self._usual, min(self._in_vain.pop(_behind(start, reached), 0.0), self._twice(waited)))
+
+    def _twice(self, waited: float) -> float:
+        return min(2 * waited, LONGEST_SECONDS if self._most is None else self._most)
+
+
+def _behind(start: Position | None, reached: Position | None) -> Position | None:
+    return start if reached is None else reached.after()
 
 
 class NoEntryCame(Unavailable):
@@ -86,25 +108,29 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
     reader = await log_.reader(start, events)
     try:
         reader.grant(permits)
-        taken = 0
+        taken, reached, patience = 0, None, log_.patience
         pace = Pace()
-        began: float | None = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        has_begun = False
         while True:
             await pace.rest()  # entries that are here already are handed out without a turn of the loop
-            seconds = log_.patience.seconds
+            seconds, asked_at = patience.at(start, reached), loop.time()
             try:
                 async with asyncio.timeout(seconds):
                     entry = await events.entries.get()
             except TimeoutError as error:
                 if not events.entries.empty():
                     continue  # this process stood still, and the timer came first
-                log_.patience.was_too_short(seconds)
+                patience.was_too_short(start, reached, seconds)
                 raise NoEntryCame(f"no entry came within {seconds:.0f} s") from error
             if isinstance(entry, PulsarError):
                 raise entry
-            if began is not None:
-                log_.patience.has_come(asyncio.get_running_loop().time() - began)
-                began = None
+            waited = loop.time() - asked_at
+            if not has_begun:
+                patience.has_begun(waited)
+                has_begun = True
+            patience.has_come(start, reached, waited)
+            reached = entry.position
             taken += permits_of(entry)
             yield entry
             if taken >= permits // 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import Any, cast
@@ -15,7 +16,7 @@ from handler.coordination.kept_places import EXPIRY_MS
 from handler.coordination.kept_states import MAX_BYTES, KeptStates
 from handler.ids import new_id
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
+from handler.pulsar.errors import NotPermitted, Unavailable
 from handler.pulsar.messages import write_batch
 from handler.telemetry import metrics
 from tests.support.internal_topic import InternalTopic, Writer
@@ -408,8 +409,58 @@ async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_
     await mine.store(b"b", b"")
     topic.entries.pop()
     topic.left_out |= {len(topic.entries) - 1, len(topic.entries) - 2}
+    topic.compacted_to = Position(1, len(topic.entries) - 1)
     assert await other.look_up(b"b") is None
     assert [key for key in (b"a", b"b") if await other.look_up(key) is not None] == [b"a"]
     assert await other.names(b"b") == []
+    other.close()
+    mine.close()
+
+
+async def test_a_topic_whose_storage_is_slow_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.store(b"a", b"1")
+    topic.seconds_until_first = 0.15
+    looks = 0
+    found = None
+    while found is None and looks < 3:
+        looks += 1
+        with contextlib.suppress(Unavailable):
+            found = await other.look_up(b"a")
+    assert found is not None
+    assert found.value == b"1"
+    other.close()
+    mine.close()
+
+
+async def test_silence_is_no_deletion_where_nothing_was_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.store(b"a", b"1")
+    written = len(topic.entries)
+    topic.gives_nothing = True
+    with pytest.raises(Unavailable):
+        await other.look_up(b"a")
+    assert len(topic.entries) == written
+    other.close()
+    mine.close()
+
+
+async def test_who_may_not_write_behind_a_deletion_does_not_know_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.store(b"a", b"1")
+    topic.gives_nothing, topic.compacted_to = True, Position(1, len(topic.entries))
+
+    async def refused(*_: Any, **__: Any) -> Any:
+        raise NotPermitted("a right to produce")
+
+    monkeypatch.setattr(topic, "producer", refused)
+    with pytest.raises(Unavailable):
+        await other.look_up(b"a")
     other.close()
     mine.close()

@@ -7,12 +7,13 @@ import asyncio
 import pytest
 
 from handler.clock import SYSTEM_CLOCK
+from handler.partition.partition import Partition
 from handler.partition.read import replay
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
-from tests.support.kept_producers import kept_by_another, numbered, written_long_ago
+from tests.support.kept_producers import by_key, kept_by_another, numbered, settled, written_long_ago
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
@@ -147,6 +148,72 @@ async def test_a_mark_from_before_its_producers_expired_counts_no_more(monkeypat
     before = log.bytes_read
     assert (await append(partition, numbered(7))).error is ErrorCode.NONE
     assert log.bytes_read - before < 100 * len(batch(b"other"))
+    partition.close()
+
+
+HOURS = 3_600.0
+
+
+async def after_hours(partition: Partition, states: MemoryStates, hours: float) -> None:
+    """As if the partition had been in use for so long since, and nobody had kept anything."""
+    kept = partition._kept_producers
+    assert kept._mark is not None
+    states.kept.clear()
+    kept._mark._put_at -= hours * HOURS
+    kept._of_use_since -= hours * HOURS
+    partition.tick(asyncio.get_running_loop().time())
+    await settled(partition)
+
+
+async def begun() -> tuple[MemoryLog, MemoryStates, Partition]:
+    """A sidecar has appended, and the producer has expired since."""
+    log, states = MemoryLog(), MemoryStates()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(0))).error is ErrorCode.NONE
+    await settled(partition)
+    return log, states, partition
+
+
+async def test_a_mark_is_put_again_though_nobody_appends() -> None:
+    _, states, partition = await begun()
+    (mark,) = marks(states)
+    del states.values[mark]
+    await after_hours(partition, states, 5)
+    assert marks(states) == []
+    await after_hours(partition, states, 2)
+    assert marks(states) == [mark]
+    partition.close()
+
+
+async def test_where_a_mark_could_not_be_put_again_for_long_producers_wait_for_it() -> None:
+    log, states, partition = await begun()
+    states.values.clear()
+    states.is_away = True
+    await after_hours(partition, states, 32)
+    sent = len(log.entries)
+    waiting = begin_append(partition, batch(b"new", producer_id=8, epoch=0, sequence=0))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    assert len(log.entries) == sent
+    states.is_away = False
+    partition.tick(asyncio.get_running_loop().time())
+    assert (await waiting).error is ErrorCode.NONE
+    assert marks(states)
+    partition.close()
+
+
+async def test_what_was_kept_long_ago_is_kept_anew_before_the_next_batch() -> None:
+    """Whoever reads a value that nobody has written anew for a month deletes it."""
+    log, states, partition = await begun()
+    await after_hours(partition, states, 8 * 24)
+    states.values.clear()
+    log.hold_sends = True
+    appended = begin_append(partition, batch(b"new", producer_id=8, epoch=0, sequence=0))
+    await until(lambda: log.held)
+    assert by_key(states)
+    log.hold_sends = False
+    log.let_go()
+    assert (await appended).error is ErrorCode.NONE
     partition.close()
 
 

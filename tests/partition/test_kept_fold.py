@@ -101,6 +101,38 @@ async def test_what_a_sidecar_of_0_2_has_kept_is_found() -> None:
     second.close()
 
 
+async def test_of_what_0_2_has_kept_and_this_release_that_counts_which_ends_last() -> None:
+    """A fleet may have gone back to 0.2 for a while."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    for name, sequence in (("a", 0), ("b", 1)):
+        partition = open_partition(log, f"kafka-sidecar-{name}", states=states)
+        assert (await write(partition, coordinator, b"in a transaction", sequence=sequence)).error is ErrorCode.NONE
+        before = dict(states.values)
+        await asyncio.gather(*partition.close())
+    (later,) = keys(states)
+    states.values[KEY] = states.values.pop(later)
+    states.values |= {key: value for key, value in before.items() if key.startswith(KEY)}
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    assert await third.opened() is ErrorCode.NONE
+    assert third._kept._restored == log.entries[-1].position
+    third.close()
+
+
+async def test_what_is_old_is_kept_anew_also_where_nothing_was_written_since() -> None:
+    """Whoever finds a value that nobody has written anew for a month deletes it."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    old, states.written_at = keys(states), 0
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert await second.opened() is ErrorCode.NONE
+    await asyncio.gather(*second.close())
+    (anew,) = keys(states)
+    assert anew not in old
+    assert [one.position for one in folds(states)] == [log.entries[-1].position]
+
+
 async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     first = open_partition(log, "kafka-sidecar-a", states=states)

@@ -98,6 +98,18 @@ async def test_two_that_end_at_the_same_entry_do_not_delete_each_other() -> None
     assert await surest(states) == (all_up_to(10), b"the same")
 
 
+async def test_of_two_that_tell_the_same_one_stays_also_where_each_sidecar_knows_the_other_one() -> None:
+    states = MemoryStates()
+    first, second = of(states), of(states)
+    for values in (first, second):
+        await values.store(all_up_to(10), b"the same")
+    for values in (first, second):
+        await values.surest()
+    for values in (first, second):
+        await values.delete_covered()
+    assert list(states.values.values()) == [b"the same"]
+
+
 async def test_what_is_passed_over_stays_for_others() -> None:
     states = MemoryStates()
     await of(states).store(all_up_to(10), b"of use to others")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from contextlib import aclosing
 
 import pytest
 
 from handler.pulsar import raw_entries
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
+from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.raw_entries import NoEntryCame, Patience, TakesPermits, raw_entries_from
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 
@@ -55,16 +58,88 @@ def test_what_came_while_the_process_stood_still_is_not_silence(monkeypatch: pyt
         runner.run(read())
 
 
-def test_the_patience_grows_with_what_is_slow_and_falls_again() -> None:
+class SlowLedger:
+    """The first entry is at hand. The second one stands in a ledger that each reader waits for anew."""
+
+    def __init__(self, seconds: float) -> None:
+        self.patience = Patience()
+        self.seconds = seconds
+        self.readers = 0
+        self._log = MemoryLog()
+        self._log.write(batch(b"a"))
+        self._log.roll()
+        self._log.write(batch(b"b"))
+
+    async def reader(self, _: Position | None, events: ConsumerEvents) -> TakesPermits:
+        self.readers += 1
+        first, second = self._log.entries
+        loop = asyncio.get_running_loop()
+        loop.call_soon(events.on_entry, first)
+        self._later = loop.call_later(self.seconds, events.on_entry, second)
+        return self
+
+    def grant(self, permits: int) -> None: ...
+    def close(self) -> None:
+        self._later.cancel()
+
+
+async def test_a_reader_that_comes_from_a_ledger_at_hand_gets_through_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
+    log, came = SlowLedger(0.3), 0
+    while came < 2 and log.readers < 8:
+        came = 0
+        async with aclosing(raw_entries_from(log, None)) as entries:
+            with contextlib.suppress(NoEntryCame):
+                while came < 2:
+                    await anext(entries)
+                    came += 1
+    assert came == 2
+    assert log.readers <= 4  # 0.05, 0.1, 0.2 and 0.4 s
+
+
+PLACE, NEXT = Position(5, 3), Position(5, 4)
+
+
+def test_the_patience_grows_at_the_place_where_readers_wait_in_vain() -> None:
     patience = raw_entries.Patience()
-    assert patience.seconds == raw_entries.ENTRY_SECONDS
+    assert patience.at(PLACE, None) == raw_entries.ENTRY_SECONDS
     for _ in range(3):
-        patience.was_too_short(10.0)  # of three readers that waited side by side
-    assert patience.seconds == 20.0
-    patience.was_too_short(70.0)
-    assert patience.seconds == raw_entries.LONGEST_SECONDS
-    patience.has_come(30.0)
-    assert patience.seconds == 60.0
+        patience.was_too_short(PLACE, None, 10.0)  # of three readers that waited side by side
+    assert patience.at(PLACE, None) == 20.0
+    assert patience.at(None, None) == raw_entries.ENTRY_SECONDS
+    patience.was_too_short(PLACE, None, 70.0)
+    assert patience.at(PLACE, None) == raw_entries.LONGEST_SECONDS
+
+
+def test_the_patience_stays_where_a_reader_comes_to_the_place_through_entries_that_are_at_hand() -> None:
+    patience = raw_entries.Patience()
+    patience.was_too_short(PLACE, PLACE, 10.0)
+    patience.has_begun(0.01)
+    patience.has_come(PLACE, None, 0.01)
+    assert patience.at(PLACE, PLACE) == patience.at(NEXT, None) == 20.0
+    patience.has_come(PLACE, PLACE, 15.0)
+    assert patience.at(PLACE, PLACE) == patience.at(None, None) == 20.0  # elsewhere it is as slow
+
+
+def test_the_patience_falls_again_as_readers_begin_faster() -> None:
+    patience = raw_entries.Patience()
+    patience.has_begun(30.0)
+    assert patience.at(PLACE, None) == 60.0
     for _ in range(3):
-        patience.has_come(0.01)
-    assert patience.seconds == raw_entries.ENTRY_SECONDS
+        patience.has_begun(0.01)
+    assert patience.at(PLACE, None) == raw_entries.ENTRY_SECONDS
+
+
+def test_a_wait_that_was_in_vain_for_another_reason_makes_nobody_wait_elsewhere() -> None:
+    """The broker had forgotten the reader, or nothing was there and now is."""
+    patience = raw_entries.Patience()
+    patience.was_too_short(PLACE, None, 60.0)
+    patience.has_come(PLACE, None, 0.01)
+    assert patience.at(PLACE, None) == patience.at(NEXT, None) == raw_entries.ENTRY_SECONDS
+
+
+def test_the_places_where_readers_wait_in_vain_are_bounded() -> None:
+    patience = raw_entries.Patience()
+    for entry in range(3 * raw_entries.MOST_PLACES):
+        patience.was_too_short(Position(1, entry), None, 10.0)
+    assert len(patience._in_vain) == raw_entries.MOST_PLACES

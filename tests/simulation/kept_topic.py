@@ -43,6 +43,7 @@ class KeptTopic(Topic):
         self._loop = loop
         self._draw = self.chance.of("compaction")
         self._left_out: set[Position] = set()  # entries that compaction has left out
+        self.compacted_to: Position | None = None
         self._compacts_soon()
 
     @property
@@ -93,6 +94,8 @@ class KeptTopic(Topic):
             message = _message_in(entry)
             if last[message.key or b""] != entry.position or not message.value:
                 self._left_out.add(entry.position)
+        if count:
+            self.compacted_to = self.entries[count - 1].position
 
     def is_hidden(self, entry: RawEntry) -> bool:
         return entry.position in self._left_out
@@ -153,7 +156,7 @@ class _Asked:
         self._topic = topic
         self._caller = caller
         self._name = name
-        self.topics = self.cluster = self
+        self.topics = self.cluster = self.subscriptions = self
 
     async def producer(self, topic: str, name: str, events: ProducerEvents, purpose: str) -> Writer:
         await self._caller.ask()
@@ -176,6 +179,10 @@ class _Asked:
         found = self._topic.stats_now()
         await self._caller.hear()
         return found
+
+    async def acknowledged(self, topic: str, name: str) -> Position | None:
+        await self._caller.ask()
+        return self._topic.compacted_to
 
     async def compact(self, topic: str) -> None:
         await self._caller.ask()

@@ -29,6 +29,7 @@ class InternalTopic:
     compacted_to: Position | None = None
     left_out: set[int] = field(default_factory=set)  # entries that compaction has left out
     gives_nothing: bool = False  # a broker under load
+    seconds_until_first: float = 0.0  # that each reader waits for its first entry
 
     @property
     def cluster(self) -> InternalTopic:
@@ -120,7 +121,14 @@ class Reader:
 
     def grant(self, permits: int) -> None:
         self.permits += permits
-        self.deliver()
+        if self.given or not self.topic.seconds_until_first:
+            self.deliver()
+        else:
+            asyncio.get_running_loop().call_later(self.topic.seconds_until_first, self._deliver_later)
+
+    def _deliver_later(self) -> None:
+        if self in self.topic.readers:
+            self.deliver()
 
     async def last_position(self) -> Position | None:
         return Position(1, len(self.topic.entries) - 1) if self.topic.entries else None

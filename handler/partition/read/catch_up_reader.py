@@ -161,7 +161,10 @@ class CatchUpReader(ConsumerEvents):
         self.error: ErrorCode = ErrorCode.NONE
         self._loop = asyncio.get_running_loop()
         self.touched_at = self._moved_at = self._loop.time()
-        self._opened_at: float | None = None  # of the reader of now, until it has brought one
+        # Of the reader of now.
+        self._begun_at: Position | None = None
+        self._reached: Position | None = None
+        self._opened_at: float | None = None  # until it has brought an entry
         self.is_stuck = False  # it was opened again for its silence, and is silent still
         # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
         # (see `TailWatch`).
@@ -255,6 +258,7 @@ class CatchUpReader(ConsumerEvents):
         while True:
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
+            self._begun_at, self._reached = start, None
             self._reader = await self._log.reader(start, self)
             self._opened_at = self._loop.time()
             self._grant()
@@ -342,7 +346,7 @@ class CatchUpReader(ConsumerEvents):
 
     def _await_entry(self) -> None:
         if self._silence is None:
-            seconds = self._log.patience.seconds
+            seconds = self._log.patience.at(self._begun_at, self._reached)
             self._silence = self._loop.call_later(seconds, self._on_silence, seconds)
 
     def _on_silence(self, waited: float) -> None:
@@ -354,7 +358,7 @@ class CatchUpReader(ConsumerEvents):
             return
         metrics.SILENT_READERS.inc()
         self.is_stuck = True
-        self._log.patience.was_too_short(waited)
+        self._log.patience.was_too_short(self._begun_at, self._reached, waited)
         self.on_end(Unavailable(f"no entry came within {waited:.0f} s"))
 
     def _end_silence(self) -> None:
@@ -390,15 +394,21 @@ class CatchUpReader(ConsumerEvents):
 
     # --- from the reader
 
+    def _note_progress(self, position: Position) -> None:
+        now, patience = self._loop.time(), self._log.patience
+        waited = now - (self._moved_at if self._opened_at is None else self._opened_at)
+        if self._opened_at is not None:
+            patience.has_begun(waited)
+            self._opened_at = None
+        patience.has_come(self._begun_at, self._reached, waited)
+        self._moved_at, self._reached = now, position
+
     def on_entry(self, entry: RawEntry) -> None:
         if self._ended.done():
             return
         self.is_stuck = False
-        self._moved_at = self._loop.time()
-        if self._opened_at is not None:
-            self._log.patience.has_come(self._moved_at - self._opened_at)
-            self._opened_at = None
         position = entry.position
+        self._note_progress(position)
         cost = permits_of(entry)
         self._permits -= cost
         self._cost = max(self._cost, cost)

@@ -108,7 +108,7 @@ async def test_the_patience_with_slow_storage_grows_until_it_is_enough() -> None
     partition = await opened(log)
     log.read_delay = 0.12
     assert (await fetch(partition, 3)).error is ErrorCode.NONE
-    assert raw_entries.ENTRY_SECONDS < log.patience.seconds <= raw_entries.LONGEST_SECONDS
+    assert raw_entries.ENTRY_SECONDS < log.patience.at(None, None) <= raw_entries.LONGEST_SECONDS
     partition.close()
 
 
