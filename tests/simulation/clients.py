@@ -322,7 +322,7 @@ class ReadCommitted(Isolation):
         return dict(committed_in(run.parts, partition.transactions.aborted_between(offset, run.next_offset)))
 
     def check_end(self, partition: Partition, history: History, by: str) -> None:
-        history.check_stable(partition.last_stable_offset, by)
+        history.check_stable(partition.last_stable_offset, partition.log_start, by)
 
     def see(self, history: History, offset: int, value: bytes | None, by: str) -> None:
         history.see_committed(offset, value, by)
