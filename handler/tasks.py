@@ -183,6 +183,13 @@ async def gathered(works: Iterable[Awaitable[T]]) -> list[T]:
     return await asyncio.gather(*works)
 
 
+async def all_done(*works: Awaitable[object]) -> None:
+    """When this returns or raises, none of them goes on. Raises what the first of them raised."""
+    for failure in await asyncio.gather(*works, return_exceptions=True):
+        if isinstance(failure, BaseException):
+            raise failure
+
+
 async def in_a_thread(work: Callable[[], T]) -> T:
     """For what would hold the loop for long, and does not have the interpreter's lock meanwhile."""
     return await asyncio.to_thread(work)

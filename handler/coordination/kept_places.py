@@ -21,7 +21,7 @@ from handler.coordination.kept_parts import Head
 from handler.pulsar.admin import COMPACTION, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import NotPermitted, Refused, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
 from handler.telemetry import metrics
@@ -146,14 +146,20 @@ class KeptPlaces:
             # The last entry may be a deletion, which compaction leaves out. Its writer lost its connection before the marker behind it.
             await self._write_marker()
             await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
+        try:
+            await self._clean_up(known)
+        except PulsarError as error:
+            log.info("%s is read, and can't be cleaned up now: %s", self._topic, error)
+        return True
+
+    async def _clean_up(self, known: _Known) -> None:
         if known.old:
             await self._housekeeping.delete_old(partial(self._still_old, known))
         if known.read > len(known.places) + COMPACT_AFTER:
             await self._housekeeping.compact()
-        return True
 
     async def _write_marker(self) -> None:
-        """Who has no right to write it does not know what is there: it may be that storage is slow."""
+        """A sidecar that may not write the marker can't tell a deletion from slow storage."""
         try:
             await self._housekeeping.write_marker()
         except (NotPermitted, Refused) as error:

@@ -9,7 +9,7 @@ sidecars put and take back theirs at the same time.
 
 from __future__ import annotations
 
-import asyncio
+import math
 from typing import Final
 
 from handler.clock import Clock
@@ -19,6 +19,8 @@ from handler.coordination.kept_states import KeptStates
 _KEY: Final = b"appends:%b\0"
 # A sidecar that goes on appending puts its mark again after so long.
 _ANEW_SECONDS: Final = 6 * 3_600.0
+# Where it can't, nothing more is sent after so long.
+_OVERDUE_SECONDS: Final = 12 * 3_600.0
 
 
 class AppendingMark:
@@ -26,39 +28,40 @@ class AppendingMark:
         self._prefix = _KEY % name.encode()
         self._states = states
         self._clock = clock
-        self._counts_ms = expiry_ms + int(2 * _ANEW_SECONDS * 1000)  # of a mark that is older, all producers have expired
+        self._counts_ms = expiry_ms + int(_OVERDUE_SECONDS * 1000)  # of a mark that is older, all producers have expired
         self._key = b""
-        self._put_at = 0.0
+        self._put_at = -math.inf
 
     @property
-    def is_put(self) -> bool:
+    def may_be_put(self) -> bool:
+        """Also where nobody can tell whether its store has landed."""
         return bool(self._key)
 
     def is_due(self, now: float) -> bool:
-        """Whether it is to be put again."""
-        return self.is_put and now - self._put_at >= _ANEW_SECONDS
+        """Whether it is to be put, or put again."""
+        return now - self._put_at >= _ANEW_SECONDS
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it may count no more before it is put again."""
-        return self.is_put and now - self._put_at >= self._counts_ms / 1000 - _ANEW_SECONDS
+        """Whether others may ignore it before the producers of a batch that is sent now have expired."""
+        return now - self._put_at >= _OVERDUE_SECONDS
 
-    async def put(self) -> None:
+    async def put(self, now: float) -> None:
         """Unless it was put lately. May raise PulsarError."""
-        now = asyncio.get_running_loop().time()
-        if self.is_put and not self.is_due(now):
+        if not self.is_due(now):
             return
-        key = self._key or self._prefix + self._states.new_id().encode()
-        await self._states.store(key, b"1")
-        self._key, self._put_at = key, now
+        if not self._key or (self._put_at > -math.inf and self.is_overdue(now)):  # another sidecar may be about to delete an old one
+            self._key = self._prefix + self._states.new_id().encode()  # from now on it may land
+        await self._states.store(self._key, b"1")
+        self._put_at = now
 
     async def take_back(self) -> None:
-        """And delete the marks of others that count no more: nobody else would, and every sidecar remembers their keys. May raise
-        PulsarError.
-        """
-        if not self.is_put:
-            return
-        await self._states.store(self._key, b"")
-        self._key = b""
+        """May raise PulsarError."""
+        if self._key:
+            await self._states.store(self._key, b"")
+            self._key, self._put_at = b"", -math.inf
+
+    async def delete_expired(self) -> None:
+        """Marks that count no more. Nobody else would delete them, and every sidecar remembers their keys. May raise PulsarError."""
         for key in await self._states.names(self._prefix):
             if not await self._counts(key):
                 await self._states.store(key, b"")

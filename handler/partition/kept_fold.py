@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
 from handler.clock import Clock
+from handler.coordination.kept_places import WRITE_ANEW_MS
 from handler.coordination.kept_states import KeptStates
 from handler.partition import packed
 from handler.partition.fold import kept
@@ -50,6 +52,7 @@ class KeptFold:
         self._restored: Position | None = None  # where it was kept
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
+        self._kept_since = -math.inf  # when what is kept was stored, in this process's time
         self._keeping: asyncio.Task[None] | None = None
 
     async def restore(self, stats: LogStats, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
@@ -61,29 +64,28 @@ class KeptFold:
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
         try:
-            found = await self._find()
+            while (found := await self._find()) is not None:
+                stored, since = found
+                if stats.first is not None and stored.position < stats.first:
+                    self._transactions.ended = stored.transactions.ended  # before all that is left: what comes of them comes too late
+                elif stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
+                    self._go_on_from(stored, since)
+                    return True
+                self._replace_found()
         except Unavailable:
             if await may_have_lost():
                 raise
-            return False
-        if found is None:
-            return False
-        stored, is_old = found
-        known_from = stored.transactions.known_from
-        if stats.first is not None and stored.position < stats.first:
-            self._transactions.ended = stored.transactions.ended  # before all that is left: what comes of them comes too late
-            return False
-        knows_all = known_from is not None and (transactions_behind != BEFORE_ALL or known_from == BEFORE_ALL)
-        if not stats.may_hold(stored.position) or not knows_all:
-            self._replace_found()
-            return False
+        return False
+
+    def _go_on_from(self, stored: kept.Kept, since: float) -> None:
         kept.restore(stored, self._fold, self._transactions)
         self._restored = stored.position
-        self._kept_to = -KEPT_ANEW_AFTER if is_old else self._fold.next_offset
-        self._kept_in = stored.position.ledger
-        if is_old:
-            self._replace_found()
-        return True
+        self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
+        self._kept_since = since
+
+    def _is_aged(self) -> bool:
+        """Whether something was kept, and somebody may soon delete it for its age."""
+        return self._kept_in is not None and asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
 
     def _replace_found(self) -> None:
         """Delete what was found when another is stored, and let it keep nobody from storing one."""
@@ -103,8 +105,8 @@ class KeptFold:
         if first is None or found[0].position < first:
             self._transactions.ended = found[0].transactions.ended
 
-    async def _find(self) -> tuple[kept.Kept, bool] | None:
-        """And whether it has to be kept anew, for it is old. Raises Unavailable where that can't be told."""
+    async def _find(self) -> tuple[kept.Kept, float] | None:
+        """And since when it is there. Raises Unavailable where that can't be told."""
         if self._values is None:
             return None
         try:
@@ -115,27 +117,30 @@ class KeptFold:
         except PulsarError as error:
             raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
 
-    async def _read_surest(self, values: KeptValues) -> tuple[kept.Kept, bool] | None:
+    async def _read_surest(self, values: KeptValues) -> tuple[kept.Kept, float] | None:
         """Of what this release has kept, and 0.2: a fleet may have both, or have gone back to that for a while."""
         found = None
         while found is None and (surest := await values.surest()) is not None:
             found = await self._read(values, surest[0])
+            if found is None:
+                values.pass_over(surest[0], is_gone=False)
         of_0_2 = None if values.is_passed_over(values.key_of_0_2) else await self._read(values, values.key_of_0_2)
         if of_0_2 is not None and (found is None or found[1].position < of_0_2[1].position):
             found = of_0_2
         if found is None:
             return None
-        self._found, stored, is_old = found
-        return stored, is_old
+        self._found, stored, since = found
+        return stored, since
 
-    async def _read(self, values: KeptValues, key: bytes) -> tuple[bytes, kept.Kept, bool] | None:
+    async def _read(self, values: KeptValues, key: bytes) -> tuple[bytes, kept.Kept, float] | None:
         found = await values.value(key)
         if found is not None:
             try:
-                return key, await in_a_thread(partial(_decoded, found.value)), found.is_old(self._clock.wall())
+                stored = await in_a_thread(partial(_decoded, found.value))
             except ValueError as error:
                 log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
-        values.pass_over(key, is_gone=False)
+            else:
+                return key, stored, asyncio.get_running_loop().time() - max(0, self._clock.wall() - found.written_at) / 1000
         return None
 
     def distrust(self) -> None:
@@ -161,14 +166,14 @@ class KeptFold:
     def tick(self, now: float) -> None:
         """Once in some seconds. In each ledger something is kept: retention takes it with the last entry that is known there."""
         last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
-        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in)
+        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._is_aged()
         if is_due and now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
             self._keep()
 
     def close(self) -> None:
         """The partition has ended, maybe before it was open: it took too long, and goes on from here then."""
-        if self._fold.next_offset > self._kept_to:
+        if self._fold.next_offset > self._kept_to or self._is_aged():
             self._keep(is_last=True)
 
     @property
@@ -196,13 +201,23 @@ class KeptFold:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
+            known_from = snapshot.transactions.known_from
+            extent = Extent(None if known_from == BEFORE_ALL else known_from, snapshot.position)
+            if self._is_aged():
+                self._replace_found()
             surest = await values.surest()
-            if surest is None or surest[1].last < snapshot.position:
-                await values.store(Extent(None, snapshot.position), await in_a_thread(lambda: packed.pack(snapshot.encode())))
+            if surest is None or not surest[1].covers(extent) or (self._is_aged() and surest[1].last == extent.last):
+                await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
+                self._kept_since = asyncio.get_running_loop().time()
             self._kept_to, self._kept_in = snapshot.fold.next_offset, snapshot.position.ledger
             await values.delete_covered()
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
+
+
+def _knows_all(stored: kept.Kept, transactions_behind: Position) -> bool:
+    known_from = stored.transactions.known_from
+    return known_from is not None and (transactions_behind != BEFORE_ALL or known_from == BEFORE_ALL)
 
 
 def _decoded(value: bytes) -> kept.Kept:

@@ -29,7 +29,7 @@ from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.kept_values import KeptValues
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
-from handler.tasks import in_a_thread
+from handler.tasks import all_done, in_a_thread
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -72,8 +72,9 @@ class KeptProducers:
         self._found: bytes | None = None  # the key of the value that the replay goes on from
         self._is_waiting = False
         self._beginning: asyncio.Task[None] | None = None
-        self._is_of_use = False  # what is kept, to who opens the partition next
-        self._of_use_since = math.inf  # when that was stored, in this process's time
+        self._may_keep = True  # as far as is known: it has the right
+        # When what others can go on from was stored, and when what was found was, in this process's time.
+        self._of_use_since = self._found_since = -math.inf
         self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
         self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
@@ -93,7 +94,7 @@ class KeptProducers:
         if found is None:
             return None
         _, known, written_at = found
-        self._of_use_since = asyncio.get_running_loop().time() - max(0, self._clock.wall() - written_at) / 1000
+        self._found_since = asyncio.get_running_loop().time() - max(0, self._clock.wall() - written_at) / 1000
         self._kept_to = known.last
         return known
 
@@ -127,7 +128,7 @@ class KeptProducers:
             self.pass_over(is_gone=False)
         if not keys:
             return
-        self._is_of_use = self.has_begun = False
+        self._of_use_since, self.has_begun = -math.inf, False
         self._kept_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
         log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
@@ -146,7 +147,6 @@ class KeptProducers:
 
     def tick(self, now: float) -> None:
         """Once in some seconds, while this sidecar appends."""
-        self._stay_ready(now)
         last, kept = self._fold.last_position, self._kept_to
         if last is None or last == kept or not self._fold.producers.states or now - self._kept_at < LEAST_SECONDS:
             return
@@ -154,15 +154,16 @@ class KeptProducers:
         if is_far or now - self._kept_at >= KEPT_SECONDS:
             self._keep(now)
 
-    def _stay_ready(self, now: float) -> None:
-        """A batch of a new producer may be sent at any time. The mark has to count then, and what is kept must not have been deleted for
-        its age.
+    def stay_ready(self, now: float) -> None:
+        """Once in some seconds. A batch of a new producer may be sent at any time: then the mark has to count, and what is kept must not
+        have been deleted for its age.
         """
         mark = self._mark
-        if mark is None or not self.has_begun:
+        if mark is None or not self.has_begun or not self._may_keep:
             return
-        if now - self._of_use_since >= WRITE_ANEW_MS / 1000:
-            self._is_of_use = self.has_begun = False
+        if not self._is_of_use(now):
+            self.has_begun = False
+            self._kept_to = None  # it is stored anew before the next batch, or at the end
         elif mark.is_overdue(now):
             self.has_begun = False
         elif mark.is_due(now) and (self.keeping is None or self.keeping.done()):
@@ -170,13 +171,17 @@ class KeptProducers:
 
     async def _put_again(self, mark: AppendingMark) -> None:
         try:
-            await mark.put()
+            await mark.put(asyncio.get_running_loop().time())
         except PulsarError as error:
             self._note_failure(error)
 
     def has_learnt(self) -> None:
         """The fold goes on from what was kept, and so does who opens the partition next."""
-        self._is_of_use = self._of_use_since > asyncio.get_running_loop().time() - WRITE_ANEW_MS / 1000
+        self._of_use_since = self._found_since
+
+    def _is_of_use(self, now: float) -> bool:
+        """Whether something is kept that others can go on from, and that nobody will delete soon for its age."""
+        return now - self._of_use_since < WRITE_ANEW_MS / 1000
 
     async def tells_all(self) -> bool:
         """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
@@ -211,9 +216,17 @@ class KeptProducers:
         if before is not None:
             await asyncio.wait({before})  # the mark may be on its way
         try:
-            await mark.take_back()
+            await self._end_mark(mark)
         except PulsarError as error:
             log.info("partition %s: the mark of a sidecar that has sent nothing stays: %s", self._name, error)
+
+    async def _end_mark(self, mark: AppendingMark) -> None:
+        if mark.may_be_put:
+            await mark.take_back()
+            try:
+                await mark.delete_expired()
+            except PulsarError as error:
+                log.info("partition %s: marks that count no more are not deleted now: %s", self._name, error)
 
     def _stop_waiting(self) -> None:
         """Cancel a store that waits for the rate: the caller stores a newer value at once."""
@@ -229,15 +242,15 @@ class KeptProducers:
         if before is not None:
             await asyncio.wait({before})
         try:
-            if self._is_of_use:
+            if self._is_of_use(asyncio.get_running_loop().time()):
                 await self._put_mark()
             else:
-                await asyncio.gather(self._put_mark(), self._store(values))
+                await all_done(self._put_mark(), self._store(values))
                 values.rate.spend(self._bytes)
-            self.has_begun = self._is_of_use
+            self.has_begun = self._is_of_use(asyncio.get_running_loop().time())
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
-            self.has_begun = True
+            self.has_begun, self._may_keep = True, False
         except PulsarError as error:
             log.warning("partition %s: producers wait, for what is known of them can't be kept now: %s", self._name, error)
             return
@@ -264,8 +277,9 @@ class KeptProducers:
             if self._fold.last_position != self._kept_to and self._fold.producers.states:
                 await self._store(values)
             await self._delete_covered(values)
-            if mark is not None and self._is_of_use and self._fold.last_position == self._kept_to:
-                await mark.take_back()
+            is_of_use = self._is_of_use(asyncio.get_running_loop().time())
+            if mark is not None and is_of_use and self._fold.last_position == self._kept_to:
+                await self._end_mark(mark)
         except PulsarError as error:
             self._note_failure(error)
 
@@ -277,7 +291,7 @@ class KeptProducers:
 
     async def _put_mark(self) -> None:
         if self._mark is not None:
-            await self._mark.put()
+            await self._mark.put(asyncio.get_running_loop().time())
 
     def _note_failure(self, error: PulsarError) -> None:
         log.warning("partition %s: what is known of its producers is not kept now: %s", self._name, error)
@@ -296,7 +310,7 @@ class KeptProducers:
         known, now = KnownProducers.of(self._fold), asyncio.get_running_loop().time()
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
-        self._is_of_use, self._of_use_since = True, now
+        self._of_use_since = now
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past

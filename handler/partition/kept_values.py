@@ -17,7 +17,7 @@ from handler.partition.fold.extent import Extent
 from handler.pulsar.entry import Position
 from handler.tasks import BytesASecond
 
-# Values. A store that fails may have landed nevertheless. What is forgotten here the next sidecar that looks deletes.
+# Values. A store that fails may have landed. The next sidecar that looks deletes the values that this one has forgotten.
 MOST_REMEMBERED: Final = 64
 
 
@@ -29,7 +29,7 @@ class KeptValues:
         self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
         self._own: set[bytes] = set()
         self._stored: tuple[bytes, Extent] | None = None  # what is there for certain
-        self._passed_over: set[bytes] = set()
+        self._passed_over: dict[bytes, None] = {}
         self._gone: set[bytes] = set()  # of those: of no use to anybody
 
     @property
@@ -76,13 +76,15 @@ class KeptValues:
             key, extent = self._stored
             await self.delete([*self._gone, *(one for one, other in self._known.items() if self._gives_way(one, other, key, extent))])
 
-    def _gives_way(self, one: bytes, extent: Extent, key: bytes, covering: Extent) -> bool:
-        """Of two sidecars' values that tell the same, the one stays that all sidecars prefer. Else each would delete the other's."""
-        return one != key and covering.covers(extent) and (extent != covering or one in self._own or one < key)
+    def _gives_way(self, other_key: bytes, other: Extent, own_key: bytes, own: Extent) -> bool:
+        """Where two values tell the same, the one with the greater key stays. Else two sidecars would delete each other's."""
+        return other_key != own_key and own.covers(other) and (other != own or other_key in self._own or other_key < own_key)
 
     def pass_over(self, key: bytes, *, is_gone: bool) -> None:
         """Use this one no more. `is_gone`: no sidecar can use it, so it is deleted when another is stored."""
-        self._passed_over.add(key)
+        self._passed_over[key] = None
+        if len(self._passed_over) > MOST_REMEMBERED:
+            del self._passed_over[next(iter(self._passed_over))]
         self._forget(key)
         if is_gone:
             self._gone.add(key)
@@ -103,7 +105,8 @@ class KeptValues:
 
     async def _there(self) -> dict[bytes, Extent]:
         there = {key: extent for key, extent in (await self._all_there()).items() if key not in self._passed_over}
-        self._known |= there
+        own = {key: extent for key, extent in self._known.items() if key in self._own}
+        self._known = own | there
         return there
 
     async def _all_there(self) -> dict[bytes, Extent]:

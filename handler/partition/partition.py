@@ -596,6 +596,7 @@ class Partition:
         self.transactions.drop_before(self.log_start)
         self._cache.set_fixed(self.transactions.size)
         self._kept.tick(now)
+        self._kept_producers.stay_ready(now)
         if self._keeps_producers():
             self._kept_producers.tick(now)
         self._producer_times.tick(now)

@@ -23,11 +23,11 @@ PERMITS: Final = 32
 
 
 class Patience:
-    """How long readers of one log may bring nothing before they are opened again. The broker may have forgotten a reader; or old data lies
-    in slow storage, and a reader that is opened anew begins to wait from the start.
+    """How long a reader of one log may bring nothing before it is opened again.
 
-    So where one has waited in vain, the next waits twice as long: at that place, to which it may come through entries that are at hand.
-    What a reader did wait for others are granted elsewhere. This shrinks again as readers begin faster.
+    The broker may have forgotten it. Or its data lies in slow storage, and a new reader waits from the start. So a reader that waited in
+    vain at an entry lets the next one wait twice as long at that entry. When the entry comes, readers may wait as long at other entries.
+    All wait less again when readers begin faster.
     """
 
     __slots__ = ("_in_vain", "_least", "_most", "_usual")
@@ -54,7 +54,7 @@ class Patience:
         self._usual = max(self._usual / 2, self._twice(waited))
 
     def has_come(self, start: Position | None, reached: Position | None, waited: float) -> None:
-        """The entry behind the one that was reached. `waited` may be too much: its reader may have had no permits for a while."""
+        """The entry behind `reached` has come. `waited` may be too long, because the reader may have had no permits."""
         if self._in_vain:
             self._usual = max(self._usual, min(self._in_vain.pop(_behind(start, reached), 0.0), self._twice(waited)))
 

@@ -464,3 +464,21 @@ async def test_who_may_not_write_behind_a_deletion_does_not_know_what_is_there(m
         await other.look_up(b"a")
     other.close()
     mine.close()
+
+
+async def test_who_may_not_clean_up_finds_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_places, "COMPACT_AFTER", 1)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    for value in (b"1", b"2", b"3", b"4"):
+        await mine.store(b"a", value)
+
+    async def refused(*_: Any, **__: Any) -> Any:
+        raise NotPermitted("a right of the tenant's admin")
+
+    monkeypatch.setattr(topic, "compact", refused)
+    found = await other.look_up(b"a")
+    assert found is not None
+    assert found.value == b"4"
+    other.close()
+    mine.close()

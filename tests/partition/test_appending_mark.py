@@ -9,7 +9,7 @@ import pytest
 from handler.clock import SYSTEM_CLOCK
 from handler.partition.partition import Partition
 from handler.partition.read import replay
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
@@ -154,11 +154,10 @@ async def test_a_mark_from_before_its_producers_expired_counts_no_more(monkeypat
 HOURS = 3_600.0
 
 
-async def after_hours(partition: Partition, states: MemoryStates, hours: float) -> None:
-    """As if the partition had been in use for so long since, and nobody had kept anything."""
+async def after_hours(partition: Partition, hours: float) -> None:
+    """Make the partition believe that so many hours have passed since it put its mark and kept its value."""
     kept = partition._kept_producers
     assert kept._mark is not None
-    states.kept.clear()
     kept._mark._put_at -= hours * HOURS
     kept._of_use_since -= hours * HOURS
     partition.tick(asyncio.get_running_loop().time())
@@ -166,7 +165,7 @@ async def after_hours(partition: Partition, states: MemoryStates, hours: float) 
 
 
 async def begun() -> tuple[MemoryLog, MemoryStates, Partition]:
-    """A sidecar has appended, and the producer has expired since."""
+    """A sidecar has appended, and has kept all that it knows."""
     log, states = MemoryLog(), MemoryStates()
     partition = open_partition(log, "kafka-sidecar-a", states=states)
     assert (await append(partition, numbered(0))).error is ErrorCode.NONE
@@ -178,9 +177,9 @@ async def test_a_mark_is_put_again_though_nobody_appends() -> None:
     _, states, partition = await begun()
     (mark,) = marks(states)
     del states.values[mark]
-    await after_hours(partition, states, 5)
+    await after_hours(partition, 5)
     assert marks(states) == []
-    await after_hours(partition, states, 2)
+    await after_hours(partition, 2)
     assert marks(states) == [mark]
     partition.close()
 
@@ -189,7 +188,7 @@ async def test_where_a_mark_could_not_be_put_again_for_long_producers_wait_for_i
     log, states, partition = await begun()
     states.values.clear()
     states.is_away = True
-    await after_hours(partition, states, 32)
+    await after_hours(partition, 32)
     sent = len(log.entries)
     waiting = begin_append(partition, batch(b"new", producer_id=8, epoch=0, sequence=0))
     await asyncio.sleep(0.05)
@@ -205,7 +204,7 @@ async def test_where_a_mark_could_not_be_put_again_for_long_producers_wait_for_i
 async def test_what_was_kept_long_ago_is_kept_anew_before_the_next_batch() -> None:
     """Whoever reads a value that nobody has written anew for a month deletes it."""
     log, states, partition = await begun()
-    await after_hours(partition, states, 8 * 24)
+    await after_hours(partition, 8 * 24)
     states.values.clear()
     log.hold_sends = True
     appended = begin_append(partition, batch(b"new", producer_id=8, epoch=0, sequence=0))
@@ -215,6 +214,83 @@ async def test_what_was_kept_long_ago_is_kept_anew_before_the_next_batch() -> No
     log.let_go()
     assert (await appended).error is ErrorCode.NONE
     partition.close()
+
+
+async def test_the_mark_of_who_has_answered_retries_alone_is_put_again_too() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    partition = open_partition(log, "kafka-sidecar-b", states=states)
+    assert (await append(partition, numbered(5))).base_offset == 1
+    await settled(partition)
+    (mark,) = marks(states)
+    del states.values[mark]
+    await after_hours(partition, 7)
+    assert marks(states) == [mark]
+    partition.close()
+
+
+@pytest.mark.parametrize("refusal", [NotPermitted, Refused])
+async def test_where_nothing_may_be_kept_producers_are_not_stopped_again(refusal: type[PulsarError]) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    written_long_ago(log)
+    await kept_by_another(log, states)
+    states.written_at = SYSTEM_CLOCK.wall() - 8 * 24 * 3_600_000
+    refused = 0
+
+    async def store(key: bytes, value: bytes) -> None:
+        nonlocal refused
+        refused += 1
+        raise refusal("keep")
+
+    states.store = store  # type: ignore[method-assign]
+    partition = open_partition(log, "kafka-sidecar-b", states=states)
+    for sequence in (7, 8, 9):
+        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+        await settled(partition)
+        partition.tick(asyncio.get_running_loop().time())
+    assert refused <= 2
+    partition.close()
+
+
+async def test_who_has_kept_nothing_for_a_week_takes_its_mark_back_all_the_same() -> None:
+    _, states, partition = await begun()
+    partition.tick(asyncio.get_running_loop().time() + 120)
+    await settled(partition)
+    await after_hours(partition, 8 * 24)
+    await asyncio.gather(*partition.close())
+    assert marks(states) == []
+
+
+@pytest.mark.parametrize("fault", ["its answer is lost", "the value is refused meanwhile"])
+async def test_a_mark_of_which_nobody_can_tell_whether_it_landed_is_taken_back(fault: str) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    store, lands = states.store, asyncio.Event()
+
+    async def unsure(key: bytes, value: bytes) -> None:
+        states.store = store  # type: ignore[method-assign]
+        if key.startswith(b"appends:"):
+            await store(key, value)
+        raise Unavailable("nobody can tell")
+
+    async def late(key: bytes, value: bytes) -> None:
+        if not key.startswith(b"appends:"):
+            raise Unavailable("the connection was lost")
+        await lands.wait()
+        await store(key, value)
+
+    states.store = unsure if fault == "its answer is lost" else late  # type: ignore[method-assign]
+    partition = open_partition(log, states=states)
+    waiting = begin_append(partition, numbered(0))
+    await asyncio.sleep(0.05)
+    states.store = store  # type: ignore[method-assign]
+    closed = partition.close()
+    asyncio.get_running_loop().call_later(0.05, lands.set)
+    await asyncio.gather(*closed)
+    await lands.wait()
+    await asyncio.sleep(0.05)
+    assert marks(states) == []
+    assert (await waiting).error is not ErrorCode.NONE
 
 
 async def test_who_takes_its_mark_back_deletes_those_that_count_no_more() -> None:

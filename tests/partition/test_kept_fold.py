@@ -7,9 +7,13 @@ import asyncio
 import pytest
 
 from handler.coordination.kept_places import Kept
+from handler.partition import kept_fold
+from handler.partition.fold.extent import Extent
+from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.kept_values import extent_in, extent_text
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
-from tests.support.kept_folds import KEY, folds, keys
+from tests.support.kept_folds import KEY, folds, keys, known_from_here
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
@@ -116,6 +120,61 @@ async def test_of_what_0_2_has_kept_and_this_release_that_counts_which_ends_last
     assert await third.opened() is ErrorCode.NONE
     assert third._kept._restored == log.entries[-1].position
     third.close()
+
+
+async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() -> None:
+    """And not from one that ends later, of a sidecar that knew nothing of those before."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    (tells_all,) = keys(states)
+    told = extent_in(tells_all)
+    assert told is not None
+    assert told.began == (None if first.transactions.known_from == BEFORE_ALL else first.transactions.known_from)
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert (await write(second, coordinator, b"second", sequence=1)).error is ErrorCode.NONE
+    before = dict(states.values)
+    await asyncio.gather(*second.close())
+    (later,) = keys(states)
+    here = Extent(log.entries[-1].position, log.entries[-1].position)
+    states.values[b"%b\0%b:x" % (KEY, extent_text(here))] = known_from_here(states.values.pop(later))
+    states.values[tells_all] = before[tells_all]
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    assert await third.opened() is ErrorCode.NONE
+    assert third._kept._restored == log.entries[0].position
+    third.close()
+
+
+async def test_what_grows_old_while_the_partition_is_open_is_kept_anew() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(partition, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    partition._kept._keep()
+    assert partition._kept.keeping is not None
+    await partition._kept.keeping
+    old = keys(states)
+    partition._kept._kept_since -= 8 * 24 * 3_600
+    partition._kept.tick(asyncio.get_running_loop().time() + kept_fold.KEPT_SECONDS)
+    await partition._kept.keeping
+    (anew,) = keys(states)
+    assert [anew] != old
+    partition.close()
+
+
+async def test_of_two_that_are_equal_and_old_one_is_kept_anew() -> None:
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    (old,) = keys(states)
+    twins = {old, old + b"x"}
+    states.values[old + b"x"] = states.values[old]
+    states.written_at = 0
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert await second.opened() is ErrorCode.NONE
+    await asyncio.gather(*second.close())
+    assert set(keys(states)) - twins
 
 
 async def test_what_is_old_is_kept_anew_also_where_nothing_was_written_since() -> None:

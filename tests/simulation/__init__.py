@@ -1,14 +1,17 @@
 """Real partitions of several sidecars over a modelled Pulsar, in virtual time, under faults that a seed decides.
 
     plan          what is going to happen: the bounds, the clients, the faults
-    loop          virtual time; each callback belongs to a node, which may stand still or be killed
-    topic         Pulsar (tests/model), and what sidecars keep of the log
+    loop          virtual time; each callback belongs to a process, which may stand still or be killed
+    topic         the log in Pulsar (tests/model)
+    kept_topic    __kept_states: what sidecars keep of logs, compacted while they read it
     conduct       how the network and the broker behave: what takes how long, what lands late and what is lost
-    node          a sidecar, as far as one partition goes
+    sidecar       a process: what its partitions share
+    node          one partition in one sidecar
     clients       producers and consumers, which note what they were told
     transactions  transactional producers, and their coordinator
     reference     the log folded once more from its beginning, by other code and without any bound
     checker       what was told, against what the reference finds
+    partition_run what happens to one partition, and what must hold of it in the end
     run           one run; `python -m tests.simulation.run --help`
     tally         how often what a run is for has happened
     shrink        a plan that fails, made smaller; `regressions/` keeps those that were found

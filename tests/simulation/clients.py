@@ -116,7 +116,7 @@ class Network:
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, nodes: Sequence[Node], chance: Chance, bounds: Bounds,
-        connections: dict[tuple[str, str], Connection] | None = None,
+        connections: dict[tuple[str, str], Connection],
     ) -> None:  # fmt: skip
         self.loop = loop
         self.nodes = nodes
@@ -125,7 +125,7 @@ class Network:
         self.is_calm = False
         self.quiet_until = 0.0  # who has nothing on its way writes nothing until then
         self.still_until = 0.0  # producers with ids hear nothing until then, and send nothing
-        self._connections = {} if connections is None else connections  # those of other partitions are the same
+        self._connections = connections  # by client and sidecar: those of all partitions
 
     def connection(self, client: Client, node: Node) -> Connection:
         """The one that a client has to a sidecar; another where that was killed, or where an answer did not come."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -51,7 +52,7 @@ class Faults:
         self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, kept: KeptTopic, nodes: list[Node],
         network: Network, history: History,
     ) -> None:  # fmt: skip
-        self.struck = 0
+        self.struck: Counter[FaultKind] = Counter()
         self.deleting: list[asyncio.Task[None]] = []
         self.entries_before: list[RawEntry] = []  # of the topics that had the name before
         self._plan = plan
@@ -70,7 +71,7 @@ class Faults:
         for fault in self._plan.faults:
             await asyncio.sleep(max(0.0, begun + fault.at - self._loop.time()))
             self._strike_one(fault)
-            self.struck += 1
+            self.struck[fault.kind] += 1
             if fault.kind is FaultKind.QUIET:
                 await asyncio.sleep(fault.seconds)
                 begun += fault.seconds

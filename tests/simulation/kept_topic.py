@@ -35,13 +35,13 @@ COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
 
 class KeptTopic(Topic):
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
-        self.chance = chance.apart("kept")
+        self._chance = chance.apart("kept")
         kept_bounds = replace(bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0)
-        self._drawn = DrawnConduct(loop, self.chance, kept_bounds)
+        self._drawn = DrawnConduct(loop, self._chance, kept_bounds)
         super().__init__(self._drawn)
         self.is_there = False
         self._loop = loop
-        self._draw = self.chance.of("compaction")
+        self._draw = self._chance.of("compaction")
         self._left_out: set[Position] = set()  # entries that compaction has left out
         self.compacted_to: Position | None = None
         self._compacts_soon()

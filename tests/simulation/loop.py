@@ -1,7 +1,7 @@
 """A loop in virtual time. When nothing is left to do now, it is the time of the next timer.
 
-Each callback belongs to the node in whose context it was made. A node that stands still gets its callbacks when it goes on, all at
-once; those of a node that was killed are dropped.
+Each callback belongs to the process in whose context it was made. A process that stands still gets its callbacks when it goes on, all at
+once; those of a process that was killed are dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sidecar, as far as one partition goes. It is opened again when it has ended."""
+"""One partition in one sidecar. It is opened again when it has ended."""
 
 from __future__ import annotations
 

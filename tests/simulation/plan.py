@@ -142,8 +142,8 @@ _DRAWN_APART: Final = frozenset(
 )  # fmt: skip
 
 
-# Those that concern a topic, and no sidecar.
-_OF_TOPICS: Final = (FaultKind.CUT, FaultKind.UNLOAD, FaultKind.CRASH, FaultKind.ROLL, FaultKind.CLOSE, FaultKind.TRIM)
+# Faults of one partition. None of them ends or stops a process.
+_OF_ONE_PARTITION: Final = (FaultKind.CUT, FaultKind.UNLOAD, FaultKind.CRASH, FaultKind.ROLL, FaultKind.CLOSE, FaultKind.TRIM)
 TWO_PARTITIONS: Final = 0.3
 
 
@@ -264,4 +264,4 @@ def _faults_beside(draw: Random, nodes: int, rate: float) -> Iterator[Fault]:
     """What happens to the first partition's sidecars happens to this one too."""
     at = 0.0
     while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
-        yield Fault(round(at, 4), draw.choice(_OF_TOPICS), draw.randrange(nodes), partition=1)
+        yield Fault(round(at, 4), draw.choice(_OF_ONE_PARTITION), draw.randrange(nodes), partition=1)

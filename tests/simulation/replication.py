@@ -27,6 +27,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 class SecondCluster:
     def __init__(self, loop: SimulatedLoop, chance: Chance, bounds: Bounds) -> None:
+        chance = chance.apart("west")
         self._loop = loop
         self._chance = chance
         self._draw = chance.of("replicator")
@@ -38,7 +39,7 @@ class SecondCluster:
         self._kept.is_calm = True
         self._bounds = bounds
         self.nodes = [self._new_node("west")]
-        self._network = Network(loop, self.nodes, chance, bounds)
+        self._network = Network(loop, self.nodes, chance, bounds, {})
         self._network.is_calm = True
         self._history = History()
         self._aborted: Container[bytes] = ()
@@ -55,7 +56,7 @@ class SecondCluster:
             await self._check_reader(self._consumer(f"west-last-{node.name}"), node, expected)
 
     def _new_node(self, name: str) -> Node:
-        return Node(Sidecar(self._loop, self._kept, self._bounds, name), self._topic)
+        return Node(Sidecar(self._loop, self._chance, self._kept, self._bounds, name), self._topic)
 
     def _consumer(self, name: str) -> Consumer:
         return Consumer(self._network, Client(name, ClientKind.CONSUMER), self._history, self._chance, ReadUncommitted())

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from handler.coordination import kept_places, kept_shard
 from handler.partition import kept_fold, opening
@@ -45,7 +45,7 @@ class Result:
     plan: Plan
     violation: str | None
     operations: int
-    faults: int
+    struck: Counter[FaultKind]
     steps: int
     seconds: float  # virtual
 
@@ -58,7 +58,8 @@ class Run:
         self._bounds = plan.bounds
         self._kept = kept
         self._sidecars = [
-            Sidecar(loop, kept, plan.bounds, f"s{number}", skew.choice((0.0, 0.5, -86_400.0))) for number in range(plan.bounds.nodes)
+            Sidecar(loop, chance, kept, plan.bounds, f"s{number}", skew.choice((0.0, 0.5, -86_400.0)))
+            for number in range(plan.bounds.nodes)
         ]
         connections: dict[tuple[str, str], Connection] = {}
         self._partitions = [
@@ -73,9 +74,9 @@ class Run:
         return sum(one.history.operations for one in self._partitions)
 
     @property
-    def struck(self) -> int:
-        """How many faults were tried. A trim, say, may find nothing to take."""
-        return sum(one.faults.struck for one in self._partitions)
+    def struck(self) -> Counter[FaultKind]:
+        """How many faults of each kind were tried. A trim, say, may find nothing to take."""
+        return sum((one.faults.struck for one in self._partitions), Counter())
 
     async def go(self) -> None:
         consumers = [task for one in self._partitions for task in one.begin_consumers()]
@@ -84,7 +85,7 @@ class Run:
             await self._finish(working, consumers)
             self._calm()
             await asyncio.gather(*(one.settled() for one in self._partitions))
-            fresh = Sidecar(self._loop, self._kept, self._bounds, "fresh")
+            fresh = Sidecar(self._loop, self._chance, self._kept, self._bounds, "fresh")
             self._sidecars.append(fresh)
             for one in self._partitions:
                 await one.read_all(fresh)
@@ -123,10 +124,9 @@ class Run:
         if reference.strays:
             return
         second = SecondCluster(self._loop, self._chance, self._bounds)
-        self._sidecars += (node.sidecar for node in second.nodes)
         expected = [reference.values[offset] for offset in sorted(reference.values)]
         await second.check(copied.topic.entries, expected, copied.history.aborted)
-        self._sidecars += (node.sidecar for node in second.nodes[1:])
+        self._sidecars += (node.sidecar for node in second.nodes)
 
     async def _close(self) -> None:
         for sidecar in self._sidecars:
@@ -182,9 +182,9 @@ def run_plan(plan: Plan) -> Result:
             loop.run_until_complete(go())
         troubles = {name: now - before.get(name, 0) for name, now in _troubles().items() if now > before.get(name, 0)}
         if troubles or loop.failures:
-            violation = f"troubles: {troubles} {[str(one.get('exception') or one['message']) for one in loop.failures[:3]]}"
+            violation = f"troubles: {troubles} {_told(loop.failures)}"
     except (Violation, Endless) as found:
-        violation = str(found)
+        violation = f"{_told(loop.failures)} {found}" if loop.failures else str(found)
     finally:
         Pace.clock = time.perf_counter
         loop.bury()
@@ -193,6 +193,11 @@ def run_plan(plan: Plan) -> Result:
         gc.enable()
     assert run is not None
     return Result(plan, violation, run.operations, run.struck, loop.steps, loop.time() - BEGIN)
+
+
+def _told(failures: list[dict[str, Any]]) -> list[str]:
+    """What was raised where nobody handles it, the first of it."""
+    return [str(one.get("exception") or one["message"]) for one in failures[:3]]
 
 
 def _troubles() -> dict[str, float]:
@@ -228,9 +233,9 @@ def _run(options: argparse.Namespace, counts: Counter[str]) -> int:
     for seed in range(options.first, options.first + options.count):
         plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
         result = run_plan(plan)
-        runs, operations, faults = runs + 1, operations + result.operations, faults + result.faults
+        runs, operations, faults = runs + 1, operations + result.operations, faults + result.struck.total()
         if counts:
-            counts.update(f"fault: {fault.kind}" for fault in plan.faults[: result.faults])
+            counts.update({f"fault: {kind}": count for kind, count in result.struck.items()})
             counts.update(f"drawn: {name} = {value}" for name, value in asdict(plan.bounds).items())
         if result.violation is not None:
             bad += 1

@@ -16,6 +16,7 @@ from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
 from handler.partition.table import TICK_SECONDS
 from tests.model.connections import Connection
+from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnWay
 from tests.simulation.history import Violation
 from tests.simulation.kept_topic import KeptTopic
@@ -55,12 +56,13 @@ class _FlippingMemory(ProducerMemory):
 
 
 class Sidecar:
-    def __init__(self, loop: SimulatedLoop, kept: KeptTopic, bounds: Bounds, name: str, skew: float = 0.0) -> None:
+    def __init__(self, loop: SimulatedLoop, chance: Chance, kept: KeptTopic, bounds: Bounds, name: str, skew: float = 0.0) -> None:
         self.name = name
         self.life = 0  # how often it was started
         self.nodes: list[Node] = []  # one for each partition
         self.clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
         self._loop = loop
+        self._chance = chance
         self._kept = kept
         self._bounds = bounds
         self._begin()
@@ -78,7 +80,7 @@ class Sidecar:
         self.failures = EntryFailures()
         self.memory = ProducerMemory(most_awake=bounds.most_awake, expiry_ms=bounds.expiry_ms)
         if bounds.flips:
-            self.memory = _FlippingMemory(bounds, self._loop, self._kept.chance.of(f"{self.name}/{self.life}/memory"))
+            self.memory = _FlippingMemory(bounds, self._loop, self._chance.of(f"{self.name}/{self.life}/memory"))
         for node in self.nodes:
             node.partition = None
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
@@ -102,13 +104,13 @@ class Sidecar:
         return self.life == life and self._awake_since <= asked_at
 
     def _tick(self) -> None:
-        """As `PartitionTable` does."""
+        """Each second, whatever `PartitionTable` would leave out."""
+        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
         partitions = [node.partition for node in self.nodes if node.partition is not None and node.partition.ended is None]
         for partition in partitions:
             partition.tick(self._loop.time())
         self.memory.count(table for partition in partitions for table in partition.producer_tables())
         self.check_bounds()
-        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
 
     def check_bounds(self) -> None:
         """What it holds is bounded, whatever happens."""

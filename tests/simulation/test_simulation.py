@@ -92,7 +92,7 @@ def test_the_same_plan_is_the_same_run_also_when_it_was_kept_as_a_list() -> None
 
 def test_faults_strike_and_clients_go_on() -> None:
     results = [run_plan(drawn(seed)) for seed in (5, 8)]
-    assert all(result.faults >= 3 and result.operations >= 150 for result in results)
+    assert all(result.struck.total() >= 3 and result.operations >= 150 for result in results)
 
 
 def test_what_happens_in_runs_is_counted() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.partition import packed
+from handler.partition import kept_state_pb2, packed
 from handler.partition.fold import kept
 from tests.support.memory_states import MemoryStates
 
@@ -11,6 +11,13 @@ KEY = b"fold:t-partition-0"
 
 def keys(states: MemoryStates) -> list[bytes]:
     return [key for key in states.values if key.startswith(KEY)]
+
+
+def known_from_here(value: bytes) -> bytes:
+    """The same, of a sidecar that knows nothing of the transactions before."""
+    fold = kept_state_pb2.Fold.FromString(packed.unpack(value))
+    fold.transactions.known_from_ledger, fold.transactions.known_from_entry = fold.last_ledger, fold.last_entry
+    return packed.pack(fold.SerializeToString())
 
 
 def folds(states: MemoryStates) -> list[kept.Kept]:
