@@ -466,17 +466,37 @@ async def test_who_may_not_write_behind_a_deletion_does_not_know_what_is_there(m
     mine.close()
 
 
-async def test_who_may_not_clean_up_finds_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_places, "COMPACT_AFTER", 1)
+async def test_who_may_not_write_finds_what_is_there_though_some_of_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
-    for value in (b"1", b"2", b"3", b"4"):
-        await mine.store(b"a", value)
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    await mine.store(b"old", b"1")
+    monkeypatch.setattr(time, "time_ns", lambda: (EXPIRY_MS + 10) * 1_000_000)
+    await mine.store(b"a", b"2")
+
+    async def refused(*_: Any, **__: Any) -> Any:
+        raise NotPermitted("a right to produce")
+
+    monkeypatch.setattr(topic, "producer", refused)
+    found = await other.look_up(b"a")
+    assert found is not None
+    assert found.value == b"2"
+    other.close()
+    mine.close()
+
+
+async def test_who_may_not_compact_stores_and_finds_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_places, "COMPACT_AFTER", 1)
+    monkeypatch.setattr(kept_shard, "COMPACT_AFTER_WRITES", 2)
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
 
     async def refused(*_: Any, **__: Any) -> Any:
         raise NotPermitted("a right of the tenant's admin")
 
     monkeypatch.setattr(topic, "compact", refused)
+    for value in (b"1", b"2", b"3", b"4"):
+        await mine.store(b"a", value)
     found = await other.look_up(b"a")
     assert found is not None
     assert found.value == b"4"
