@@ -40,7 +40,7 @@ class Patience:
 
     def at(self, start: Position | None, reached: Position | None) -> float:
         """Of a reader that began at `start`, and has `reached` an entry."""
-        usual = max(ENTRY_SECONDS if self._least is None else self._least, self._usual)
+        usual = max(self._shortest, self._usual)
         return max(usual, self._in_vain.get(_behind(start, reached), 0.0)) if self._in_vain else usual
 
     def was_too_short(self, start: Position | None, reached: Position | None, waited: float) -> None:
@@ -55,8 +55,18 @@ class Patience:
 
     def has_come(self, start: Position | None, reached: Position | None, waited: float) -> None:
         """The entry behind `reached` has come. `waited` may be too long, because the reader may have had no permits."""
-        if self._in_vain:
-            self._usual = max(self._usual, min(self._in_vain.pop(_behind(start, reached), 0.0), self._twice(waited)))
+        place = _behind(start, reached) if self._in_vain else None
+        if place not in self._in_vain:
+            return
+        grown = self._in_vain.pop(place)
+        self._usual = max(self._usual, min(grown, self._twice(waited)))
+        still = max(grown / 2, self._twice(waited))
+        if still > self._shortest:
+            self._in_vain[place] = still
+
+    @property
+    def _shortest(self) -> float:
+        return ENTRY_SECONDS if self._least is None else self._least
 
     def _twice(self, waited: float) -> float:
         return min(2 * waited, LONGEST_SECONDS if self._most is None else self._most)
