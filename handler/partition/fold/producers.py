@@ -336,9 +336,11 @@ class ProducerTable:
         self.states = later.states
 
     def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
+        written: dict[bytes, Unjudged] = {}  # the last one of each writer behind `reached`
         for one in seen:
-            if one.position <= reached or one.writer_sequence <= writers.get(one.writer, -1):
+            if one.position <= reached or one.writer_sequence <= writers.get(one.writer, -1) or _is_copy(one, written.get(one.writer)):
                 continue  # it is in here, or an entry that was sent again
+            written[one.writer] = one
             if one.is_marker:
                 self.fence(one, known_from)
             elif not self.is_judged(one, known_from):
@@ -402,6 +404,11 @@ class ProducerTable:
         if state is not None:
             self.states.put_though_old(producer_id, state)
         return True
+
+
+def _is_copy(one: Unjudged, last: Unjudged | None) -> bool:
+    """Whether its entry is a second copy of one that its writer wrote up to `last`. An entry may hold several batches."""
+    return last is not None and one.position != last.position and one.writer_sequence <= last.writer_sequence
 
 
 def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handler.partition import opening
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.entries import read_entry
 from handler.partition.partition import Partition
@@ -138,6 +139,26 @@ async def test_what_the_replicator_copies_twice_counts_once(write: object) -> No
         values = await values_of(target, cache=cache)
         assert [value for value in values if value != b"behind"] == await values_of(source)
     assert [value for value in await values_of(target, cache=1, offset=len(values) // 3) if value.startswith(b"b1")] == []
+
+
+async def test_what_is_hidden_and_copied_twice_before_anything_is_judged_counts_no_more_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second copy comes behind the batch that it lacked."""
+    monkeypatch.setattr(opening, "ENTRIES_BEFORE_END", 1)
+    source, target = MemoryLog(), MemoryLog()
+    await behind_a_refused_one(source)
+    replicate(source.entries[:1], target)
+    for _ in range(100):
+        target.write(batch(b"before"))
+    partition = open_partition(target, "kafka-sidecar-reader")
+    assert await partition.opened() is ErrorCode.NONE
+    replicate(source.entries[1:3], target)
+    replicate(source.entries[1:3], target)
+    await partition.confirmed_end()
+    await partition.know([PRODUCER])
+    replicate(source.entries[3:], target)
+    await partition.confirmed_end()
+    assert [value for _, value in await read_all(partition, target.index - 2)] == [b"b2", b"b3", b"b4"]
+    partition.close()
 
 
 async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown() -> None:
