@@ -21,6 +21,8 @@ _KEY: Final = b"appends:%b\0"
 _ANEW_SECONDS: Final = 6 * 3_600.0
 # Where it can't, nothing more is sent after so long.
 _OVERDUE_SECONDS: Final = 12 * 3_600.0
+# A mark tells the time of the sidecar that put it, and the one that looks has another clock.
+_CLOCKS_DIFFER_SECONDS: Final = 25 * 3_600.0
 
 
 class AppendingMark:
@@ -28,7 +30,7 @@ class AppendingMark:
         self._prefix = _KEY % name.encode()
         self._states = states
         self._clock = clock
-        self._counts_ms = expiry_ms + int(_OVERDUE_SECONDS * 1000)  # of a mark that is older, all producers have expired
+        self._counts_ms = expiry_ms + int((_OVERDUE_SECONDS + _CLOCKS_DIFFER_SECONDS) * 1000)  # of a mark that is older, all producers have expired
         self._key = b""
         self._put_at = -math.inf
 

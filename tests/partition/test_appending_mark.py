@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
 from handler.clock import SYSTEM_CLOCK
+from handler.coordination.kept_states import KeptStates
+from handler.partition.appending_mark import AppendingMark
+from handler.partition.fold.log_times import DAY_MS
 from handler.partition.partition import Partition
 from handler.partition.read import replay
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
@@ -291,6 +295,16 @@ async def test_a_mark_of_which_nobody_can_tell_whether_it_landed_is_taken_back(f
     await asyncio.sleep(0.05)
     assert marks(states) == []
     assert (await waiting).error is not ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("hours", "counts"), [(48, True), (62, False)])
+async def test_a_mark_counts_for_a_day_longer_because_clocks_differ(hours: int, counts: bool) -> None:
+    """Producers of its last batch may be remembered for 36 hours. The clock of who put it may have been a day behind."""
+    states = MemoryStates()
+    states.values[b"appends:t-partition-0\0killed"] = b"1"
+    states.written_at = SYSTEM_CLOCK.wall() - hours * 3_600_000
+    mark = AppendingMark("t-partition-0", cast("KeptStates", states), SYSTEM_CLOCK, DAY_MS)
+    assert await mark.is_any_put() == counts
 
 
 async def test_who_takes_its_mark_back_deletes_those_that_count_no_more() -> None:
