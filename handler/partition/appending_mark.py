@@ -30,7 +30,8 @@ class AppendingMark:
         self._prefix = _KEY % name.encode()
         self._states = states
         self._clock = clock
-        self._counts_ms = expiry_ms + int((_OVERDUE_SECONDS + _CLOCKS_DIFFER_SECONDS) * 1000)  # of a mark that is older, all producers have expired
+        # All producers of a mark that is older have expired.
+        self._counts_ms = expiry_ms + int((_OVERDUE_SECONDS + _CLOCKS_DIFFER_SECONDS) * 1000)
         self._key = b""
         self._put_at = -math.inf
 
