@@ -42,6 +42,10 @@ class Kept(NamedTuple):
     value: bytes
     written_at: int
 
+    def age(self, now_ms: int) -> float:
+        """Seconds; none where the clock of the sidecar that wrote it is ahead."""
+        return max(0, now_ms - self.written_at) / 1000
+
     def is_old(self, now_ms: int) -> bool:
         """Whether who still uses it had better write it again."""
         return now_ms - self.written_at > WRITE_ANEW_MS

@@ -41,7 +41,6 @@ class KeptFold:
         self._name = name
         self._fold = fold
         self._transactions = transactions
-        self._is_for_clients = states is not None
         self._values = None if states is None else KeptValues(_KIND, name, states)
         self._found: bytes | None = None  # the key of what was found last
         self._gaps = gaps
@@ -140,7 +139,7 @@ class KeptFold:
             except ValueError as error:
                 log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
             else:
-                return key, stored, asyncio.get_running_loop().time() - max(0, self._clock.wall() - found.written_at) / 1000
+                return key, stored, asyncio.get_running_loop().time() - found.age(self._clock.wall())
         return None
 
     def distrust(self) -> None:
@@ -179,7 +178,7 @@ class KeptFold:
     @property
     def is_for_clients(self) -> bool:
         """Whether this process serves clients. Tools that look at a log keep nothing, and announce nothing."""
-        return self._is_for_clients
+        return self._values is not None
 
     @property
     def keeping(self) -> asyncio.Task[None] | None:

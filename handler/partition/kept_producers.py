@@ -93,19 +93,19 @@ class KeptProducers:
         self._found = None if found is None else found[0]
         if found is None:
             return None
-        _, known, written_at = found
-        self._found_since = asyncio.get_running_loop().time() - max(0, self._clock.wall() - written_at) / 1000
+        _, known, age = found
+        self._found_since = asyncio.get_running_loop().time() - age
         self._kept_to = known.last
         return known
 
-    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers, int] | None:
-        """With the time at which it was written."""
+    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers, float] | None:
+        """With its age in seconds."""
         while (surest := await values.surest()) is not None:
             key, _ = surest
             value = await values.value(key)
             if value is not None:
                 try:
-                    return key, await in_a_thread(partial(_decoded, value.value)), value.written_at
+                    return key, await in_a_thread(partial(_decoded, value.value)), value.age(self._clock.wall())
                 except ValueError as error:
                     metrics.PRODUCERS_NOT_RESTORED.inc()
                     log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)

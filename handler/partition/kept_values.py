@@ -29,7 +29,7 @@ class KeptValues:
         self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
         self._own: set[bytes] = set()
         self._stored: tuple[bytes, Extent] | None = None  # what is there for certain
-        self._passed_over: dict[bytes, None] = {}
+        self._passed_over: set[bytes] = set()  # of those that are there: if one were forgotten, it would be found again and again
         self._gone: set[bytes] = set()  # of those: of no use to anybody
 
     @property
@@ -82,9 +82,7 @@ class KeptValues:
 
     def pass_over(self, key: bytes, *, is_gone: bool) -> None:
         """Use this one no more. `is_gone`: no sidecar can use it, so it is deleted when another is stored."""
-        self._passed_over[key] = None
-        if len(self._passed_over) > MOST_REMEMBERED:
-            del self._passed_over[next(iter(self._passed_over))]
+        self._passed_over.add(key)
         self._forget(key)
         if is_gone:
             self._gone.add(key)
@@ -110,7 +108,9 @@ class KeptValues:
         return there
 
     async def _all_there(self) -> dict[bytes, Extent]:
-        extents = {key: extent_in(key) for key in await self._states.names(self._prefix)}
+        names = await self._states.names(self._prefix)
+        self._passed_over.intersection_update((*names, self.key_of_0_2))
+        extents = {key: extent_in(key) for key in names}
         return {key: extent for key, extent in extents.items() if extent is not None}
 
     def _forget(self, key: bytes) -> None:

@@ -122,6 +122,21 @@ async def test_what_is_passed_over_stays_for_others() -> None:
     assert await surest(states) == (all_up_to(10), b"of use to others")
 
 
+async def test_what_is_passed_over_is_found_no_more_however_much_that_is() -> None:
+    states = MemoryStates()
+    there = 2 * MOST_REMEMBERED
+    for entry in range(there):
+        await of(states).store(all_up_to(entry), b"torn")
+    values, looks = of(states), 0
+    while looks <= there and (found := await values.surest()) is not None:
+        values.pass_over(found[0], is_gone=False)
+        looks += 1
+    assert looks == there
+    states.values.clear()
+    assert await values.surest() is None
+    assert not values._passed_over
+
+
 async def test_keys_that_nobody_here_has_made_are_passed_over() -> None:
     states = MemoryStates()
     prefix = b"kind:t-partition-0\0"
