@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -26,6 +27,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # As fine as the deadlines of appends.
 TICK_SECONDS: Final = 1.0
+# Every partition is looked at to count what its producers take: seldom, while there is much room yet.
+COUNTED_SECONDS: Final = 4.0
 # Before a partition is closed because what is known of producers takes too much.
 UNUSED_SECONDS: Final = 5.0
 # What is kept of folds is worth a moment of a shutdown, and no more.
@@ -52,6 +55,7 @@ class PartitionTable:
         self._ticker = every(TICK_SECONDS, "partition_housekeeping", self._tick)
         self._failures = EntryFailures()
         self._opened = 0
+        self._counted_at = -math.inf
         self.opening = 0  # partitions of which it is not known yet whether they are there
         self.cache = FetchCache(cache_bytes)
         self._indexes = TimeIndexes(self.cache, states)
@@ -137,7 +141,9 @@ class PartitionTable:
             except Exception:  # the others go on
                 metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()
                 log.exception("partition %s: housekeeping failed", name)
-        self._count_producers()
+        if now - self._counted_at >= COUNTED_SECONDS or self._memory.is_half_full:
+            self._counted_at = now
+            self._count_producers()
         metrics.PARTITIONS.set(len(self._partitions))
         metrics.CACHE_BYTES.set(self.cache.used)
         metrics.READ_AHEAD_BYTES.set(self.cache.ahead)

@@ -94,6 +94,19 @@ async def test_partitions_that_nobody_uses_make_room_and_know_as_much_afterwards
     await opened.close()
 
 
+@pytest.mark.parametrize(("share", "is_counted"), [(0.6, True), (0.4, False)])
+async def test_producers_are_counted_each_second_only_where_half_of_the_memory_is_taken(share: float, is_counted: bool) -> None:
+    log, memory = MemoryLog(), ProducerMemory()
+    opened = open_table(lambda topic, name: log.named(name), memory=memory)
+    assert await written(opened.get("t-partition-0"), 1) is ErrorCode.NONE
+    await opened._tick()
+    taken = memory.used
+    memory.used = int(share * memory.limit)
+    await opened._tick()
+    assert (memory.used == taken) is is_counted
+    await opened.close()
+
+
 async def test_those_of_whom_the_window_tells_too_little_are_known_when_all_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few of their batches end the window."""
     monkeypatch.setattr(replay, "MOST_UNJUDGED", 1)

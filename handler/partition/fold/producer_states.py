@@ -56,12 +56,16 @@ class ProducerMemory:
         self.expiry_ms = expiry_ms
         self._most_awake = most_awake
         self._folds = 0  # when they were counted
-        self.awake = 0  # about: counted anew once a second
+        self.awake = 0  # about: counted anew once in some seconds
         self.used = 0  # bytes, when they were counted
 
     @property
     def is_full(self) -> bool:
         return self.used > self.limit
+
+    @property
+    def is_half_full(self) -> bool:
+        return self.used > self.limit / 2
 
     @property
     def most_awake(self) -> int:
