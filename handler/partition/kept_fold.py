@@ -66,7 +66,7 @@ class KeptFold:
             while (found := await self._find()) is not None:
                 stored, since = found
                 if stats.first is not None and stored.position < stats.first:
-                    self._transactions.ended = stored.transactions.ended  # before all that is left: what comes of them comes too late
+                    self._transactions.recall_ended(stored.transactions.ended)
                 elif stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
                     self._go_on_from(stored, since)
                     return True
@@ -96,13 +96,13 @@ class KeptFold:
         self._none_up_to = up_to
 
     async def recall_ended(self, log_: EntryLog) -> None:
-        """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
-        found = await self._find()
-        if found is None:
-            return
-        first = (await log_.stats()).first  # one may have come meanwhile
-        if first is None or found[0].position < first:
-            self._transactions.ended = found[0].transactions.ended
+        """Of a log that holds nothing, which transactions have ended. May raise PulsarError."""
+        while (found := await self._find()) is not None:
+            first = (await log_.stats()).first  # one may have come meanwhile
+            if first is not None and not found[0].position < first:
+                return
+            self._transactions.recall_ended(found[0].transactions.ended)
+            self._replace_found()
 
     async def _find(self) -> tuple[kept.Kept, float] | None:
         """And since when it is there. Raises Unavailable where that can't be told."""

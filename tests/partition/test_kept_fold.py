@@ -146,6 +146,35 @@ async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() 
     third.close()
 
 
+@pytest.mark.parametrize("began_later", ["what ends first", "what ends last"])
+@pytest.mark.parametrize("left", [0, 1])
+async def test_of_all_that_retention_has_made_useless_it_is_known_who_has_ended(left: int, began_later: str) -> None:
+    """In whichever order it is read."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first._kept._keep()
+    assert first._kept.keeping is not None
+    await first._kept.keeping
+    ends_first = states.values[keys(states)[0]]
+    assert (await end(first, ABORTED)).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    (key,) = keys(states)
+    ends_last = states.values.pop(key)
+    one, last = log.entries[0].position, log.entries[-1].position
+    extents = (Extent(None, one), Extent(one, last)) if began_later == "what ends last" else (Extent(one, one), Extent(None, last))
+    for number, (extent, value) in enumerate(zip(extents, (ends_first, ends_last), strict=True)):
+        states.values[b"%b\0%b:%d" % (KEY, extent_text(extent), number)] = value
+    log.roll()
+    for _ in range(left):
+        log.write(batch(b"left"))
+    log.trim(len(log.entries) - left)
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert await second.opened() is ErrorCode.NONE
+    assert dict(second.transactions.ended) == dict(first.transactions.ended) != {}
+    second.close()
+
+
 async def test_what_grows_old_while_the_partition_is_open_is_kept_anew() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     partition = open_partition(log, "kafka-sidecar-a", states=states)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from array import array
 from collections import OrderedDict
+from collections.abc import Mapping
 from copy import copy
 from typing import Final, NamedTuple, Protocol
 
@@ -144,11 +145,20 @@ class TransactionTable(TransactionVerdicts):
             self.aborted_last.append(offset)
             self.aborted_stable.append(self.last_stable_offset(offset + 1))
         if number != NO_TRANSACTION:
-            self.ended[producer_id] = number
-            self.ended.move_to_end(producer_id)
-            if len(self.ended) > MAX_ENDED:
-                self.ended.popitem(last=False)
+            self._note_ended(producer_id, number)
         return True
+
+    def recall_ended(self, before: Mapping[int, int]) -> None:
+        """Those that have ended in a part of the log that is gone. A batch of theirs may still come, and comes too late."""
+        for producer_id, number in before.items():
+            if number > self.ended.get(producer_id, NO_TRANSACTION):
+                self._note_ended(producer_id, number)
+
+    def _note_ended(self, producer_id: int, number: int) -> None:
+        self.ended[producer_id] = number
+        self.ended.move_to_end(producer_id)
+        if len(self.ended) > MAX_ENDED:
+            self.ended.popitem(last=False)
 
     def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
         """Those of which a consumer that reads these offsets has to know, as Kafka finds them (TransactionIndex.collectAbortedTxns)."""
