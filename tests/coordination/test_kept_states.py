@@ -27,6 +27,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_shard, "LOOK_SECONDS", 0.0)
 
 
+async def refused(*_: Any, **__: Any) -> Any:
+    raise NotPermitted("a right that this role has not")
+
+
 def states(topic: InternalTopic) -> KeptStates:
     return KeptStates(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id)
 
@@ -455,10 +459,6 @@ async def test_who_may_not_write_behind_a_deletion_does_not_know_what_is_there(m
     mine, other = states(topic), states(topic)
     await mine.store(b"a", b"1")
     topic.gives_nothing, topic.compacted_to = True, Position(1, len(topic.entries))
-
-    async def refused(*_: Any, **__: Any) -> Any:
-        raise NotPermitted("a right to produce")
-
     monkeypatch.setattr(topic, "producer", refused)
     with pytest.raises(Unavailable):
         await other.look_up(b"a")
@@ -473,10 +473,6 @@ async def test_who_may_not_write_finds_what_is_there_though_some_of_it_is_old(mo
     await mine.store(b"old", b"1")
     monkeypatch.setattr(time, "time_ns", lambda: (EXPIRY_MS + 10) * 1_000_000)
     await mine.store(b"a", b"2")
-
-    async def refused(*_: Any, **__: Any) -> Any:
-        raise NotPermitted("a right to produce")
-
     monkeypatch.setattr(topic, "producer", refused)
     found = await other.look_up(b"a")
     assert found is not None
@@ -490,10 +486,6 @@ async def test_who_may_not_compact_stores_and_finds_what_is_there(monkeypatch: p
     monkeypatch.setattr(kept_shard, "COMPACT_AFTER_WRITES", 2)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
-
-    async def refused(*_: Any, **__: Any) -> Any:
-        raise NotPermitted("a right of the tenant's admin")
-
     monkeypatch.setattr(topic, "compact", refused)
     for value in (b"1", b"2", b"3", b"4"):
         await mine.store(b"a", value)

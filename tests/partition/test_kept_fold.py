@@ -11,6 +11,7 @@ from handler.partition import kept_fold
 from handler.partition.fold.extent import Extent
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.kept_values import extent_in, extent_text
+from handler.partition.partition import Partition
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.kept_folds import KEY, folds, keys, known_from_here
@@ -18,6 +19,13 @@ from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
 from tests.support.transactions import ABORTED, COMMITTED, Coordinator, committed_values, end, write
+
+
+async def with_a_transaction(log: MemoryLog, states: MemoryStates, coordinator: Coordinator) -> Partition:
+    """As a first sidecar has it open."""
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(partition, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    return partition
 
 
 @pytest.mark.parametrize("what", ["fails", "hangs"])
@@ -94,8 +102,7 @@ async def test_a_fold_that_lands_late_does_not_count() -> None:
 
 async def test_what_a_sidecar_of_0_2_has_kept_is_found() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first = await with_a_transaction(log, states, coordinator)
     await asyncio.gather(*first.close())
     (key,) = keys(states)
     states.values[KEY] = states.values.pop(key)
@@ -125,8 +132,7 @@ async def test_of_what_0_2_has_kept_and_this_release_that_counts_which_ends_last
 async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() -> None:
     """And not from one that ends later, of a sidecar that knew nothing of those before."""
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first = await with_a_transaction(log, states, coordinator)
     await asyncio.gather(*first.close())
     (tells_all,) = keys(states)
     told = extent_in(tells_all)
@@ -151,8 +157,7 @@ async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() 
 async def test_of_all_that_retention_has_made_useless_it_is_known_who_has_ended(left: int, began_later: str) -> None:
     """In whichever order it is read."""
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first = await with_a_transaction(log, states, coordinator)
     first._kept._keep()
     assert first._kept.keeping is not None
     await first._kept.keeping
@@ -177,8 +182,7 @@ async def test_of_all_that_retention_has_made_useless_it_is_known_who_has_ended(
 
 async def test_what_grows_old_while_the_partition_is_open_is_kept_anew() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    partition = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(partition, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    partition = await with_a_transaction(log, states, coordinator)
     partition._kept._keep()
     assert partition._kept.keeping is not None
     await partition._kept.keeping
@@ -193,8 +197,7 @@ async def test_what_grows_old_while_the_partition_is_open_is_kept_anew() -> None
 
 async def test_of_two_that_are_equal_and_old_one_is_kept_anew() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first = await with_a_transaction(log, states, coordinator)
     await asyncio.gather(*first.close())
     (old,) = keys(states)
     twins = {old, old + b"x"}
@@ -209,8 +212,7 @@ async def test_of_two_that_are_equal_and_old_one_is_kept_anew() -> None:
 async def test_what_is_old_is_kept_anew_also_where_nothing_was_written_since() -> None:
     """Whoever finds a value that nobody has written anew for a month deletes it."""
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first = await with_a_transaction(log, states, coordinator)
     await asyncio.gather(*first.close())
     old, states.written_at = keys(states), 0
     second = open_partition(log, "kafka-sidecar-b", states=states)
@@ -223,8 +225,7 @@ async def test_what_is_old_is_kept_anew_also_where_nothing_was_written_since() -
 
 async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
-    first = open_partition(log, "kafka-sidecar-a", states=states)
-    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    first = await with_a_transaction(log, states, coordinator)
     await asyncio.gather(*first.close())
     second, third = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("b", "c"))
     assert await second.opened() is await third.opened() is ErrorCode.NONE
