@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,7 @@ from handler.partition.fold.transactions import TransactionTable
 from handler.partition.gap_check import GapCheck
 from handler.partition.kept_values import KeptValues
 from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.tasks import in_a_thread
 from handler.telemetry.limits import RateLimitedLog
@@ -32,6 +32,9 @@ KEPT_ANEW_AFTER: Final = 10_000
 # Every sidecar that has the partition open keeps its fold.
 KEPT_SECONDS: Final = 60.0
 _KIND: Final = b"fold"
+# In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began says nothing more:
+# none stands before the place that was announced.
+ANNOUNCED: Final = Position(0, 0)
 
 
 class KeptFold:
@@ -54,7 +57,7 @@ class KeptFold:
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
         self._keeping: asyncio.Task[None] | None = None
 
-    async def restore(self, stats: LogStats, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
+    async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
 
         Whoever kept it knows of all that sidecars have announced, for it looked at what was announced when it began. Transactions of
@@ -62,19 +65,38 @@ class KeptFold:
 
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
+        useless: list[kept.Kept] = []
         try:
-            while (found := await self._find()) is not None:
+            while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
                 stored, since = found
-                if stats.first is not None and stored.position < stats.first:
-                    self._transactions.recall_ended(stored.transactions.ended)
-                elif stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
+                stats = await log_.stats()  # after that: its ledger may have begun a moment ago
+                if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
                     self._go_on_from(stored, since)
-                    return True
+                    break
+                useless.append(stored)
                 self._replace_found()
         except Unavailable:
             if await may_have_lost():
                 raise
-        return False
+        await self._recall(log_, useless)
+        return self._restored is not None
+
+    async def recall_ended(self, log_: EntryLog) -> None:
+        """Of a log that holds nothing, which transactions have ended. May raise PulsarError."""
+        useless: list[kept.Kept] = []
+        while (found := await self._find(from_the_start=False)) is not None:
+            useless.append(found[0])
+            self._replace_found()
+        await self._recall(log_, useless)
+
+    async def _recall(self, log_: EntryLog, useless: Sequence[kept.Kept]) -> None:
+        """Who knows less than has to be known may yet have seen what retention has taken."""
+        if useless:
+            stats = await log_.stats()
+            for one in useless:
+                is_gone = stats.first is None or one.position < stats.first
+                if is_gone or stats.may_hold(one.position):  # else it is of another log
+                    self._transactions.recall(one.transactions, 0 if is_gone else one.fold.next_offset)
 
     def _go_on_from(self, stored: kept.Kept, since: float) -> None:
         kept.restore(stored, self._fold, self._transactions)
@@ -95,34 +117,28 @@ class KeptFold:
         """Nobody has announced one that stands there or before: those that come are all that there are."""
         self._none_up_to = up_to
 
-    async def recall_ended(self, log_: EntryLog) -> None:
-        """Of a log that holds nothing, which transactions have ended. May raise PulsarError."""
-        while (found := await self._find()) is not None:
-            first = (await log_.stats()).first  # one may have come meanwhile
-            if first is not None and not found[0].position < first:
-                return
-            self._transactions.recall_ended(found[0].transactions.ended)
-            self._replace_found()
+    async def _find(self, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
+        """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there are any.
 
-    async def _find(self) -> tuple[kept.Kept, float] | None:
-        """And since when it is there. Raises Unavailable where that can't be told."""
+        Raises Unavailable where that can't be told.
+        """
         if self._values is None:
             return None
         try:
-            return await self._read_surest(self._values)
+            return await self._read_best(self._values, from_the_start=from_the_start)
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: what was kept of its transactions can't be read, the log is read: %s", self._name, error)
             return None
         except PulsarError as error:
             raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
 
-    async def _read_surest(self, values: KeptValues) -> tuple[kept.Kept, float] | None:
+    async def _read_best(self, values: KeptValues, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
         """Of what this release has kept, and 0.2: a fleet may have both, or have gone back to that for a while."""
         found = None
-        while found is None and (surest := await values.surest()) is not None:
-            found = await self._read(values, surest[0])
+        while found is None and (best := await _best(values, from_the_start=from_the_start)) is not None:
+            found = await self._read(values, best[0])
             if found is None:
-                values.pass_over(surest[0], is_gone=False)
+                values.pass_over(best[0], is_gone=False)
         of_0_2 = None if values.is_passed_over(values.key_of_0_2) else await self._read(values, values.key_of_0_2)
         if of_0_2 is not None and (found is None or found[1].position < of_0_2[1].position):
             found = of_0_2
@@ -164,6 +180,8 @@ class KeptFold:
 
     def tick(self, now: float) -> None:
         """Once in some seconds. In each ledger something is kept: retention takes it with the last entry that is known there."""
+        if self._transactions.to_recall:
+            self._transactions.recall_up_to(self._fold.next_offset)
         last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
         is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._is_aged()
         if is_due and now - self._kept_at >= KEPT_SECONDS:
@@ -187,9 +205,10 @@ class KeptFold:
 
     def _keep(self, *, is_last: bool = False) -> None:
         fold, transactions = self._fold, self._transactions
+        transactions.recall_up_to(fold.next_offset)
         if transactions.known_from is None and (transactions.open or transactions.ended):
             transactions.known_from = self._none_up_to  # others have begun them
-        is_certain = self._is_whole and not self._gaps.is_in_doubt
+        is_certain = self._is_whole and not self._gaps.is_in_doubt and not transactions.to_recall
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
@@ -200,12 +219,12 @@ class KeptFold:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
-            known_from = snapshot.transactions.known_from
-            extent = Extent(None if known_from == BEFORE_ALL else known_from, snapshot.position)
+            is_from_the_start = _is_from_the_start(snapshot.transactions)
+            extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
             if self._is_aged():
                 self._replace_found()
-            surest = await values.surest()
-            if surest is None or not surest[1].covers(extent) or (self._is_aged() and surest[1].last == extent.last):
+            best = await values.ends_last(from_the_start=is_from_the_start)
+            if best is None or not best[1].covers(extent) or (self._is_aged() and best[1].last == extent.last):
                 await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
                 self._kept_since = asyncio.get_running_loop().time()
             self._kept_to, self._kept_in = snapshot.fold.next_offset, snapshot.position.ledger
@@ -214,9 +233,18 @@ class KeptFold:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
 
+async def _best(values: KeptValues, *, from_the_start: bool) -> tuple[bytes, Extent] | None:
+    return (await values.ends_last(from_the_start=True) if from_the_start else None) or await values.ends_last()
+
+
 def _knows_all(stored: kept.Kept, transactions_behind: Position) -> bool:
     known_from = stored.transactions.known_from
-    return known_from is not None and (transactions_behind != BEFORE_ALL or known_from == BEFORE_ALL)
+    return known_from is not None and (transactions_behind != BEFORE_ALL or _is_from_the_start(stored.transactions))
+
+
+def _is_from_the_start(transactions: TransactionTable) -> bool:
+    """Also where they were announced when the log was empty."""
+    return transactions.known_from is not None and transactions.known_from.ledger < 0
 
 
 def _decoded(value: bytes) -> kept.Kept:

@@ -41,6 +41,11 @@ class KeptValues:
         """The one that began earliest; of several, the one that ends last. Raises PulsarError where that can't be told."""
         return _surest(await self._there())
 
+    async def ends_last(self, *, from_the_start: bool = False) -> tuple[bytes, Extent] | None:
+        """The one that ends last, of all or of those alone that began at the start of the log. Raises PulsarError likewise."""
+        those = {key: extent for key, extent in (await self._there()).items() if extent.began is None or not from_the_start}
+        return max(those.items(), key=lambda one: (one[1].last, one[0]), default=None)
+
     async def surest_ends_last(self) -> bool:
         """Whether no other value, of use here or not, tells of entries behind it. Raises PulsarError likewise."""
         all_there = await self._all_there()

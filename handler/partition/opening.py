@@ -23,7 +23,7 @@ SILENT_SECONDS: Final = 5.0
 
 
 class KeptFold(Protocol):
-    async def restore(self, stats: LogStats, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
+    async def restore(self, log: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
         """Give the fold what was kept of it. False where nothing was of use. `may_have_lost`: to retention, transactions."""
         ...
 
@@ -70,13 +70,14 @@ async def begin_fold(
             await kept.recall_ended(log)
     elif transactions_behind is None:
         _begin_before(stats, stats.last, fold)
-    elif not await kept.restore(stats, transactions_behind, partial(_may_have_lost, log, stats.first, transactions_behind)):
+    elif not await kept.restore(log, transactions_behind, partial(_may_have_lost, log, stats.first, transactions_behind)):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
     await _read_to_end_first(log, stats, fold, to_end, may_begin_later=transactions_behind is None)
     if fold.reached is None and not fold.knows_next_offset:
         await _begin_where_nothing_is_read(log, fold, to_end)
     if fold.passed_to is not None:
         await _check_entries_without_index(log, fold, fold.passed_to)
+    transactions.recall_up_to(fold.next_offset)
     log_start = fold.seen_from if fold.begins_at_first else None
     fold.producers.knows_the_past = fold.has_all
     return Begun(stats, log_start)

@@ -100,6 +100,27 @@ async def test_a_fold_that_lands_late_does_not_count() -> None:
         partition.close()
 
 
+@pytest.mark.parametrize("before", [0, 3])
+async def test_what_a_consumers_sidecar_has_kept_early_is_not_gone_on_from(before: int) -> None:
+    """It had the partition open before somebody announced transactions, and knows no more of them than their writer."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    for _ in range(before):
+        log.write(batch(b"before"))
+    consuming = open_partition(log, "kafka-sidecar-consuming", states=states)
+    assert await consuming.opened() is ErrorCode.NONE
+    log.write(batch(b"before the announcement"))
+    writing = open_partition(log, "kafka-sidecar-writing", states=states)
+    assert (await write(writing, coordinator, b"1", sequence=0)).error is ErrorCode.NONE
+    await consuming.confirmed_end()
+    await asyncio.gather(*consuming.close())
+    assert (await end(writing, COMMITTED)).error is ErrorCode.NONE
+    await asyncio.gather(*writing.close())
+    third = open_partition(log, "kafka-sidecar-third", states=states)
+    assert await third.opened() is ErrorCode.NONE
+    assert third._kept._restored == log.entries[-1].position
+    third.close()
+
+
 async def test_what_a_sidecar_of_0_2_has_kept_is_found() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     first = await with_a_transaction(log, states, coordinator)
@@ -137,7 +158,7 @@ async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() 
     (tells_all,) = keys(states)
     told = extent_in(tells_all)
     assert told is not None
-    assert told.began == (None if first.transactions.known_from == BEFORE_ALL else first.transactions.known_from)
+    assert told.began is None, "they were announced when the log was empty"
     second = open_partition(log, "kafka-sidecar-b", states=states)
     assert (await write(second, coordinator, b"second", sequence=1)).error is ErrorCode.NONE
     before = dict(states.values)
@@ -146,6 +167,7 @@ async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() 
     here = Extent(log.entries[-1].position, log.entries[-1].position)
     states.values[b"%b\0%b:x" % (KEY, extent_text(here))] = known_from_here(states.values.pop(later))
     states.values[tells_all] = before[tells_all]
+    await log.begin_transactions(BEFORE_ALL)  # one of another's was found
     third = open_partition(log, "kafka-sidecar-c", states=states)
     assert await third.opened() is ErrorCode.NONE
     assert third._kept._restored == log.entries[0].position

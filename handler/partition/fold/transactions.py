@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 from array import array
 from collections import OrderedDict
-from collections.abc import Mapping
 from copy import copy
 from typing import Final, NamedTuple, Protocol
 
@@ -66,12 +65,16 @@ class KnownVerdicts(TransactionVerdicts):
 
 
 class TransactionTable(TransactionVerdicts):
-    __slots__ = ("aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "known_from", "open")
+    __slots__ = (
+        "aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "known_from", "open", "to_recall",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.known_from: Position | None = None  # the entry behind which all are known; None: nobody has said that there are any
         self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
         self.ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that has ended
+        # What was known when the log had come to an offset, by those who had seen a part of it that is gone.
+        self.to_recall: list[tuple[int, TransactionTable]] = []
         self.hidden: set[int] = set()  # the base offsets of batches and markers that came behind their transaction's marker
         # Of the aborted ones, in the order of their markers: the producer, the first offset, the marker's, and the last stable offset then.
         self.aborted_producers = array("q")
@@ -118,6 +121,7 @@ class TransactionTable(TransactionVerdicts):
 
     def append(self, producer_id: int, number: int, offset: int) -> bool:
         """A batch is in the log at `offset`. False where it comes too late: nobody may see it."""
+        self.recall_up_to(offset)
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
             return False
@@ -130,11 +134,13 @@ class TransactionTable(TransactionVerdicts):
 
     def note_copy(self, producer_id: int, number: int, offset: int) -> None:
         """It opens and ends nothing. Behind its transaction's marker it is hidden, also from readers that have not seen the first copy."""
+        self.recall_up_to(offset)
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
 
     def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
         """A marker is in the log at `offset`. False where its transaction had ended: consumers would take it for the end of another."""
+        self.recall_up_to(offset)
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
             return False
@@ -148,11 +154,33 @@ class TransactionTable(TransactionVerdicts):
             self._note_ended(producer_id, number)
         return True
 
-    def recall_ended(self, before: Mapping[int, int]) -> None:
-        """Those that have ended in a part of the log that is gone. A batch of theirs may still come, and comes too late."""
-        for producer_id, number in before.items():
+    def recall(self, earlier: TransactionTable, offset: int) -> None:
+        """Of a part of the log that is gone, which transactions have ended: their batches come too late. `earlier`: what a table knew that
+        had seen that part, and had come to `offset`.
+
+        It counts from there on. Before that it has transactions for ended whose batches are still to be folded.
+        """
+        if offset:
+            self.to_recall.append((offset, earlier))
+        else:
+            self._recall(earlier)
+
+    def recall_up_to(self, offset: int) -> None:
+        """The log has come to there."""
+        if self.to_recall:
+            earlier = [table for up_to, table in self.to_recall if up_to <= offset]
+            self.to_recall = [one for one in self.to_recall if one[0] > offset]
+            for table in earlier:
+                self._recall(table)
+
+    def _recall(self, earlier: TransactionTable) -> None:
+        for producer_id, number in earlier.ended.items():
             if number > self.ended.get(producer_id, NO_TRANSACTION):
                 self._note_ended(producer_id, number)
+        for producer_id, transaction in list(self.open.items()):
+            if transaction.number != NO_TRANSACTION and transaction.number <= self.ended.get(producer_id, NO_TRANSACTION):
+                del self.open[producer_id]  # its batches came too late
+        self.hidden |= earlier.hidden
 
     def _note_ended(self, producer_id: int, number: int) -> None:
         self.ended[producer_id] = number
