@@ -18,7 +18,7 @@ from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
-from tests.support.transactions import committed_values
+from tests.support.transactions import ABORTED, Coordinator, committed_values, end, write
 
 
 def write_as_kop(log: MemoryLog, data: bytes) -> None:
@@ -52,6 +52,27 @@ async def test_what_was_learnt_of_producers_says_nothing_of_them(monkeypatch: py
     shown = await committed_values(third)
     assert [value for value in shown if value != b"plain"] == [b"0", b"1"]
     third.close()
+
+
+@pytest.mark.parametrize("begins_early", [True, False])
+async def test_their_second_marker_fences_as_the_first_one_did(begins_early: bool) -> None:
+    """Others number nothing that they write, so it is no copy of the first."""
+    log, coordinator = MemoryLog(), Coordinator()
+    for _ in range(200):
+        log.write(batch(b"before"))
+    announcing = open_partition(log, "kafka-sidecar-announcing")
+    assert (await write(announcing, coordinator, b"aborted", sequence=0, producer=9)).error is ErrorCode.NONE
+    assert (await end(announcing, ABORTED, producer=9)).error is ErrorCode.NONE
+    early = open_partition(log, "kafka-sidecar-early")
+    assert (await append(early, batch(b"0", producer_id=1, epoch=0, sequence=0))).error is ErrorCode.NONE
+    for epoch in (3, 4):
+        write_as_kop(log, write_marker(7, epoch, EndTransactionMarker(False, 0), 1_000))
+    fencing = early if begins_early else open_partition(log, "kafka-sidecar-late")
+    assert await fencing.opened() is ErrorCode.NONE
+    await fencing.confirmed_end()
+    assert (await append(fencing, batch(b"of before", producer_id=7, epoch=3, sequence=0))).error is ErrorCode.INVALID_PRODUCER_EPOCH
+    for partition in {announcing, early, fencing}:
+        partition.close()
 
 
 async def test_what_could_not_be_announced_is_known_when_the_partition_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:

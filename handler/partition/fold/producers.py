@@ -407,8 +407,11 @@ class ProducerTable:
 
 
 def _is_copy(one: Unjudged, last: Unjudged | None) -> bool:
-    """Whether its entry is a second copy of one that its writer wrote up to `last`. An entry may hold several batches."""
-    return last is not None and one.position != last.position and one.writer_sequence <= last.writer_sequence
+    """Whether its entry is a second copy of one that its writer wrote up to `last`. An entry may hold several batches.
+
+    Others than sidecars have no name, and number nothing.
+    """
+    return last is not None and one.writer != b"" and one.position != last.position and one.writer_sequence <= last.writer_sequence
 
 
 def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:
