@@ -71,6 +71,7 @@ class KeptProducers:
         self._values = None if states is None else KeptValues(_KIND, name, states)
         self._found: bytes | None = None  # the key of the value that the replay goes on from
         self._is_waiting = False
+        self._has_looked_again = False  # since its first value was stored
         self._beginning: asyncio.Task[None] | None = None
         self._may_keep = True  # as far as is known: it has the right
         # When what others can go on from was stored, and when what was found was, in this process's time.
@@ -265,10 +266,21 @@ class KeptProducers:
             self._is_waiting = False
         try:
             await self._put_mark()
-            await self._store(values)
+            if self._has_looked_again or not await self._learns_of_who_began_with_it(values):
+                await self._store(values)
         except PulsarError as error:
             self._note_failure(error)
         await self._delete_covered(values)
+
+    async def _learns_of_who_began_with_it(self, values: KeptValues) -> bool:
+        """Two sidecars may begin where nothing was kept, and the value that began earlier may be stored later. It would count for whoever
+        opens the partition, however far this sidecar goes on.
+        """
+        is_better = self._knows_enough() and await self._is_known_better(values)
+        self._has_looked_again = True
+        if is_better:
+            self._partition.learn_again()
+        return is_better
 
     async def _store_last(self, values: KeptValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
         if before is not None:

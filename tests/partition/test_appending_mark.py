@@ -125,6 +125,35 @@ async def test_what_others_alone_have_written_is_not_read(monkeypatch: pytest.Mo
     second.close()
 
 
+@pytest.mark.parametrize("puts", ["no mark, as 0.2", "no mark, without the right"])
+async def test_all_is_read_where_a_sidecar_that_puts_no_mark_has_written_within_the_window(
+    puts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(first, numbered(0))).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    without = MemoryStates()
+    without.values = states.values
+
+    async def refused(key: bytes, value: bytes) -> None:
+        raise NotPermitted("a right to produce")
+
+    monkeypatch.setattr(without, "store", refused)
+    second = open_partition(log, "kafka-sidecar-b", states=None if puts == "no mark, as 0.2" else without)
+    assert (await append(second, numbered(1))).error is ErrorCode.NONE
+    very_much_later(log, monkeypatch)
+    place = (await append(second, numbered(2))).base_offset
+    for _ in range(100):  # more than is folded when a partition is opened
+        log.write(batch(b"other"))
+    await asyncio.gather(*second.close())
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    assert (await append(third, numbered(2))).base_offset == place
+    assert (await append(third, numbered(1))).base_offset == 1
+    assert (await append(third, numbered(3))).error is ErrorCode.NONE
+    third.close()
+
+
 async def test_all_is_read_where_a_sidecar_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)

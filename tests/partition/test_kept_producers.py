@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -533,3 +534,38 @@ async def test_what_retention_has_made_useless_does_not_pile_up() -> None:
             log.roll()
         log.write(batch(b"other"))
         log.trim(len(log.entries) - 1)
+
+
+async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_while_it_is_near() -> None:
+    """Two sidecars begin where nothing was kept. Else whoever opens the partition would begin there, however far one of them went on."""
+    log, states, late = MemoryLog(), MemoryStates(), MemoryStates()
+    late.values = states.values
+    for _ in range(500):
+        log.write(batch(b"before"))
+    first = open_partition(log, "kafka-sidecar-first", states=late, replay_entries=100)
+    await first.opened()
+    await first._replay.over()
+    for _ in range(3):
+        log.write(batch(b"other"))
+    second = open_partition(log, "kafka-sidecar-second", states=states, replay_entries=100)
+    may_store, store = asyncio.Event(), late.store
+
+    async def slow(key: bytes, value: bytes) -> None:
+        await may_store.wait()
+        await store(key, value)
+
+    late.store = slow  # type: ignore[method-assign]
+    begun = begin_append(first, batch(b"8", producer_id=8, epoch=0, sequence=0))
+    assert (await append(second, numbered(0))).error is ErrorCode.NONE
+    may_store.set()
+    assert (await begun).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    assert len(values(states)) == 2
+    for sequence in range(1, 4):
+        assert (await append(second, numbered(sequence))).error is ErrorCode.NONE
+        second._kept_producers._kept_at = -math.inf
+        second._kept_producers.tick(asyncio.get_running_loop().time())
+        await settled(second)
+    await asyncio.gather(*second.close())
+    (kept,) = values(states)
+    assert kept.last == log.entries[-1].position

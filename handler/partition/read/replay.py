@@ -147,6 +147,7 @@ class Replay:
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
         self._has_begun_window = False
+        self._has_window_alone = False
         self._piece = FIRST_ENTRIES
         self._permits = FIRST_PERMITS
 
@@ -220,10 +221,14 @@ class Replay:
 
     async def _learn(self) -> None:
         begun = self._begun
-        if not self._fold.has_all and not self._has_begun_window:
+        if not self._fold.has_all and not self._has_window_alone:
             for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept, self._fold_all_that_is_left):
                 if await go_on() or begun != self._begun:
                     return
+        self._has_window_alone = True
+        await self._read_window()
+
+    async def _read_window(self) -> None:
         if not self._has_begun_window:
             self._has_begun_window = True
             await self._leave_out_what_is_folded()
@@ -389,29 +394,34 @@ class Replay:
                 return earlier
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)
-                return (await self._kept_long_ago(stats) or earlier) if is_far else earlier
+                return (await self._kept_long_ago() or earlier) if is_far else earlier
             self._kept.pass_over(is_gone=False)  # its topic was deleted
         return None
 
     def _fold_of(self, kept: KnownProducers) -> Fold:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
 
-    async def _kept_long_ago(self, stats: LogStats) -> Fold | None:
-        """A fold of what was kept that passes over what stands behind it: no sidecar has written there. None where one may have."""
-        fold = self._fold
-        begin, begun = fold.replayed_from, self._begun
-        before = None if begin is None else stats.entry_before(begin)
+    async def _kept_long_ago(self) -> Fold | None:
+        """A fold of what was kept that passes over what stands behind it: no sidecar has written there. None where one may have.
+
+        A sidecar that puts no mark, of 0.2 or one that may not, is seen by what it wrote within the window.
+        """
+        fold, begun = self._fold, self._begun
         is_replicated = fold.producers.has_replicated or await self._log.counts_records()
-        if before is not None and fold.knows_next_offset and not is_replicated and await self._kept.tells_all():
-            kept = await self._kept.look_up()  # a sidecar that had a mark before may have kept more
-            if kept is None or fold.replayed_from != begin or self._begun != begun:
-                raise Unavailable(f"{self._name} has begun again while it was asked what was kept")
-            if kept.last < before:
-                earlier = self._fold_of(kept)
-                earlier.pass_over_to(before, fold.first_offset)
-                return earlier
+        if fold.knows_next_offset and not is_replicated and await self._kept.tells_all():
+            await self._read_window()
+            if not len(fold.producers):
+                kept = await self._kept.look_up()  # a sidecar that had a mark before may have kept more
+                stats, begin = await self._log.stats(), fold.replayed_from
+                if kept is None or begin is None or self._begun != begun:
+                    raise Unavailable(f"{self._name} has begun again while it was asked what was kept")
+                before = stats.entry_before(begin)
+                if before is not None and kept.last < before:
+                    earlier = self._fold_of(kept)
+                    earlier.pass_over_to(before, fold.first_offset)
+                    return earlier
         log.warning(
-            "partition %s: what was kept of its producers is more than %d entries old, and a sidecar may have been killed since: "
+            "partition %s: what was kept of its producers is more than %d entries old, and a sidecar may have written since: "
             "all of it is read before producers may write", self._name, TOO_FAR_ENTRIES,
         )  # fmt: skip
         return None
