@@ -118,7 +118,10 @@ class KeptPlaces:
             known = _Known() if self._is_outdated else self._known
             self._is_outdated = False
             try:
-                has_read = await self._read_on(known)
+                stats = await self._admin.topics.log_stats(self._topic)
+                if known.read_to is not None and not stats.may_hold(known.read_to):
+                    known = _Known()  # somebody has deleted the topic, and a sidecar has made it anew
+                has_read = await self._read_on(known, stats.last)
             except BaseException:
                 self._is_outdated = self._is_outdated or known is not self._known
                 raise
@@ -135,9 +138,8 @@ class KeptPlaces:
         self._is_outdated = True
         return None
 
-    async def _read_on(self, known: _Known) -> bool:
-        """To the end. Whether there was something to read."""
-        last = (await self._admin.topics.log_stats(self._topic)).last
+    async def _read_on(self, known: _Known, last: Position | None) -> bool:
+        """To the last entry. Whether there was something to read."""
         if last is None or (known.read_to is not None and last <= known.read_to):
             return False
         known.read = 0

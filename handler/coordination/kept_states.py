@@ -104,14 +104,25 @@ class KeptStates:
             raise Refused(f"a value of {len(value)} bytes is too large for {self._topic}")
         try:
             async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
-                if not self._shards:
-                    await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
-                await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
+                try:
+                    await self._store(key, value)
+                except TopicMissing:
+                    if not self._shards:
+                        raise
+                    log.warning("%s is gone, and is made anew", self._topic)
+                    self.close()
+                    await self._store(key, value)
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be written in time") from error
 
+    async def _store(self, key: bytes, value: bytes) -> None:
+        if not self._shards:
+            await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
+        await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
+
     def close(self) -> None:
-        for shard in self._shards:
+        shards, self._shards = self._shards, []
+        for shard in shards:
             shard.close()
 
     async def _begin(self, counting: Awaitable[int]) -> None:

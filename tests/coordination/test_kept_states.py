@@ -54,6 +54,21 @@ async def test_the_last_value_of_a_key_is_found_by_every_sidecar() -> None:
     assert not topic.readers, "each is read when it is asked for, and no longer"
 
 
+async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
+    """Sidecars go on: what was kept is gone, and what is kept from then on is found by all."""
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    for key in (b"a", b"b", b"c"):
+        await mine.store(key, b"1")
+    assert await other.look_up(b"a") is not None
+    topic.delete()
+    await mine.store(b"b", b"2")
+    for one in (mine, other):
+        assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
+    await other.store(b"a", b"3")
+    assert await value_of(mine, b"a") == b"3"
+
+
 async def test_keys_that_begin_alike_are_found_together() -> None:
     topic = InternalTopic(making=16)
     mine, other = states(topic), states(topic)

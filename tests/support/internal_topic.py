@@ -26,6 +26,7 @@ class InternalTopic:
     refuse: int = 0
     fail_compaction: int = 0
     making: int = 1  # partitions
+    ledger: int = 1
     compacted_to: Position | None = None
     left_out: set[int] = field(default_factory=set)  # entries that compaction has left out
     gives_nothing: bool = False  # a broker under load
@@ -63,7 +64,8 @@ class InternalTopic:
         self.there = True
 
     async def log_stats(self, topic: str) -> LogStats:
-        return LogStats((LedgerInfo(1, len(self.entries), 1),) if self.entries else ())
+        await self.partitions(topic)
+        return LogStats((LedgerInfo(self.ledger, len(self.entries), 1),) if self.entries else ())
 
     async def is_compacted(self, topic: str) -> bool:
         return self.compactions > 0
@@ -77,13 +79,20 @@ class InternalTopic:
         if self.refuse:
             self.refuse -= 1
             raise Unavailable("no broker")
+        await self.partitions(topic)
         self.writers.append(Writer(self, events))
         return self.writers[-1]
 
     async def reader(self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str) -> Reader:
         assert compacted
-        self.readers.append(Reader(self, events, 0 if start is None else start.entry))
+        self.readers.append(Reader(self, events, 0 if start is None or start.ledger != self.ledger else start.entry))
         return self.readers[-1]
+
+    def delete(self) -> None:
+        self.lose()
+        self.entries.clear()
+        self.there = False
+        self.ledger += 1
 
     def lose(self) -> None:
         for writer in self.writers:
@@ -101,7 +110,7 @@ class Writer:
 
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
         metadata = MessageMetadata(producer_name=b"w", sequence_id=sequence, publish_time=1, num_messages_in_batch=count)
-        position = Position(1, len(self.topic.entries))
+        position = Position(self.topic.ledger, len(self.topic.entries))
         self.topic.entries.append(RawEntry(position, None, None, metadata.SerializeToString(), memoryview(payload)))
         asyncio.get_running_loop().call_soon(self.events.on_receipt, sequence, *position)
         for reader in self.topic.readers:
@@ -131,7 +140,7 @@ class Reader:
             self.deliver()
 
     async def last_position(self) -> Position | None:
-        return Position(1, len(self.topic.entries) - 1) if self.topic.entries else None
+        return Position(self.topic.ledger, len(self.topic.entries) - 1) if self.topic.entries else None
 
     def deliver(self) -> None:
         while self.permits and self.given < len(self.topic.entries) and not self.topic.gives_nothing:
