@@ -92,8 +92,9 @@ class TailFold:
     def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
         """Retention may have taken entries unread, or markers of Pulsar's own stand there. The gap check and the replay ask which."""
         fold = self._fold
-        if fold.last_position is None and fold.replayed_from is not None and fold.replayed_from.ledger != position.ledger:
-            self._gaps.begin(fold.replayed_from)
+        began = fold.replayed_from
+        if fold.last_position is None and not fold.has_learnt and began is not None and began.ledger != position.ledger:
+            self._gaps.begin(began)
         elif fold.misses_before(position, base_offset):
             self._gaps.begin(fold.last_position)
         if fold.is_gap(position, base_offset):

@@ -569,3 +569,28 @@ async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_w
     await asyncio.gather(*second.close())
     (kept,) = values(states)
     assert kept.last == log.entries[-1].position
+
+
+@pytest.mark.parametrize("has_transactions", [False, True])
+async def test_what_was_learnt_of_an_emptied_log_counts_when_something_is_written_there(has_transactions: bool) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    for _ in range(200):
+        log.write(batch(b"before"))
+    first = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=10)
+    assert (await append(first, numbered(6))).error is ErrorCode.NONE
+    await asyncio.gather(*first.close())
+    (kept,) = values(states)
+    if has_transactions:
+        await log.begin_transactions(log.entries[-1].position)
+    log.roll()
+    log.trim(len(log.entries))
+    partition = open_partition(log, "kafka-sidecar-b", states=states)
+    await partition.opened()
+    await partition._replay.over()
+    log.write(batch(b"the first in a new ledger"))
+    assert await partition.confirmed_end() == 202
+    assert (await append(partition, numbered(7))).error is ErrorCode.NONE
+    assert partition.ended is None
+    await asyncio.gather(*partition.close())
+    assert kept.began is not None
+    assert [(one.began, one.last) for one in values(states)] == [(kept.began, log.entries[-1].position)]

@@ -374,6 +374,8 @@ class Fold:
 
     def _begin_at(self, position: Position, offset: int) -> None:
         began = self.replayed_from
+        if self.has_learnt:
+            return  # it knows all that the fold knew that it has learnt from, and goes on at the same offset
         if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
             self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
         elif began is None and (self.was_emptied or self.producers.begins_expired):
