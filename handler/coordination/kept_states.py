@@ -23,7 +23,7 @@ from handler.coordination.kept_shard import KeptShard
 from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import BytesASecond, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -34,12 +34,32 @@ T = TypeVar("T")
 # So that who looks for one value reads a part of all.
 PARTITIONS: Final = 16
 ASK_SECONDS: Final = 10.0
+# For so long each question is refused, before that is believed.
+MEANT_SECONDS: Final = 30.0
 # A value of more than a part is stored in parts, of which brokers take each. Nothing that is kept comes near this.
 MAX_BYTES: Final = 64 * 1024 * 1024
 LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
+
+
+class _Refusals:
+    """Whether a broker means it that this sidecar's role has no right. One that can't read its policies for a moment says so too."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None  # in this process's time
+
+    def check(self, error: PulsarError) -> None:
+        """Raises Unavailable until it has been said for long, and nothing else."""
+        now = asyncio.get_running_loop().time()
+        if self._since is None:
+            self._since = now
+        if now - self._since < MEANT_SECONDS:
+            raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
+
+    def end(self) -> None:
+        self._since = None
 
 
 class KeptStates:
@@ -50,6 +70,7 @@ class KeptStates:
         self._admin = admin
         self._topic = f"persistent://{namespace}/__kept_states"
         self._shards: list[KeptShard] = []
+        self._refused_reads, self._refused_writes = _Refusals(), _Refusals()
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -79,11 +100,16 @@ class KeptStates:
             async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
                     await self._begin(self._admin.topics.partitions(self._topic))
-                return await question(self._shard(key))
+                answer = await question(self._shard(key))
         except TopicMissing:
-            return nothing
+            answer = nothing
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
+        except (NotPermitted, Refused) as error:
+            self._refused_reads.check(error)
+            raise
+        self._refused_reads.end()
+        return answer
 
     def new_id(self) -> str:
         """For a key that nobody else has."""
@@ -114,6 +140,10 @@ class KeptStates:
                     await self._store(key, value)
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be written in time") from error
+        except NotPermitted as error:
+            self._refused_writes.check(error)
+            raise
+        self._refused_writes.end()
 
     async def _store(self, key: bytes, value: bytes) -> None:
         if not self._shards:

@@ -128,6 +128,7 @@ class KeptFold:
             return await self._read_best(self._values, from_the_start=from_the_start)
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: what was kept of its transactions can't be read, the log is read: %s", self._name, error)
+            self.mar()  # what others have kept may tell of what retention has taken
             return None
         except PulsarError as error:
             raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error

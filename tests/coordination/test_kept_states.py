@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from handler.clock import SYSTEM_CLOCK
-from handler.coordination import kept_parts, kept_places, kept_shard
+from handler.coordination import kept_parts, kept_places, kept_shard, kept_states
 from handler.coordination.kept_places import EXPIRY_MS
 from handler.coordination.kept_states import MAX_BYTES, KeptStates
 from handler.ids import new_id
@@ -509,3 +509,28 @@ async def test_who_may_not_compact_stores_and_finds_what_is_there(monkeypatch: p
     assert found.value == b"4"
     other.close()
     mine.close()
+
+
+@pytest.mark.parametrize("what", ["read", "write"])
+async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that can't read its policies for a moment tells it too, and whoever believed it would take what is kept for lost."""
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.store(b"a", b"1")
+
+    async def asked() -> None:
+        await (other.look_up(b"a") if what == "read" else other.store(b"b", b"1"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(topic, "log_stats" if what == "read" else "producer", refused)
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await asked()
+    await asked()
+    monkeypatch.setattr(topic, "log_stats" if what == "read" else "producer", refused)
+    topic.lose()
+    with pytest.raises(Unavailable):
+        await asked()
+    monkeypatch.setattr(kept_states, "MEANT_SECONDS", 0.0)
+    with pytest.raises(NotPermitted):
+        await asked()

@@ -194,6 +194,8 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
         # Else a retry may have to wait until its producer has expired, for what is kept can't be read or written.
         bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.05), failed_values=min(bounds.failed_values, 0.02))
+        # Who has expired may begin anywhere. If its first batch were refused alone, it would begin with the next that is on its way.
+        bounds = replace(bounds, refused_sends=0.0)
     if bounds.replay_entries == WINDOW_ENTRIES and bounds.most_unjudged == replay.MOST_UNJUDGED:
         # Where nothing can be kept the window is all that is promised: here it holds all that is written.
         bounds = replace(bounds, keeps=kept.random() < 0.5)
