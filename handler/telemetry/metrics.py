@@ -50,13 +50,14 @@ INTERNAL_ERRORS = Counter(
 LOOP_LAG = Gauge("kafka_sidecar_loop_lag_seconds", "How late the event loop was at worst in the last minute.")
 INDEX_ALARMS = Counter("kafka_sidecar_index_alarms_total", "Times a log contradicted itself. Any is a reason to call someone.")
 PRODUCERS_NOT_RESTORED = Counter(
-    "kafka_sidecar_producers_not_restored_total", "Times what was kept of a partition's producers could not be used, and the log was read."
+    "kafka_sidecar_producers_not_restored_total",
+    "How often the stored state of a partition's producers was damaged or of another log, so that the log was read.",
 )
 READ_FURTHER_BACK = Counter(
-    "kafka_sidecar_read_further_back_total", "Times the log was read further back because a producer's batch could not be judged."
+    "kafka_sidecar_read_further_back_total", "How often more of a log was read to decide whether a producer's batch was a retry."
 )
 TORN_KEPT_STATES = Counter(
-    "kafka_sidecar_torn_kept_states_total", "Times parts of what was kept of a partition were missing, and its log was read."
+    "kafka_sidecar_torn_kept_states_total", "How often parts of a stored value were missing, so that the log was read."
 )
 REPLICATED_WITHOUT_COUNT = Gauge(
     "kafka_sidecar_replicated_without_count",
