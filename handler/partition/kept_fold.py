@@ -94,9 +94,10 @@ class KeptFold:
         if useless:
             stats = await log_.stats()
             for one in useless:
-                is_gone = stats.first is None or one.position < stats.first
-                if is_gone or stats.may_hold(one.position):  # else it is of another log
-                    self._transactions.recall(one.transactions, 0 if is_gone else one.fold.next_offset)
+                if stats.first is None or one.position < stats.first:
+                    self._transactions.recall_ended(one.transactions.ended)
+                elif stats.may_hold(one.position):  # else it is of another log
+                    self._transactions.recall_at(one.fold.next_offset, one.transactions)
 
     def _go_on_from(self, stored: kept.Kept, since: float) -> None:
         kept.restore(stored, self._fold, self._transactions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from array import array
 from collections import OrderedDict
+from collections.abc import Mapping
 from copy import copy
 from typing import Final, NamedTuple, Protocol
 
@@ -154,29 +155,28 @@ class TransactionTable(TransactionVerdicts):
             self._note_ended(producer_id, number)
         return True
 
-    def recall(self, earlier: TransactionTable, offset: int) -> None:
-        """Of a part of the log that is gone, which transactions have ended: their batches come too late. `earlier`: what a table knew that
-        had seen that part, and had come to `offset`.
+    def recall_ended(self, ended: Mapping[int, int]) -> None:
+        """Of a part of the log that is gone: batches of these transactions come too late from now on."""
+        for producer_id, number in ended.items():
+            if number > self.ended.get(producer_id, NO_TRANSACTION):
+                self._note_ended(producer_id, number)
 
-        It counts from there on. Before that it has transactions for ended whose batches are still to be folded.
+    def recall_at(self, offset: int, earlier: TransactionTable) -> None:
+        """The same of a table that has seen that part, and had come to `offset`. It counts when this one has come there too: before that,
+        transactions of which it says that they have ended have batches that are still to be folded.
         """
-        if offset:
-            self.to_recall.append((offset, earlier))
-        else:
-            self._recall(earlier)
+        self.to_recall.append((offset, earlier))
 
     def recall_up_to(self, offset: int) -> None:
         """The log has come to there."""
         if self.to_recall:
-            earlier = [table for up_to, table in self.to_recall if up_to <= offset]
+            earlier = [table for at, table in self.to_recall if at <= offset]
             self.to_recall = [one for one in self.to_recall if one[0] > offset]
             for table in earlier:
                 self._recall(table)
 
     def _recall(self, earlier: TransactionTable) -> None:
-        for producer_id, number in earlier.ended.items():
-            if number > self.ended.get(producer_id, NO_TRANSACTION):
-                self._note_ended(producer_id, number)
+        self.recall_ended(earlier.ended)
         for producer_id, transaction in list(self.open.items()):
             if transaction.number != NO_TRANSACTION and transaction.number <= self.ended.get(producer_id, NO_TRANSACTION):
                 del self.open[producer_id]  # its batches came too late

@@ -122,3 +122,20 @@ async def test_transactions_of_others_were_found_meanwhile_and_all_is_folded_ane
     second._kept._keep()
     assert second._kept.keeping is not None, "what it knows is kept again"
     gone.close()
+
+
+async def test_what_was_hidden_in_a_topic_that_is_deleted_hides_nothing_in_the_one_that_has_its_name(gone: AnEndThatIsGone) -> None:
+    await gone.late_batch_lands()
+    await gone.first.confirmed_end()
+    assert gone.first.transactions.hidden
+    await gone.keep()
+    gone.close()
+    gone.log.make_anew()
+    writing = open_partition(gone.log, "kafka-sidecar-writing", states=gone.states)
+    for sequence in range(6):
+        assert (await write(writing, Coordinator(200), b"%d" % sequence, sequence=sequence, producer=9)).error is ErrorCode.NONE
+    assert (await end(writing, COMMITTED, number=200, producer=9)).error is ErrorCode.NONE
+    reading = open_partition(gone.log, "kafka-sidecar-reading", states=gone.states, cache=1)
+    assert await committed_values(reading) == [b"%d" % sequence for sequence in range(6)]
+    for partition in (writing, reading):
+        partition.close()
