@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from kio.schema.produce.v8.request import PartitionProduceData, TopicProduceData
 
+from integration import support
 from integration.conftest import Cluster
 from integration.launcher.sidecar import SidecarProcess
 from integration.raw import RawConnection, milliseconds
@@ -96,3 +97,23 @@ def test_a_retry_is_recognised_after_kill_9(sidecar: SidecarProcess, topic: str,
     print(f"answered after {time.monotonic() - begun:.3f} s")
     end = before[0] + 1 + len(others) + since[0]
     assert _offsets_of(sidecar.address, topic, b"pay 100", end) == [first]
+
+
+def test_sidecars_go_on_where_somebody_has_deleted_what_was_kept(cluster: Cluster, tmp_path: Path, topic: str) -> None:
+    sidecar = SidecarProcess(tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url, groups__namespace=f"public/{topic}")
+    sidecar.start()
+    try:
+        again = f"{topic}-again"
+        client = AdminClient({"bootstrap.servers": sidecar.address})
+        for created in client.create_topics([NewTopic(topic, 1), NewTopic(again, 1)]).values():
+            created.result(30)
+        assert asyncio.run(_produce(sidecar.address, topic, LOST)) == [(0, 0)]
+        support.admin("DELETE", f"{cluster.admin_url}/admin/v2/persistent/public/{topic}/__kept_states/partitions?force=true")
+        assert asyncio.run(_produce(sidecar.address, again, LOST)) == [(0, 0)], "a partition that was not open before"
+        _write(sidecar.address, again, 3_000, 10)
+        sidecar.kill()
+        sidecar.start()
+        assert asyncio.run(_produce(sidecar.address, again, LOST)) == [(0, 0)]
+        assert _offsets_of(sidecar.address, again, b"pay 100", 3_001) == [0]
+    finally:
+        sidecar.stop()
