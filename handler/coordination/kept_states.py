@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -48,18 +49,20 @@ class _Refusals:
     """Whether a broker means it that this sidecar's role has no right. One that can't read its policies for a moment says so too."""
 
     def __init__(self) -> None:
-        self._since: float | None = None  # in this process's time
+        self._since = self._last = -math.inf  # in this process's time
 
     def check(self, error: PulsarError) -> None:
-        """Raises Unavailable until it has been said for long, and nothing else."""
+        """Raises Unavailable until it has been said for long, again and again, and nothing else."""
         now = asyncio.get_running_loop().time()
-        if self._since is None:
-            self._since = now
+        if now - self._last > MEANT_SECONDS:
+            self._since = now  # nobody has asked meanwhile
+        self._last = now
         if now - self._since < MEANT_SECONDS:
             raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
 
     def end(self) -> None:
-        self._since = None
+        """Something else was said, or nothing."""
+        self._since = self._last = -math.inf
 
 
 class KeptStates:
@@ -104,9 +107,13 @@ class KeptStates:
         except TopicMissing:
             answer = nothing
         except TimeoutError as error:
+            self._refused_reads.end()
             raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
         except (NotPermitted, Refused) as error:
             self._refused_reads.check(error)
+            raise
+        except PulsarError:
+            self._refused_reads.end()
             raise
         self._refused_reads.end()
         return answer
@@ -139,9 +146,13 @@ class KeptStates:
                     self.close()
                     await self._store(key, value)
         except TimeoutError as error:
+            self._refused_writes.end()
             raise Unavailable(f"{self._topic} could not be written in time") from error
         except NotPermitted as error:
             self._refused_writes.check(error)
+            raise
+        except PulsarError:
+            self._refused_writes.end()
             raise
         self._refused_writes.end()
 

@@ -304,6 +304,7 @@ class Partition:
         """Another sidecar has kept more than is known here."""
         self._fold.producers.knows_the_past = False
         self._replay.begin_again()
+        self._replay.start()  # nothing is kept until it is done
 
     def _keeps_producers(self) -> bool:
         """Whoever appends keeps what it knows of producers; one that only reads does not."""
