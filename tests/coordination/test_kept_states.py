@@ -534,3 +534,27 @@ async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: 
     monkeypatch.setattr(kept_states, "MEANT_SECONDS", 0.0)
     with pytest.raises(NotPermitted):
         await asked()
+
+
+@pytest.mark.parametrize(
+    ("refused_at", "away_at", "is_believed"),
+    [
+        ((0, 10, 20, 30), None, True),
+        ((0, 10, 20, 40), 30, False),  # the broker was away meanwhile
+        ((0, 60), None, False),  # nobody has asked meanwhile
+    ],
+)
+async def test_a_missing_right_is_told_again_and_again(
+    refused_at: tuple[int, ...], away_at: int | None, is_believed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals, loop, error = kept_states._Refusals(), asyncio.get_running_loop(), NotPermitted("a right that this role has not")
+    for second in refused_at[:-1]:
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "time", lambda second=second: 1_000.0 + second)
+            with pytest.raises(Unavailable):
+                refusals.check(error)
+    if away_at is not None:
+        refusals.end()
+    with monkeypatch.context() as patch, contextlib.nullcontext() if is_believed else pytest.raises(Unavailable):
+        patch.setattr(loop, "time", lambda: 1_000.0 + refused_at[-1])
+        refusals.check(error)

@@ -566,6 +566,7 @@ async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_w
         second._kept_producers._kept_at = -math.inf
         second._kept_producers.tick(asyncio.get_running_loop().time())
         await settled(second)
+        await until(lambda: second._replay.done)  # it learns at once, whatever is appended
     await asyncio.gather(*second.close())
     (kept,) = values(states)
     assert kept.last == log.entries[-1].position

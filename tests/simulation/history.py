@@ -95,8 +95,8 @@ class History:
 
     def check_stable(self, last_stable_offset: int, log_start: int, by: str) -> None:
         """The last stable offset of any sidecar stands before all that is undecided, and is left in the log."""
-        first = min(self.undecided.values(), default=last_stable_offset)
-        if last_stable_offset > max(first, log_start):
+        first = min((offset for offset in self.undecided.values() if offset >= log_start), default=last_stable_offset)
+        if last_stable_offset > first:
             raise Violation(f"the last stable offset is {last_stable_offset} for {by}, and what is undecided begins at {first}")
 
     def see(self, offset: int, value: bytes | None, by: str) -> None:
