@@ -12,6 +12,17 @@ _SIZE: Final = struct.Struct(">i")
 JOINED_PARTS: Final = 1_000
 
 
+# How peers begin that speak something else.
+_OTHERS: Final = {b"PRI ": "gRPC", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP", b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS"}
+
+
+def _why_not(begins: bytes, size: int, limit: int) -> str:
+    for beginning, protocol in _OTHERS.items():
+        if begins.startswith(beginning):
+            return f"it speaks {protocol}, which is not spoken at this port"
+    return f"a frame of {size} bytes is over the limit of {limit}"
+
+
 class FrameBuffer:
     """Collects stream chunks into whole frames.
 
@@ -54,7 +65,7 @@ class FrameBuffer:
         while end - at >= 4:
             (size,) = _SIZE.unpack_from(data, at)
             if size < 0 or size > self.limit:
-                raise FrameTooLarge(f"a frame of {size} bytes is over the limit of {self.limit}")
+                raise FrameTooLarge(_why_not(data[at : at + 4], size, self.limit))
             if end - at - 4 < size:
                 self._needed = 4 + size
                 break

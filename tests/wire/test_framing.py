@@ -51,3 +51,18 @@ def test_a_frame_that_comes_in_drops_takes_little_more_than_its_bytes() -> None:
     finally:
         tracemalloc.stop()
     assert held < 2 * 200_000
+
+
+@pytest.mark.parametrize(
+    ("begins", "says"),
+    [
+        (b"PRI * HTTP/2.0", "it speaks gRPC"),
+        (b"GET / HTTP/1.1", "it speaks HTTP"),
+        (b"\x16\x03\x01\x02\x00", "it speaks TLS"),
+        (b"\x7f\x00\x00\x00", "a frame of 2130706432 bytes is over the limit of 100"),
+    ],
+)
+def test_who_speaks_something_else_is_named(begins: bytes, says: str) -> None:
+    """As `ctl` does at the port for Kafka clients, or a client that is set to use TLS."""
+    with pytest.raises(FrameTooLarge, match=says):
+        FrameBuffer(100).feed(begins)
