@@ -140,10 +140,7 @@ class KeptStates:
                 try:
                     await self._store(key, value)
                 except TopicMissing:
-                    if not self._shards:
-                        raise
-                    log.warning("%s is gone, and is made anew", self._topic)
-                    self.close()
+                    await self._make_anew(key)
                     await self._store(key, value)
         except TimeoutError as error:
             self._refused_writes.end()
@@ -161,6 +158,17 @@ class KeptStates:
             await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
         await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
 
+    async def _make_anew(self, key: bytes) -> None:
+        """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
+        log.warning("%s is gone, and is made anew", self._topic)
+        count = await partitions_of(self._admin, self._topic, PARTITIONS)
+        if self._shards and count == len(self._shards):
+            number = self._number(key)
+            self._shards[number].close()
+            self._shards[number] = self._new_shard(number)
+        else:
+            self.close()
+
     def close(self) -> None:
         shards, self._shards = self._shards, []
         for shard in shards:
@@ -169,12 +177,17 @@ class KeptStates:
     async def _begin(self, counting: Awaitable[int]) -> None:
         count = await counting
         if not self._shards:  # else another has begun meanwhile
-            topics = [f"{self._topic}-partition-{number}" for number in range(count)]
-            self._shards = [KeptShard(self._client, self._admin, topic, self._clock, self._new_id) for topic in topics]
+            self._shards = [self._new_shard(number) for number in range(count)]
+
+    def _new_shard(self, number: int) -> KeptShard:
+        return KeptShard(self._client, self._admin, f"{self._topic}-partition-{number}", self._clock, self._new_id)
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])
 
     def _shard(self, key: bytes) -> KeptShard:
-        """Keys that are the same up to a zero byte are in the same one."""
-        return self._shards[crc32c(key.partition(b"\0")[0]) % len(self._shards)]
+        return self._shards[self._number(key)]
+
+    def _number(self, key: bytes) -> int:
+        """Keys that are the same up to a zero byte are in the same shard."""
+        return crc32c(key.partition(b"\0")[0]) % len(self._shards)

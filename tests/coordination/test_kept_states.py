@@ -62,7 +62,9 @@ async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
         await mine.store(key, b"1")
     assert await other.look_up(b"a") is not None
     topic.delete()
+    before = list(mine._shards)
     await mine.store(b"b", b"2")
+    assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, "what others store goes on"
     for one in (mine, other):
         assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
     await other.store(b"a", b"3")
