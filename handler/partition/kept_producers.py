@@ -266,21 +266,21 @@ class KeptProducers:
             self._is_waiting = False
         try:
             await self._put_mark()
-            if self._has_looked_again or not await self._learns_of_who_began_with_it(values):
-                await self._store(values)
+            await self._store(values)
+            if not self._has_looked_again:
+                await self._learn_of_who_began_with_it(values)
         except PulsarError as error:
             self._note_failure(error)
         await self._delete_covered(values)
 
-    async def _learns_of_who_began_with_it(self, values: KeptValues) -> bool:
+    async def _learn_of_who_began_with_it(self, values: KeptValues) -> None:
         """Two sidecars may begin where nothing was kept, and the value that began earlier may be stored later. It would count for whoever
-        opens the partition, however far this sidecar goes on.
+        opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed before it has learnt.
         """
         is_better = self._knows_enough() and await self._is_known_better(values)
         self._has_looked_again = True
         if is_better:
             self._partition.learn_again()
-        return is_better
 
     async def _store_last(self, values: KeptValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
         if before is not None:

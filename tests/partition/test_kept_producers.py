@@ -563,9 +563,11 @@ async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_w
     assert len(values(states)) == 2
     for sequence in range(1, 4):
         assert (await append(second, numbered(sequence))).error is ErrorCode.NONE
+        end = log.entries[-1].position
         second._kept_producers._kept_at = -math.inf
         second._kept_producers.tick(asyncio.get_running_loop().time())
         await settled(second)
+        assert end in [one.last for one in values(states)], "also if it is closed now"
         await until(lambda: second._replay.done)  # it learns at once, whatever is appended
     await asyncio.gather(*second.close())
     (kept,) = values(states)
