@@ -16,19 +16,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
+from handler.partition.errors import SENT_AGAIN
 from handler.partition.fold.producers import is_later
 from handler.partition.log.basis import KnownProducer
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID
 
-# Clients send a batch again that was refused with one of these (RetriableException of Kafka's clients).
-SENT_AGAIN: Final = frozenset((
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-))  # fmt: skip
 # So long after the refusal has left, a producer is served though its batch has not come back: its client has given it up. It is more than
 # a process may stand still before it ends its connections (`Awake`).
 FORGET_SECONDS: Final = 15.0

@@ -77,6 +77,26 @@ async def test_a_producer_whose_first_batch_is_on_its_way_is_let_in() -> None:
     partition.close()
 
 
+class RoomComes(ProducerMemory):
+    """Full when the first batch asks, and no longer when the second does."""
+
+    asked = 0
+
+    @property
+    def is_full(self) -> bool:
+        self.asked += 1
+        return self.asked == 1
+
+
+async def test_room_that_comes_between_two_batches_lets_the_second_not_pass_the_first() -> None:
+    """Both wait until the partition is open. The second alone would begin its producer, and the first be out of order for ever."""
+    partition = open_partition(MemoryLog(), memory=RoomComes())
+    told = [(await one).error for one in [begin_append(partition, of(1)), begin_append(partition, of(1, 1))]]
+    again = [await written(partition, 1), await written(partition, 1, 1)]
+    partition.close()
+    assert (told, again) == ([ErrorCode.NOT_ENOUGH_REPLICAS] * 2, [ErrorCode.NONE] * 2)
+
+
 async def test_partitions_that_nobody_uses_make_room_and_know_as_much_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     logs, states = {f"t-partition-{number}": MemoryLog() for number in range(3)}, MemoryStates()
     memory = ProducerMemory(limit=5_000)  # of two producers that are awake

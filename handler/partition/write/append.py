@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, TypeVar
 
+from handler.partition.errors import SENT_AGAIN
 from handler.partition.log.basis import NO_TRANSACTION, BatchSequence
 from handler.partition.log.formats import EncodedEntry
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
@@ -16,6 +18,8 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
 
 limited = RateLimitedLog(logging.getLogger(__name__))
+
+T = TypeVar("T")
 
 AREA: Final = "append"  # of the errors that are counted
 
@@ -45,6 +49,7 @@ class Append:
         "deadline",
         "encoded",
         "epoch",
+        "error",
         "first_sequence",
         "is_marker",
         "last_sequence",
@@ -70,6 +75,7 @@ class Append:
         self.is_marker = False
         self.deadline = deadline
         self.batch_index = batch_index
+        self.error = ErrorCode.NONE  # of its outcome
         self._request: AppendRequest | None = request
         self._others: list[tuple[AppendRequest, int]] = []  # requests with a retry of the batch
 
@@ -136,6 +142,7 @@ class Append:
 
     def resolve(self, error: ErrorCode, base_offset: int) -> None:
         """Tell the requests the outcome, once."""
+        self.error = error
         request, self._request = self._request, None
         if request is not None:
             _tell(request, self.batch_index, error, base_offset)
@@ -193,6 +200,23 @@ def expire(appends: list[Append], now: float) -> list[Append]:
         else:
             kept.append(append)
     return kept
+
+
+def let_go(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]) -> None:
+    """Have those taken that have waited, in their order.
+
+    Where one is refused for a moment, so is what its producer wrote behind it. Else room may come, say, between the two: the second
+    would stand in the log before the first, which would be out of order for ever.
+    """
+    refused: dict[int, ErrorCode] = {}  # by producer
+    for append, with_it in waited:
+        error = refused.get(append.producer_id)
+        if error is not None:
+            append.refuse(error)
+            continue
+        take(append, with_it)
+        if append.has_producer and append.error in SENT_AGAIN:
+            refused[append.producer_id] = append.error
 
 
 def _tell(request: AppendRequest, batch_index: int, error: ErrorCode, base_offset: int) -> None:

@@ -27,7 +27,7 @@ from typing import Final, Protocol
 
 from handler.clock import Clock
 from handler.errors import SidecarError
-from handler.partition.errors import error_code
+from handler.partition.errors import SENT_AGAIN, error_code
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.producers import UNJUDGED, Verdict
 from handler.partition.fold.transactions import TransactionTable
@@ -419,7 +419,7 @@ class Appender:
                 # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and so is what waits.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             append.resolve(error, verdict.base_offset)
-            if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            if error in SENT_AGAIN:
                 self._refuse_behind(append, error)
 
     def _refuse_behind(self, append: Append, error: ErrorCode) -> None:

@@ -2,8 +2,8 @@
 
 A batch whose sequence does not follow what is folded here may follow what another sidecar has written. A
 producer that is told OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
-nobody is told so before the log has been read to its end. Nor is anybody told anything while what its producer wrote is not known: then
-the log is read further back. Later appends of the same producer wait behind.
+nobody is told so before the log has been read to its end. Nor is anybody told anything while what its producer wrote is not known:
+then the log is read further back. Later appends of the same producer wait behind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
-from handler.partition.write.append import Append, expire
+from handler.partition.write.append import Append, expire, let_go
 from handler.tasks import KeptAlive
 from handler.wire.error_code import ErrorCode
 
@@ -65,8 +65,7 @@ class HeldAppends:
                 return
             held, self.appends = self.appends, {}
             for appends in held.values():
-                for came_in, append in appends:
-                    self._appender.append(append, came_in < self._round)
+                let_go([(append, came_in < self._round) for came_in, append in appends], self._appender.append)
 
     def expire(self, now: float) -> None:
         for producer_id, appends in list(self.appends.items()):

@@ -16,7 +16,7 @@ from handler.errors import SidecarError
 from handler.partition.fold.fold import NOTHING_WRITTEN, Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
-from handler.partition.write.append import Append, expire
+from handler.partition.write.append import Append, expire, let_go
 from handler.tasks import within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -107,8 +107,7 @@ class VerifiedAppends:
         self._known.move_to_end(producer_id)
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
-        for append, verify in waiting:
-            self._go_on(append, verify, epoch, answer)
+        let_go(waiting, lambda append, verify: self._go_on(append, verify, epoch, answer))
 
     def _refuse(self, waiting: list[tuple[Append, Verification]], epoch: int, answer: ErrorCode) -> None:
         """The coordinator was asked about this epoch. For a producer that has begun anew meanwhile it is asked again."""
