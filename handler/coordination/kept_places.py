@@ -133,6 +133,7 @@ class KeptPlaces:
         async with aclosing(raw_entries_from(CompactedTopic(self._client, self._topic), place, 1)) as entries:
             for message in _messages(await anext(entries)):
                 if message.key == key and message.value is not None:
+                    self.progress += 1
                     return Kept(message.value, message.timestamp)
         # It was compacted: there is a later one, or it was deleted, and of that nothing is left.
         self._is_outdated = True

@@ -12,10 +12,11 @@ from handler.coordination.compacted_topic import MARKER_KEY, KeyedWrites
 from handler.coordination.kept_parts import PART_BYTES, Head, split
 from handler.coordination.kept_places import Kept, KeptPlaces
 from handler.coordination.own_parts import OwnParts
+from handler.coordination.refusals import Refusals
 from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -36,6 +37,8 @@ class KeptShard:
         self._client = client
         self._admin = admin
         self._topic = topic
+        self.refused_reads = Refusals()
+        self.refused_writes = Refusals(counted=(NotPermitted,))  # a value may be refused for its size
         self._places = KeptPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
         self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each
@@ -106,7 +109,6 @@ class KeptShard:
             part = None if place is None else await self._places.value_at(place, part_key)
             if part is None:
                 break
-            self._places.progress += 1
             parts.append(part.value)
         value = head.joined(parts)
         if value is None:

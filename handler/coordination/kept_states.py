@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -21,10 +20,11 @@ from handler.clock import Clock
 from handler.coordination.internal_topic import partitions_of
 from handler.coordination.kept_places import Kept
 from handler.coordination.kept_shard import KeptShard
+from handler.coordination.refusals import Refusals
 from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import BytesASecond, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -35,34 +35,12 @@ T = TypeVar("T")
 # So that who looks for one value reads a part of all.
 PARTITIONS: Final = 16
 ASK_SECONDS: Final = 10.0
-# For so long each question is refused, before that is believed.
-MEANT_SECONDS: Final = 30.0
 # A value of more than a part is stored in parts, of which brokers take each. Nothing that is kept comes near this.
 MAX_BYTES: Final = 64 * 1024 * 1024
 LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
-
-
-class _Refusals:
-    """Whether a broker means it that this sidecar's role has no right. One that can't read its policies for a moment says so too."""
-
-    def __init__(self) -> None:
-        self._since = self._last = -math.inf  # in this process's time
-
-    def check(self, error: PulsarError) -> None:
-        """Raises Unavailable until it has been said for long, again and again, and nothing else."""
-        now = asyncio.get_running_loop().time()
-        if now - self._last > MEANT_SECONDS:
-            self._since = now  # nobody has asked meanwhile
-        self._last = now
-        if now - self._since < MEANT_SECONDS:
-            raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
-
-    def end(self) -> None:
-        """Something else was said, or nothing."""
-        self._since = self._last = -math.inf
 
 
 class KeptStates:
@@ -73,7 +51,8 @@ class KeptStates:
         self._admin = admin
         self._topic = f"persistent://{namespace}/__kept_states"
         self._shards: list[KeptShard] = []
-        self._refused_reads, self._refused_writes = _Refusals(), _Refusals()
+        self._refusals = Refusals()  # of the topic as a whole
+        self.generation = 0  # grows when the topic is made anew: what was stored before is gone
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -100,23 +79,19 @@ class KeptStates:
     async def _asked(self, key: bytes, question: Callable[[KeptShard], Awaitable[T]], nothing: T) -> T:
         """`nothing` where nobody has ever kept a value."""
         try:
-            async with while_it_goes_on(ASK_SECONDS, self._progress):
-                if not self._shards:
-                    await self._begin(self._admin.topics.partitions(self._topic))
-                answer = await question(self._shard(key))
+            if not self._shards:
+                with self._refusals.asking():
+                    async with asyncio.timeout(ASK_SECONDS):
+                        await self._begin(self._admin.topics.partitions(self._topic))
+            shard = self._shard(key)
+            before = shard.progress
+            with shard.refused_reads.asking(is_granted=lambda: shard.progress > before):
+                async with while_it_goes_on(ASK_SECONDS, self._progress):
+                    return await question(shard)
         except TopicMissing:
-            answer = nothing
+            return nothing
         except TimeoutError as error:
-            self._refused_reads.end()
             raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
-        except (NotPermitted, Refused) as error:
-            self._refused_reads.check(error)
-            raise
-        except PulsarError:
-            self._refused_reads.end()
-            raise
-        self._refused_reads.end()
-        return answer
 
     def new_id(self) -> str:
         """For a key that nobody else has."""
@@ -136,32 +111,31 @@ class KeptStates:
         if len(value) > MAX_BYTES:
             raise Refused(f"a value of {len(value)} bytes is too large for {self._topic}")
         try:
-            async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
-                try:
-                    await self._store(key, value)
-                except TopicMissing:
-                    await self._make_anew(key)
-                    await self._store(key, value)
+            try:
+                await self._store(key, value)
+            except TopicMissing:
+                with self._refusals.asking():
+                    async with asyncio.timeout(ASK_SECONDS):
+                        await self._make_anew(key)
+                await self._store(key, value)
         except TimeoutError as error:
-            self._refused_writes.end()
             raise Unavailable(f"{self._topic} could not be written in time") from error
-        except NotPermitted as error:
-            self._refused_writes.check(error)
-            raise
-        except PulsarError:
-            self._refused_writes.end()
-            raise
-        self._refused_writes.end()
 
     async def _store(self, key: bytes, value: bytes) -> None:
         if not self._shards:
-            await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
-        await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
+            with self._refusals.asking():
+                async with asyncio.timeout(ASK_SECONDS):
+                    await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
+        shard = self._shard(key)
+        with shard.refused_writes.asking():
+            async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
+                await (shard.keep(key, value) if value else shard.forget(key))
 
     async def _make_anew(self, key: bytes) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
         log.warning("%s is gone, and is made anew", self._topic)
         count = await partitions_of(self._admin, self._topic, PARTITIONS)
+        self.generation += 1
         if self._shards and count == len(self._shards):
             number = self._number(key)
             self._shards[number].close()

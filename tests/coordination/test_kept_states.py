@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from handler.clock import SYSTEM_CLOCK
-from handler.coordination import kept_parts, kept_places, kept_shard, kept_states
+from handler.coordination import kept_parts, kept_places, kept_shard, refusals
 from handler.coordination.kept_places import EXPIRY_MS
 from handler.coordination.kept_states import MAX_BYTES, KeptStates
 from handler.ids import new_id
@@ -63,7 +63,9 @@ async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
     assert await other.look_up(b"a") is not None
     topic.delete()
     before = list(mine._shards)
+    assert mine.generation == 0
     await mine.store(b"b", b"2")
+    assert mine.generation == 1, "what stands nowhere else is stored anew"
     assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, "what others store goes on"
     for one in (mine, other):
         assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
@@ -533,30 +535,27 @@ async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: 
     topic.lose()
     with pytest.raises(Unavailable):
         await asked()
-    monkeypatch.setattr(kept_states, "MEANT_SECONDS", 0.0)
+    monkeypatch.setattr(refusals, "MEANT_SECONDS", 0.0)
     with pytest.raises(NotPermitted):
         await asked()
 
 
-@pytest.mark.parametrize(
-    ("refused_at", "away_at", "is_believed"),
-    [
-        ((0, 10, 20, 30), None, True),
-        ((0, 10, 20, 40), 30, False),  # the broker was away meanwhile
-        ((0, 60), None, False),  # nobody has asked meanwhile
-    ],
-)
-async def test_a_missing_right_is_told_again_and_again(
-    refused_at: tuple[int, ...], away_at: int | None, is_believed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refusals, loop, error = kept_states._Refusals(), asyncio.get_running_loop(), NotPermitted("a right that this role has not")
-    for second in refused_at[:-1]:
-        with monkeypatch.context() as patch:
-            patch.setattr(loop, "time", lambda second=second: 1_000.0 + second)
-            with pytest.raises(Unavailable):
-                refusals.check(error)
-    if away_at is not None:
-        refusals.end()
-    with monkeypatch.context() as patch, contextlib.nullcontext() if is_believed else pytest.raises(Unavailable):
-        patch.setattr(loop, "time", lambda: 1_000.0 + refused_at[-1])
-        refusals.check(error)
+async def test_what_is_answered_without_reading_says_nothing_about_the_right_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition that holds nothing is answered from its stats. Who asks it again and again must not put off what is known of another."""
+    topic = InternalTopic()
+    mine, other = states(topic), states(topic)
+    await mine.store(b"a", b"1")
+    with monkeypatch.context() as patch:
+        patch.setattr(topic, "reader", refused)
+        with pytest.raises(Unavailable):
+            await other.look_up(b"a")
+    since = other._shard(b"a").refused_reads._since
+    assert since > 0
+    await mine.store(b"a", b"")
+    monkeypatch.setattr(other._shard(b"a")._places, "read_if_not_since", nothing_to_read)
+    assert await other.look_up(b"a") is None
+    assert other._shard(b"a").refused_reads._since == since
+
+
+async def nothing_to_read(_: float) -> bool:
+    return False

@@ -217,6 +217,16 @@ async def test_a_mark_is_put_again_though_nobody_appends() -> None:
     partition.close()
 
 
+async def test_a_mark_is_put_again_in_a_topic_that_is_made_anew() -> None:
+    _, states, partition = await begun()
+    (mark,) = marks(states)
+    del states.values[mark]
+    states.generation += 1
+    await after_hours(partition, 0.1)
+    assert marks(states) == [mark]
+    partition.close()
+
+
 async def test_where_a_mark_could_not_be_put_again_for_long_producers_wait_for_it() -> None:
     log, states, partition = await begun()
     states.values.clear()

@@ -16,6 +16,7 @@ class MemoryStates:
         self.values: dict[bytes, bytes] = {}
         self.kept: list[bytes] = []  # of each value, as they were kept, without marks: its key up to a zero byte
         self.is_away = False
+        self.generation = 0
         self._ids = 0
         self.written_at = 10**15
         self.rate = BytesASecond(2**40, 2**40)

@@ -1,0 +1,81 @@
+"""A missing right is believed when a broker has told it for half a minute, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+import pytest
+
+from handler.coordination.refusals import Refusals
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+
+REFUSED = NotPermitted("a right that this role has not")
+
+
+class Ask(Protocol):
+    """Ask at a second, with an outcome: an error, or an answer that proves the right or not."""
+
+    def __call__(self, second: float, error: Exception | None = None, is_granted: bool = True) -> None: ...
+
+
+@pytest.fixture
+async def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
+    refusals = Refusals()
+
+    def asked(second: float, error: Exception | None = None, is_granted: bool = True) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio.get_running_loop(), "time", lambda: 1_000.0 + second)
+            with refusals.asking(lambda: is_granted):
+                if error is not None:
+                    raise error
+
+    return asked
+
+
+async def test_it_is_believed_after_half_a_minute(ask: Ask) -> None:
+    for second in (0, 10, 20):
+        with pytest.raises(Unavailable, match="a right is missing, or is not known for a moment"):
+            ask(second, REFUSED)
+    with pytest.raises(NotPermitted):
+        ask(30, REFUSED)
+
+
+async def test_it_is_not_believed_where_nobody_has_asked_meanwhile(ask: Ask) -> None:
+    for second in (0, 60):
+        with pytest.raises(Unavailable):
+            ask(second, REFUSED)
+
+
+@pytest.mark.parametrize("error", [None, Unavailable("no broker"), TimeoutError()])
+async def test_another_outcome_ends_the_count(ask: Ask, error: Exception | None) -> None:
+    for second in (0, 10):
+        with pytest.raises(Unavailable):
+            ask(second, REFUSED)
+    if error is None:
+        ask(20, None)
+    else:
+        with pytest.raises(type(error)):
+            ask(20, error)
+    with pytest.raises(Unavailable, match="a right is missing"):
+        ask(30, REFUSED)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+async def test_what_says_nothing_about_the_right_does_not_end_it(ask: Ask, missing: bool) -> None:
+    for second in (0, 10, 20):
+        with pytest.raises(Unavailable):
+            ask(second, REFUSED)
+    if missing:
+        with pytest.raises(TopicMissing):
+            ask(25, TopicMissing("t"))
+    else:
+        ask(25, None, False)
+    with pytest.raises(NotPermitted):
+        ask(30, REFUSED)
+
+
+async def test_an_error_that_is_not_counted_is_believed_at_once() -> None:
+    too_large: PulsarError = Refused("too large")
+    with pytest.raises(Refused), Refusals(counted=(NotPermitted,)).asking():
+        raise too_large
