@@ -191,14 +191,19 @@ def _serve(config: Config, options: argparse.Namespace) -> int:
 
 
 def _check_config(config: Config) -> int:
+    lines = []
     for section in fields(config):
-        print(f"[{section.name}]")
+        lines.append(f"[{section.name}]")
         values = getattr(config, section.name)
         for item in fields(values):
             value = getattr(values, item.name)
             shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-            print(f"{item.name} = {shown}")
-        print()
+            lines.append(f"{item.name} = {shown}")
+        lines.append("")
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:  # `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python fails again as it ends
     return 0
 
 

@@ -576,6 +576,11 @@ class Partition:
         """Whether `tick` has something to do. Of many partitions most only wait to be closed one day."""
         return now >= self._next_tick_at or bool(self._waiting) or self._verified.is_at_work or self._appender.is_at_work
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether producers wait until it is known what they wrote before, and something is kept of it."""
+        return bool(self._waiting)
+
     def tick(self, now: float) -> None:
         """Once a second, if it is due: expire appends, close what nobody uses."""
         self._next_tick_at = now + QUIET_TICK_SECONDS

@@ -134,10 +134,12 @@ class PartitionTable:
     async def _tick(self) -> None:
         now = asyncio.get_running_loop().time()
         pace = Pace()
+        waiting = 0
         for name, partition in list(self._partitions.items()):
             await pace.rest()
             try:
                 self._tick_one(name, partition, now)
+                waiting += partition.has_waiting
             except Exception:  # the others go on
                 metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()
                 log.exception("partition %s: housekeeping failed", name)
@@ -145,6 +147,7 @@ class PartitionTable:
             self._counted_at = now
             self._count_producers()
         metrics.PARTITIONS.set(len(self._partitions))
+        metrics.WAITING_PARTITIONS.set(waiting)
         metrics.CACHE_BYTES.set(self.cache.used)
         metrics.READ_AHEAD_BYTES.set(self.cache.ahead)
         metrics.TRANSACTION_BYTES.set(self.cache.fixed)

@@ -20,6 +20,9 @@ FETCHED_BYTES = Total("kafka_sidecar_fetched_bytes", "Bytes of record batches fe
 REGISTRY.register(PRODUCED_BYTES)
 REGISTRY.register(FETCHED_BYTES)
 PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
+WAITING_PARTITIONS = Gauge(
+    "kafka_sidecar_waiting_partitions", "Partitions where producers wait: what they wrote before is not known yet, or can't be kept."
+)
 PULSAR_REACHED = Gauge(
     "kafka_sidecar_pulsar_reached", "Whether Pulsar has answered when it was asked last, 1 or 0: each quarter of a minute."
 )

@@ -16,6 +16,7 @@ from handler.partition.partition import Partition
 from handler.partition.producer_times import ASLEEP_AFTER_SECONDS
 from handler.partition.read import replay
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -124,6 +125,24 @@ async def test_producers_are_counted_each_second_only_where_half_of_the_memory_i
     memory.used = int(share * memory.limit)
     await opened._tick()
     assert (memory.used == taken) is is_counted
+    await opened.close()
+
+
+async def test_partitions_where_producers_wait_are_counted() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    states.is_away = True
+    opened = open_table(lambda topic, name: log.named(name), states=states)
+    partition = opened.get("t-partition-0")
+    await partition.opened()
+    waiting = begin_append(partition, of(1))
+    await opened._tick()
+    assert metrics.WAITING_PARTITIONS._value.get() == 1
+    states.is_away = False
+    while not waiting.done():
+        await opened._tick()
+        await asyncio.sleep(0)
+    await opened._tick()
+    assert (waiting.result().error, metrics.WAITING_PARTITIONS._value.get()) == (ErrorCode.NONE, 0)
     await opened.close()
 
 
