@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
     """The partitions of an internal topic, which is made if it isn't there; what is there keeps its count. May raise PulsarError."""
     try:
-        return await _count(admin, topic)
+        return await count_of(admin, topic)
     except TopicMissing:
         log.info("%s is to be made with %d partitions", topic, partitions)
     namespace = topic.partition("://")[2].rpartition("/")[0]
@@ -22,12 +22,21 @@ async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
         await admin.cluster.create_namespace(namespace)
         # Made here, so nobody else's settings are touched: there is no subscription that would keep what is in it.
         await admin.cluster.keep_for_ever(namespace)
-    with contextlib.suppress(AlreadyExists):
+    is_new = True
+    try:
         await admin.topics.create_topic(topic, partitions)
-    return await _count(admin, topic)
+    except AlreadyExists:
+        is_new = False
+    try:
+        return await count_of(admin, topic)
+    except TopicMissing as error:
+        if is_new:
+            raise
+        raise Unavailable(f"{topic} is gone, but logs of its partitions are there: delete each {topic}-partition-N") from error
 
 
-async def _count(admin: PulsarAdmin, topic: str) -> int:
+async def count_of(admin: PulsarAdmin, topic: str) -> int:
+    """The partitions of an internal topic that is there. May raise PulsarError."""
     count = await admin.topics.partitions(topic)
     if count == 0:
         raise Unavailable(f"{topic} was made without partitions by somebody else: delete it, and it is made as it must be")

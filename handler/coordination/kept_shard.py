@@ -9,14 +9,14 @@ from typing import Final
 
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, KeyedWrites
+from handler.coordination.internal_topic import count_of
 from handler.coordination.kept_parts import PART_BYTES, Head, split
 from handler.coordination.kept_places import Kept, KeptPlaces
 from handler.coordination.own_parts import OwnParts
-from handler.coordination.refusals import Refusals
 from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import AlreadyExists, PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -31,14 +31,13 @@ COMPACT_AFTER_BYTES: Final = 64 * 1024 * 1024
 
 
 class KeptShard:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, whole_topic: str, number: int, clock: Clock, new_id: NewId) -> None:
         self._clock = clock
         self._new_id = new_id
         self._client = client
         self._admin = admin
-        self._topic = topic
-        self.refused_reads = Refusals()
-        self.refused_writes = Refusals(counted=(NotPermitted,))  # a value may be refused for its size
+        self._whole_topic = whole_topic
+        self._topic = topic = f"{whole_topic}-partition-{number}"
         self._places = KeptPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
         self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each
@@ -175,6 +174,9 @@ class KeptShard:
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
             if self._writes is None or self._writes.ended is not None:
+                await count_of(
+                    self._admin, self._whole_topic
+                )  # a broker may make a partition of a topic that is gone, if asked for a producer
                 writes = KeyedWrites(self._topic, self._clock)
                 writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
                 self._writes = writes

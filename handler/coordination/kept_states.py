@@ -17,14 +17,14 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from handler.clock import Clock
-from handler.coordination.internal_topic import partitions_of
+from handler.coordination.internal_topic import count_of, partitions_of
 from handler.coordination.kept_places import Kept
 from handler.coordination.kept_shard import KeptShard
 from handler.coordination.refusals import Refusals
 from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import BytesASecond, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -51,7 +51,8 @@ class KeptStates:
         self._admin = admin
         self._topic = f"persistent://{namespace}/__kept_states"
         self._shards: list[KeptShard] = []
-        self._refusals = Refusals()  # of the topic as a whole
+        self._refused_reads = Refusals()
+        self._refused_writes = Refusals(counted=(NotPermitted,))  # a value may be refused for its size
         self.generation = 0  # grows when the topic is made anew: what was stored before is gone
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
@@ -60,7 +61,7 @@ class KeptStates:
         try:
             async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
-                    await self._begin(self._admin.topics.partitions(self._topic))
+                    await self._begin(count_of(self._admin, self._topic))
                 return await self._shard(key).find(key) if self._shards else None
         except TopicMissing:
             return None
@@ -79,15 +80,12 @@ class KeptStates:
     async def _asked(self, key: bytes, question: Callable[[KeptShard], Awaitable[T]], nothing: T) -> T:
         """`nothing` where nobody has ever kept a value."""
         try:
-            if not self._shards:
-                with self._refusals.asking():
-                    async with asyncio.timeout(ASK_SECONDS):
-                        await self._begin(self._admin.topics.partitions(self._topic))
-            shard = self._shard(key)
-            before = shard.progress
-            with shard.refused_reads.asking(is_granted=lambda: shard.progress > before):
+            read_before = self._progress()
+            with self._refused_reads.asking(is_granted=lambda: self._progress() > read_before):
                 async with while_it_goes_on(ASK_SECONDS, self._progress):
-                    return await question(shard)
+                    if not self._shards:
+                        await self._begin(count_of(self._admin, self._topic))
+                    return await question(self._shard(key))
         except TopicMissing:
             return nothing
         except TimeoutError as error:
@@ -111,31 +109,27 @@ class KeptStates:
         if len(value) > MAX_BYTES:
             raise Refused(f"a value of {len(value)} bytes is too large for {self._topic}")
         try:
-            try:
-                await self._store(key, value)
-            except TopicMissing:
-                with self._refusals.asking():
-                    async with asyncio.timeout(ASK_SECONDS):
+            with self._refused_writes.asking():
+                async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
+                    try:
+                        await self._store(key, value)
+                    except TopicMissing:
                         await self._make_anew(key)
-                await self._store(key, value)
+                        await self._store(key, value)
+                        self.generation += 1
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be written in time") from error
 
     async def _store(self, key: bytes, value: bytes) -> None:
         if not self._shards:
-            with self._refusals.asking():
-                async with asyncio.timeout(ASK_SECONDS):
-                    await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
-        shard = self._shard(key)
-        with shard.refused_writes.asking():
-            async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
-                await (shard.keep(key, value) if value else shard.forget(key))
+            await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
+        await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
 
     async def _make_anew(self, key: bytes) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
         log.warning("%s is gone, and is made anew", self._topic)
         count = await partitions_of(self._admin, self._topic, PARTITIONS)
-        self.generation += 1
+        await self._admin.topics.create_missing_partitions(self._topic)
         if self._shards and count == len(self._shards):
             number = self._number(key)
             self._shards[number].close()
@@ -154,7 +148,7 @@ class KeptStates:
             self._shards = [self._new_shard(number) for number in range(count)]
 
     def _new_shard(self, number: int) -> KeptShard:
-        return KeptShard(self._client, self._admin, f"{self._topic}-partition-{number}", self._clock, self._new_id)
+        return KeptShard(self._client, self._admin, self._topic, number, self._clock, self._new_id)
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])

@@ -15,11 +15,12 @@ MEANT_SECONDS: Final = 30.0
 
 
 class Refusals:
-    """Of one topic, for one right. `counted`: the errors that are counted; any other one ends the count."""
+    """Of one topic with all its partitions, for one right. `counted`: the errors that are counted; any other one ends the count."""
 
     def __init__(self, counted: tuple[type[PulsarError], ...] = (NotPermitted, Refused)) -> None:
         self._counted = counted
         self._since = self._last = -math.inf  # in this process's time
+        self._is_believed = False  # until the right is proved
 
     @contextmanager
     def asking(self, is_granted: Callable[[], bool] = lambda: True) -> Iterator[None]:
@@ -35,18 +36,17 @@ class Refusals:
         except TopicMissing:
             raise
         except (PulsarError, TimeoutError):
-            self._end()
+            self._since = self._last = -math.inf
             raise
         if is_granted():
-            self._end()
+            self._since = self._last = -math.inf
+            self._is_believed = False
 
     def _check(self, error: PulsarError) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._last > MEANT_SECONDS:
             self._since = now  # nobody has asked meanwhile
         self._last = now
-        if now - self._since < MEANT_SECONDS:
+        self._is_believed = self._is_believed or now - self._since >= MEANT_SECONDS
+        if not self._is_believed:
             raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
-
-    def _end(self) -> None:
-        self._since = self._last = -math.inf

@@ -55,6 +55,7 @@ class KeptFold:
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
+        self._generation = 0  # of the topic that it was stored in
         self._keeping: asyncio.Task[None] | None = None
 
     async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
@@ -104,10 +105,15 @@ class KeptFold:
         self._restored = stored.position
         self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
         self._kept_since = since
+        if self._values is not None:
+            self._generation = self._values.generation
 
     def _is_aged(self) -> bool:
-        """Whether something was kept, and somebody may soon delete it for its age."""
-        return self._kept_in is not None and asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
+        """Whether something was kept, and is gone with its topic, or somebody may soon delete it for its age."""
+        if self._kept_in is None or self._values is None:
+            return False
+        is_gone = self._generation != self._values.generation
+        return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
 
     def _replace_found(self) -> None:
         """Delete what was found when another is stored, and let it keep nobody from storing one."""
@@ -223,13 +229,14 @@ class KeptFold:
         try:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
             extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
+            generation = values.generation
             if self._is_aged():
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             if best is None or not best[1].covers(extent) or (self._is_aged() and best[1].last == extent.last):
                 await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
                 self._kept_since = asyncio.get_running_loop().time()
-            self._kept_to, self._kept_in = snapshot.fold.next_offset, snapshot.position.ledger
+            self._kept_to, self._kept_in, self._generation = snapshot.fold.next_offset, snapshot.position.ledger, generation
             await values.delete_covered()
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)

@@ -76,6 +76,7 @@ class KeptProducers:
         self._may_keep = True  # as far as is known: it has the right
         # When what others can go on from was stored, and when what was found was, in this process's time.
         self._of_use_since = self._found_since = -math.inf
+        self._generation = 0  # of the topic that it was stored in, or found
         self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
         self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
@@ -95,7 +96,7 @@ class KeptProducers:
         if found is None:
             return None
         _, known, age = found
-        self._found_since = asyncio.get_running_loop().time() - age
+        self._found_since, self._generation = asyncio.get_running_loop().time() - age, self._values.generation
         self._kept_to = known.last
         return known
 
@@ -165,6 +166,8 @@ class KeptProducers:
         if not self._is_of_use(now):
             self.has_begun = False
             self._kept_to = None  # it is stored anew before the next batch, or at the end
+            if self._is_gone:
+                self.begin(now)
         elif mark.is_overdue(now):
             self.has_begun = False
         elif mark.is_due(now) and (self.keeping is None or self.keeping.done()):
@@ -181,8 +184,13 @@ class KeptProducers:
         self._of_use_since = self._found_since
 
     def _is_of_use(self, now: float) -> bool:
-        """Whether something is kept that others can go on from, and that nobody will delete soon for its age."""
-        return now - self._of_use_since < WRITE_ANEW_MS / 1000
+        """Whether something is kept that others can go on from, and that nobody has deleted with its topic, or will soon for its age."""
+        return not self._is_gone and now - self._of_use_since < WRITE_ANEW_MS / 1000
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the topic was made anew since something was kept."""
+        return self._values is not None and self._generation != self._values.generation
 
     async def tells_all(self) -> bool:
         """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
@@ -319,10 +327,10 @@ class KeptProducers:
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
-        known, now = KnownProducers.of(self._fold), asyncio.get_running_loop().time()
+        known, now, generation = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.generation
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
-        self._of_use_since = now
+        self._of_use_since, self._generation = now, generation
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past

@@ -37,6 +37,11 @@ class KeptValues:
         """For what is kept again and again."""
         return self._states.rate
 
+    @property
+    def generation(self) -> int:
+        """Another one means that the topic was made anew, and what was stored in it is gone."""
+        return self._states.generation
+
     async def surest(self) -> tuple[bytes, Extent] | None:
         """The one that began earliest; of several, the one that ends last. Raises PulsarError where that can't be told."""
         return _surest(await self._there())

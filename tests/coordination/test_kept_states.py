@@ -15,6 +15,7 @@ from handler.coordination import kept_parts, kept_places, kept_shard, refusals
 from handler.coordination.kept_places import EXPIRY_MS
 from handler.coordination.kept_states import MAX_BYTES, KeptStates
 from handler.ids import new_id
+from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import NotPermitted, Unavailable
 from handler.pulsar.messages import write_batch
@@ -71,6 +72,45 @@ async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
         assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
     await other.store(b"a", b"3")
     assert await value_of(mine, b"a") == b"3"
+
+
+async def test_a_topic_without_partitions_is_named() -> None:
+    """Somebody has made it."""
+    topic = InternalTopic(there=True, making=0)
+    mine = states(topic)
+    assert await mine.find(b"a") is None
+    for asked in (mine.look_up(b"a"), mine.names(b"a"), mine.store(b"a", b"1")):
+        with pytest.raises(Unavailable, match="was made without partitions by somebody else: delete it"):
+            await asked
+
+
+async def test_logs_of_partitions_without_their_topic_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers before 4.0 may make the log of a partition for who asks for a producer, though the topic is gone."""
+    topic = InternalTopic()
+
+    async def there_already(*_: Any) -> None:
+        raise AlreadyExists("a log of it is there")
+
+    monkeypatch.setattr(topic, "create_topic", there_already)
+    with pytest.raises(Unavailable, match=r"is gone, but logs of its partitions are there: delete each .*__kept_states-partition-N"):
+        await states(topic).store(b"a", b"1")
+
+
+async def test_who_asks_for_a_producer_has_seen_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic()
+    mine = states(topic)
+    await mine.store(b"a", b"1")
+    topic.delete()
+    asked = []
+
+    async def producer(name: str, *_: Any, **__: Any) -> Any:
+        asked.append(topic.there)
+        raise Unavailable("no broker")
+
+    monkeypatch.setattr(topic, "producer", producer)
+    with pytest.raises(Unavailable):
+        await mine.store(b"a", b"2")
+    assert asked == [True], "it was made anew first"
 
 
 async def test_keys_that_begin_alike_are_found_together() -> None:
@@ -549,12 +589,12 @@ async def test_what_is_answered_without_reading_says_nothing_about_the_right_to_
         patch.setattr(topic, "reader", refused)
         with pytest.raises(Unavailable):
             await other.look_up(b"a")
-    since = other._shard(b"a").refused_reads._since
+    since = other._refused_reads._since
     assert since > 0
     await mine.store(b"a", b"")
     monkeypatch.setattr(other._shard(b"a")._places, "read_if_not_since", nothing_to_read)
     assert await other.look_up(b"a") is None
-    assert other._shard(b"a").refused_reads._since == since
+    assert other._refused_reads._since == since
 
 
 async def nothing_to_read(_: float) -> bool:

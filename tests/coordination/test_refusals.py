@@ -41,6 +41,23 @@ async def test_it_is_believed_after_half_a_minute(ask: Ask) -> None:
         ask(30, REFUSED)
 
 
+async def test_what_is_believed_stays_so_until_the_right_is_proved(ask: Ask) -> None:
+    """Else each partition that is opened would wait for half a minute again."""
+    for second in (0, 10, 20):
+        with pytest.raises(Unavailable):
+            ask(second, REFUSED)
+    for second in (30, 3_000):
+        with pytest.raises(NotPermitted):
+            ask(second, REFUSED)
+    with pytest.raises(TimeoutError):
+        ask(3_001, TimeoutError())
+    with pytest.raises(NotPermitted):
+        ask(3_002, REFUSED)
+    ask(3_003)
+    with pytest.raises(Unavailable):
+        ask(3_004, REFUSED)
+
+
 async def test_it_is_not_believed_where_nobody_has_asked_meanwhile(ask: Ask) -> None:
     for second in (0, 60):
         with pytest.raises(Unavailable):

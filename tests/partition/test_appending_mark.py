@@ -217,13 +217,15 @@ async def test_a_mark_is_put_again_though_nobody_appends() -> None:
     partition.close()
 
 
-async def test_a_mark_is_put_again_in_a_topic_that_is_made_anew() -> None:
+async def test_mark_and_value_are_put_again_in_a_topic_that_is_made_anew() -> None:
     _, states, partition = await begun()
-    (mark,) = marks(states)
-    del states.values[mark]
+    before = sorted(key.partition(b"\0")[0] for key in states.values)
+    assert len(before) == 2
+    states.values.clear()
     states.generation += 1
     await after_hours(partition, 0.1)
-    assert marks(states) == [mark]
+    assert sorted(key.partition(b"\0")[0] for key in states.values) == before
+    assert partition._kept_producers.has_begun
     partition.close()
 
 

@@ -63,6 +63,9 @@ class InternalTopic:
     async def create_topic(self, topic: str, partitions: int) -> None:
         self.there = True
 
+    async def create_missing_partitions(self, topic: str) -> None:
+        await self.partitions(topic)
+
     async def log_stats(self, topic: str) -> LogStats:
         await self.partitions(topic)
         return LogStats((LedgerInfo(self.ledger, len(self.entries), 1),) if self.entries else ())

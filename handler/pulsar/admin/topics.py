@@ -91,6 +91,10 @@ class TopicAdmin:
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._http.call("POST", path_of(topic) + "/partitions", body=partitions)
 
+    async def create_missing_partitions(self, topic: str) -> None:
+        """The logs of a topic's partitions that somebody has deleted one by one."""
+        await self._http.call("POST", path_of(topic) + "/createMissedPartitions")
+
     async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
         # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
         await self._http.call("DELETE", path_of(topic) + ("/partitions" if partitioned else ""), params={"force": "true"})
