@@ -288,6 +288,14 @@ class Partition:
         if self.is_open:
             self._release()
 
+    def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
+        """One of its batches came before these, went on to the appender, and is refused for a moment."""
+        behind = [append for append in self._waiting if append.producer_id == producer_id]
+        if behind:
+            self._waiting = [append for append in self._waiting if append.producer_id != producer_id]
+            for append in behind:
+                append.refuse(error)
+
     async def read_back(self) -> None:
         """A batch can't be judged by what is known."""
         await self._replay.read_back()
@@ -584,7 +592,7 @@ class Partition:
     def tick(self, now: float) -> None:
         """Once a second, if it is due: expire appends, close what nobody uses."""
         self._next_tick_at = now + QUIET_TICK_SECONDS
-        self._waiting = expire(self._waiting, now)
+        self._waiting, _ = expire(self._waiting, now)
         self._verified.tick(now)
         self._tail_watch.note(self._appender.awaited)
         self._tail_watch.tick(now)

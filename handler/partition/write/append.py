@@ -184,10 +184,10 @@ class MarkerWritten(AppendRequest):
     def on_log_append_time(self, batch_index: int, timestamp: int) -> None: ...
 
 
-def expire(appends: list[Append], now: float) -> list[Append]:
+def expire(appends: list[Append], now: float) -> tuple[list[Append], set[int]]:
     """Refuse those whose time is over, and with each what its producer wrote behind it: the log must not have a hole.
 
-    Returns the others.
+    Returns the others, and the producers of those that were refused.
     """
     late: set[int] = set()
     kept = []
@@ -199,14 +199,16 @@ def expire(appends: list[Append], now: float) -> list[Append]:
             append.refuse(ErrorCode.REQUEST_TIMED_OUT)
         else:
             kept.append(append)
-    return kept
+    return kept, late
 
 
-def let_go(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]) -> None:
+def let_go(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]) -> dict[int, ErrorCode]:
     """Have those taken that have waited, in their order.
 
     Where one is refused for a moment, so is what its producer wrote behind it. Else room may come, say, between the two: the second
     would stand in the log before the first, which would be out of order for ever.
+
+    Returns the producers to whom that has happened.
     """
     refused: dict[int, ErrorCode] = {}  # by producer
     for append, with_it in waited:
@@ -217,6 +219,7 @@ def let_go(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]
         take(append, with_it)
         if append.has_producer and append.error in SENT_AGAIN:
             refused[append.producer_id] = append.error
+    return refused
 
 
 def _tell(request: AppendRequest, batch_index: int, error: ErrorCode, base_offset: int) -> None:

@@ -81,6 +81,10 @@ class PartitionForAppender(Protocol):
         """The sidecar itself failed at an entry. The partition ends."""
         ...
 
+    def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
+        """A batch of this producer is refused for a moment. So is what came behind it and has not come to the appender yet."""
+        ...
+
     def read_on_if_tailed(self) -> None:
         """The same, if anybody consumes the partition."""
         ...
@@ -235,6 +239,10 @@ class Appender:
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return
+            if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.last_of(append.producer_id) is not None:
+                # What is in flight may be out of order itself: the broker has refused a batch before it, of which this is a part.
+                self._held.hold_for_others(append)
+                return
             if not known.accepted:
                 append.resolve(known.error, known.base_offset)
                 return
@@ -262,7 +270,8 @@ class Appender:
                 if append.is_awaited and append.deadline <= now:
                     append.refuse(ErrorCode.REQUEST_TIMED_OUT)
                     self._refuse_behind(append, ErrorCode.REQUEST_TIMED_OUT)
-        self._in_flight.expire_waiting(now)
+        for producer_id in self._in_flight.expire_waiting(now):
+            self._refuse_unsent(producer_id, ErrorCode.REQUEST_TIMED_OUT)
         self._sender.give_up_silent(now)
         if not self._in_flight and self._sender.writer is not None and now - self._sender.used_at > idle_seconds:
             self.close()
@@ -353,6 +362,8 @@ class Appender:
             return True
         self._in_flight.remove(writer_sequence)
         append.resolve(ErrorCode.NONE, base_offset)
+        if self._held.appends:
+            self._held.on_resolved()
         return True
 
     def on_fold_moved(self) -> None:
@@ -364,7 +375,7 @@ class Appender:
         """What waits was judged by what the fold knew. Sent behind a gap, it would say that nothing was known."""
         for append in self._in_flight.remove_waiting_with_producer():
             append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            self._held.refuse_of(append.producer_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._refuse_unsent(append.producer_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""
@@ -409,6 +420,8 @@ class Appender:
 
     def _resolve(self, writer_sequence: int, verdicts: Sequence[Verdict]) -> None:
         sent = self._in_flight.remove(writer_sequence)
+        self._held.on_resolved()
+        refused: dict[int, ErrorCode] = {}  # by producer
         for append, verdict in zip(sent.appends, verdicts, strict=True):
             # A duplicate of something whose place nobody knows: no success without an offset.
             lost = verdict.error is ErrorCode.NONE and verdict.base_offset < 0
@@ -418,8 +431,11 @@ class Appender:
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
                 # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and so is what waits.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                error = refused.get(append.producer_id, error)  # it stands in one entry with that
             append.resolve(error, verdict.base_offset)
             if error in SENT_AGAIN:
+                refused[append.producer_id] = error
                 self._refuse_behind(append, error)
 
     def _refuse_behind(self, append: Append, error: ErrorCode) -> None:
@@ -430,11 +446,20 @@ class Appender:
         """
         if append.has_producer:
             self._in_flight.refuse_behind(append, error)
-            self._held.refuse_of(append.producer_id, error)
+            self._refuse_unsent(append.producer_id, error)
+
+    def _refuse_unsent(self, producer_id: int, error: ErrorCode) -> None:
+        """What a producer has sent behind all that is in flight."""
+        self._held.refuse_of(producer_id, error)
+        self.refuse_waiting(producer_id, error)
+
+    def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
+        self._partition.refuse_waiting(producer_id, error)
 
     def _resolve_all(self, writer_sequence: int, error: ErrorCode) -> None:
         for append in self._in_flight.remove(writer_sequence).appends:
             append.refuse(error)
+        self._held.on_resolved()
 
     def _fail_all(self, code: ErrorCode) -> None:
         for writer_sequence in list(self._in_flight.entries):

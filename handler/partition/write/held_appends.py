@@ -8,13 +8,18 @@ then the log is read further back. Later appends of the same producer wait behin
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+import contextlib
+from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
 from handler.partition.write.append import Append, expire, let_go
-from handler.tasks import KeptAlive
+from handler.tasks import KeptAlive, within
 from handler.wire.error_code import ErrorCode
+
+# What is in flight may be given up without a word.
+NEWS_SECONDS: Final = 1.0
 
 
 class AppenderForHeld(Protocol):
@@ -22,6 +27,10 @@ class AppenderForHeld(Protocol):
 
     async def confirm_end(self) -> None: ...
     async def read_back(self) -> None: ...
+    def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
+        """A batch of this producer is refused for a moment. So is what came behind it and has not come to the appender yet."""
+        ...
+
     def append(self, append: Append, end_is_known: bool = False) -> None:
         """`end_is_known`: the log was read to its end after the append came."""
         ...
@@ -35,6 +44,8 @@ class HeldAppends:
         self.appends: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
         self._round = 0
         self._wants_the_past = False
+        self._for_others: set[int] = set()  # producers
+        self._news = asyncio.Event()  # something has come, or is over
         self._task = KeptAlive("held_appends", name, self._release)
 
     def __len__(self) -> int:
@@ -45,6 +56,7 @@ class HeldAppends:
 
     def hold(self, append: Append) -> None:
         self.appends.setdefault(append.producer_id, []).append((self._round, append))
+        self._news.set()
         self._task.start()
 
     def hold_for_the_past(self, append: Append) -> None:
@@ -52,8 +64,20 @@ class HeldAppends:
         self._wants_the_past = True
         self.hold(append)
 
+    def hold_for_others(self, append: Append) -> None:
+        """The end is known, and what its producer has in flight tells the verdict."""
+        self._for_others.add(append.producer_id)
+        self.hold(append)
+
+    def on_resolved(self) -> None:
+        """Something that was in flight is over."""
+        self._news.set()
+
     async def _release(self) -> None:
         while self.appends:
+            if self.appends.keys() <= self._for_others:
+                await self._wait_for_news()
+            self._for_others.clear()
             self._round += 1
             try:
                 if self._wants_the_past:
@@ -65,25 +89,38 @@ class HeldAppends:
                 return
             held, self.appends = self.appends, {}
             for appends in held.values():
-                let_go([(append, came_in < self._round) for came_in, append in appends], self._appender.append)
+                refused = let_go([(append, came_in < self._round) for came_in, append in appends], self._appender.append)
+                for producer_id, told in refused.items():
+                    self._appender.refuse_waiting(producer_id, told)
+
+    async def _wait_for_news(self) -> None:
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            await within(NEWS_SECONDS, self._news.wait())
 
     def expire(self, now: float) -> None:
         for producer_id, appends in list(self.appends.items()):
-            kept = expire([append for _, append in appends], now)
+            kept, late = expire([append for _, append in appends], now)
             del appends[len(kept) :]  # with one that is refused go all behind it, so the beginning is left
             if not appends:
                 del self.appends[producer_id]
+                self._news.set()
+            if late:
+                self._appender.refuse_waiting(producer_id, ErrorCode.REQUEST_TIMED_OUT)
 
     def refuse_of(self, producer_id: int, error: ErrorCode) -> None:
         """What a producer has sent behind a batch that is refused."""
+        self._news.set()
         for _, append in self.appends.pop(producer_id, ()):
             append.refuse(error)
 
     def fail(self, error: ErrorCode) -> None:
         held, self.appends = self.appends, {}
-        for appends in held.values():
+        self._news.set()
+        for producer_id, appends in held.items():
             for _, append in appends:
                 append.refuse(error)
+            self._appender.refuse_waiting(producer_id, error)
 
     def close(self) -> None:
         self._task.stop()

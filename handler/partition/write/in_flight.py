@@ -191,11 +191,13 @@ class BatchesInFlight:
         self.waiting.remove(append)
         self._forget(append)
 
-    def expire_waiting(self, now: float) -> None:
-        """Refuse those that were not sent in time, and with each what its producer wrote behind it."""
-        kept = set(map(id, expire(list(self.waiting), now)))
+    def expire_waiting(self, now: float) -> set[int]:
+        """Refuse those that were not sent in time, and with each what its producer wrote behind it. Returns their producers."""
+        kept, late = expire(list(self.waiting), now)
         if len(kept) < len(self.waiting):
-            self._remove_waiting([append for append in self.waiting if id(append) not in kept])
+            numbers = set(map(id, kept))
+            self._remove_waiting([append for append in self.waiting if id(append) not in numbers])
+        return late
 
     def refuse_behind(self, append: Append, error: ErrorCode) -> None:
         """Refuse what a producer has under way behind a batch. What was sent may land nevertheless, and what waits is gone."""

@@ -134,9 +134,9 @@ class VerifiedAppends:
 
     def tick(self, now: float) -> None:
         """Once a second: what has waited too long is refused."""
-        for producer_id, waiting in list(self._waiting.items()):
-            kept = set(map(id, expire([append for append, _ in waiting], now)))
-            self._waiting[producer_id] = [item for item in waiting if id(item[0]) in kept]
+        for waiting in list(self._waiting.values()):
+            kept, _ = expire([append for append, _ in waiting], now)
+            del waiting[len(kept) :]  # all are of one producer, so the beginning is left
 
     @property
     def is_at_work(self) -> bool:
