@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from integration.kafka_clients import Acks, bounds, producer, read
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 
 # At least so many, and more for as long as the fault lasts: it always meets with records that are under way.
 RECORDS: Final = 1_800
@@ -48,7 +48,7 @@ def write_while(address: str, topic: str, fault: Fault) -> Acks:
         if number % 10 == 0:
             time.sleep(0.01)  # the pace
         number += 1
-    assert client.flush(120) == 0
+    assert client.flush(LONG) == 0
     thread.join(60)
     assert not fails, fails
     assert not acks.failed, acks.failed[:3]

@@ -9,19 +9,20 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from integration.kafka_clients import QUIET
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 from integration.pipelines import contents
 
 
@@ -44,13 +45,20 @@ def told(address: str, topic: str) -> tuple[set[int], list[int]]:
     return set(metadata.brokers), [partitions[index].leader for index in sorted(partitions)]
 
 
-def wait_until_all_lead(sidecars: Sequence[SidecarProcess], topic: str, seconds: float = 60) -> list[int]:
+def wait_until_all_lead(sidecars: Sequence[SidecarProcess], topic: str, seconds: float = LONG) -> list[int]:
     """Until all of them name the same leaders, and all of them are among these; returns the leaders."""
+    return wait_until_agreed([sidecar.address for sidecar in sidecars], topic, len(sidecars), seconds)
+
+
+def wait_until_agreed(addresses: Sequence[str], topic: str, leaders: int, seconds: float = LONG) -> list[int]:
+    """Until all that are asked name the same leaders, and so many of them; returns the leaders of all partitions."""
     found: list[list[int]] = []
 
     def agreed() -> bool:
-        found[:] = [told(sidecar.address, topic)[1] for sidecar in sidecars]
-        return all(one == found[0] for one in found) and len(set(found[0])) == len(sidecars)
+        with suppress(KafkaException):  # one does not answer yet
+            found[:] = [told(address, topic)[1] for address in addresses]
+            return all(one == found[0] and -1 not in one for one in found) and len(set(found[0])) == leaders
+        return False
 
     wait_for(agreed, seconds)
     return found[0]
@@ -115,7 +123,7 @@ class Load:
                     self._numbers[partition] += 1
             self._stop.wait(self._rest)  # not `poll`, which returns at the first answer
             self._producer.poll(0)
-        if self._producer.flush(60):
+        if self._producer.flush(LONG):
             self.failed.append("records without an answer")
 
     def _consume(self, consumer: Consumer) -> None:
@@ -150,7 +158,7 @@ class Load:
         """Stop producing; the group reads to the end."""
         self._stop.set()
         self._threads[0].join()
-        until = time.monotonic() + 60
+        until = time.monotonic() + LONG
         while time.monotonic() < until and any(self._left(partition) for partition in range(self.partitions)):
             time.sleep(0.1)
         self._stop_reading.set()

@@ -72,7 +72,7 @@ def consumer(address: str, **settings: Any) -> Consumer:
     return Consumer({"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False, **QUIET, **settings})
 
 
-def read(address: str, topic: str, count: int, partition: int = 0, offset: int = 0, seconds: float = 30, **settings: Any) -> list[Record]:
+def read(address: str, topic: str, count: int, partition: int = 0, offset: int = 0, seconds: float = 120, **settings: Any) -> list[Record]:
     """`count` records from `offset` on, or as many as come in time."""
     client = consumer(address, **settings)
     client.assign([TopicPartition(topic, partition, offset)])

@@ -7,8 +7,7 @@ import re
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,14 +18,6 @@ from integration.launcher.kafka import VERSION, java, java_tool
 
 # A member of librdkafka's that speaks the protocol of KIP-848.
 NEW_PROTOCOL: dict[str, object] = {"group.protocol": "consumer"}
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
-    """The limit is for what will never happen: a busy machine takes its time."""
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 class Member:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from handler.pipelines.command import main
 from handler.pipelines.session import settings_of
 from integration.kafka_clients import Acks, Record, bounds, consumer, producer
+from integration.patience import LONG
 
 COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
 COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
@@ -92,7 +93,7 @@ def contents(address: str, topic: str, partition: int = 0, with_offsets: bool = 
     client = consumer(address, **COMMITTED, **{"enable.partition.eof": True})
     client.assign([TopicPartition(topic, partition, first)])
     found: list[Record] = []
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + LONG
     while time.monotonic() < deadline:
         for message in client.consume(500, 1):
             if message.error() is not None:  # the end
@@ -119,7 +120,7 @@ def fill(address: str, topic: str, count: int) -> None:
                 headers=[("h", b"%d" % index), ("n", None)] if index % 3 == 0 else [], callback=acks,
             )  # fmt: skip
             client.poll(0)
-        assert client.flush(60) == 0
+        assert client.flush(LONG) == 0
         assert not acks.failed
     transactional = producer(address, **{"transactional.id": f"fill-{topic}"})
     transactional.init_transactions(30)
@@ -127,7 +128,7 @@ def fill(address: str, topic: str, count: int) -> None:
         transactional.begin_transaction()
         for index in range(FILL_RECORDS):
             transactional.produce(topic, b"txn-%d-%d" % (number, index), partition=index % 2)
-        transactional.flush(30)
+        transactional.flush(LONG)
         if number % 2:
             transactional.abort_transaction(30)
         else:

@@ -18,6 +18,7 @@ from handler.pulsar.messages import write_batch
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, create
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 
 PARTITIONS = 50
 # Two of these have a negative hash, for which Kafka itself would take another partition.
@@ -76,7 +77,7 @@ async def _write_as_kop(url: str, namespace: str, topic: str) -> None:
 def _compact(admin_url: str, topic: str) -> None:
     path = f"{admin_url}/admin/v2/persistent/{topic}/compaction"
     httpx.put(path).raise_for_status()
-    until = time.monotonic() + 60
+    until = time.monotonic() + LONG
     while httpx.get(path).json()["status"] == "RUNNING":
         assert time.monotonic() < until
         time.sleep(0.2)

@@ -31,6 +31,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import CONNECTOR, ICEBERG, SparkCluster
+from integration.patience import LONG
 from integration.pipelines import SCALE, Driver, contents, fill, pipeline, pipeline_here
 
 LOCAL: Final = ("--master", "local[2]")
@@ -236,7 +237,7 @@ def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(
         met = 0
         try:
             for fault in faults:
-                before, deadline = progress(), time.monotonic() + 240
+                before, deadline = progress(), time.monotonic() + LONG
                 while progress() == before and driver.is_running:
                     assert time.monotonic() < deadline, driver.log.read_text()[-3_000:]
                     time.sleep(0.1)

@@ -20,6 +20,7 @@ from kafka import TopicPartition as PyPartition
 from integration.conftest import Cluster
 from integration.kafka_clients import Acks, bounds, consumer, produce, producer, read
 from integration.launcher.kafka import java_tool
+from integration.patience import LONG
 from integration.support import admin
 
 
@@ -36,7 +37,7 @@ def test_keys_headers_timestamps_and_tombstones_come_back_as_they_were(cluster: 
     headers = [("a", b"\xff\x00"), ("a", b"twice"), ("none", None)]
     client.produce(topic, None, key=b"tombstone", partition=0, headers=headers, timestamp=1_700_000_000_123)
     client.produce(topic, b"", key=None, partition=0, timestamp=1_700_000_000_124)
-    assert client.flush(20) == 0
+    assert client.flush(LONG) == 0
     first, second = read(cluster.kafka, topic, 2)
     assert (first.key, first.value, first.timestamp) == (b"tombstone", None, 1_700_000_000_123)
     assert first.headers == tuple(headers)
@@ -73,11 +74,11 @@ def test_a_record_over_the_limit_is_refused_and_the_connection_lives_on(cluster:
     client = producer(cluster.kafka, **{"message.max.bytes": 20_000_000})
     acks = Acks()
     client.produce(topic, b"x" * 6_000_000, partition=0, callback=acks)
-    client.flush(20)
+    client.flush(LONG)
     assert acks.failed == ['KafkaError{code=MSG_SIZE_TOO_LARGE,val=10,str="Broker: Message size too large"}']
     acks = Acks()
     client.produce(topic, b"x" * 2_000_000, partition=0, callback=acks)
-    client.flush(20)
+    client.flush(LONG)
     assert [ack.offset for ack in acks.acked] == [0]
     assert len(read(cluster.kafka, topic, 1)[0].value or b"") == 2_000_000
 
@@ -143,7 +144,7 @@ def test_kafka_python_reads_what_it_wrote(cluster: Cluster, topic: str) -> None:
     reader.assign([place])
     reader.seek(place, 5)
     values: list[bytes] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LONG
     while len(values) < 15 and time.monotonic() < deadline:
         values += [record.value for records in reader.poll(1000).values() for record in records]
     reader.close()
@@ -229,7 +230,7 @@ def test_the_config_tool_of_apache_kafka_4(cluster: Cluster, topic: str) -> None
 
 def _eventually(ask: Callable[[], Any], wanted: Any) -> Any:
     """Brokers learn of policies by a topic of their own, a moment later."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LONG
     while (found := ask()) != wanted and time.monotonic() < deadline:
         time.sleep(0.1)
     return found

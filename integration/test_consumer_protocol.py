@@ -10,7 +10,8 @@ from confluent_kafka.admin import AdminClient
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.kafka import java_tool
-from integration.members import NEW_PROTOCOL, java_member, member, offsets, tool, wait_for
+from integration.members import NEW_PROTOCOL, java_member, member, offsets, tool
+from integration.patience import wait_for
 
 CONSUMER = ("--group-protocol", "consumer")
 EVERYBODY_SECONDS = 60

@@ -20,6 +20,7 @@ from handler.testing import PulsarKafkaContainer
 from handler.testing.container import NotStarted
 from integration.docker.images import docker, has_engine, make_pulsar, make_sidecar
 from integration.kafka_clients import QUIET, create, produce, read
+from integration.patience import LONG
 
 NO_ENGINE = "needs a Docker engine: `integration/docker/engine.sh install` and `integration/docker/engine.sh start`, as root on Debian"
 
@@ -93,7 +94,7 @@ def test_a_group_goes_on_when_the_broker_was_killed(kafka: PulsarKafkaContainer,
 
     def read_and_commit(each: int) -> None:
         """Until so many of each partition are committed: a member that had to join again reads some twice."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + LONG
         while committed() != [each, each]:
             assert time.monotonic() < until
             while (message := consumer.poll(1)) is not None:
@@ -104,13 +105,13 @@ def test_a_group_goes_on_when_the_broker_was_killed(kafka: PulsarKafkaContainer,
 
     for number in range(200):
         if number == 100:
-            assert producer.flush(60) == 0
+            assert producer.flush(LONG) == 0
             read_and_commit(50)
             kafka.kill_pulsar()
             kafka.restart_pulsar()
         producer.produce(topic, b"%d" % number, partition=number % 2)
         producer.poll(0.01)
-    assert producer.flush(120) == 0
+    assert producer.flush(LONG) == 0
     read_and_commit(100)
     consumer.close()
     assert seen == {b"%d" % number for number in range(200)}

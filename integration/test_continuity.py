@@ -17,7 +17,7 @@ from integration.conftest import new_topic
 from integration.kafka_clients import Acks, bounds, create, producer, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 from integration.support import unload
 
 SMALL_LEDGERS = {"managedLedgerMaxEntriesPerLedger": "150", "managedLedgerMinLedgerRolloverTimeMinutes": "0"}
@@ -77,7 +77,7 @@ class Writers:
                 client.produce(self.topic, value, partition=0, callback=self.acks)
                 client.poll(0)
                 time.sleep(0.002)
-            assert client.flush(120) == 0
+            assert client.flush(LONG) == 0
 
         return self.run(write)
 

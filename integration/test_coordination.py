@@ -28,7 +28,8 @@ from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import NEW_PROTOCOL, Member, wait_for
+from integration.members import NEW_PROTOCOL, Member
+from integration.patience import wait_for
 
 CONSUMER_OFFSETS, SHARDS = "__consumer_offsets", 8
 GROUPS = [f"group-{number}" for number in range(10)]

@@ -12,7 +12,7 @@ from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, bounds, consumer, create, produce, read
 from integration.launcher.kafka import java_tool
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import wait_for
 from integration.support import unload
 
 

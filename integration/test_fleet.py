@@ -21,12 +21,12 @@ from handler import STORED_FORMAT, __version__
 from handler.cli import main
 from handler.control.client import ControlClient
 from integration.conftest import new_topic
-from integration.fleet import Load, UnsequencedLoad, gateways, told, wait_until_all_lead
+from integration.fleet import Load, UnsequencedLoad, gateways, told, wait_until_agreed, wait_until_all_lead
 from integration.kafka_clients import QUIET, consumer, create, produce
 from integration.launcher.process import free_port, free_ports
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import wait_for
 
 PARTITIONS = 8
 
@@ -123,7 +123,7 @@ def test_workers_are_a_fleet_on_one_host(fleet_broker: Standalone, tmp_path: Pat
     host.start()
     second = f"127.0.0.1:{port + 1}"
     create(host.address, topic, PARTITIONS)
-    wait_for(lambda: told(host.address, topic)[1].count(14) == told(second, topic)[1].count(15) == PARTITIONS // 2)
+    assert wait_until_agreed([host.address, second], topic, 2).count(14) == PARTITIONS // 2
     load = Load([host.address], topic, PARTITIONS)
     try:
         load.wait_for_more()
@@ -131,7 +131,7 @@ def test_workers_are_a_fleet_on_one_host(fleet_broker: Standalone, tmp_path: Pat
         assert worker is not None
         os.kill(int(worker[1]), signal.SIGKILL)
         wait_for(lambda: host.log.read_text().count("worker 1 is process") == 2)
-        wait_for(lambda: set(told(host.address, topic)[1]) == set(told(second, topic)[1]) == {14, 15})
+        assert set(wait_until_agreed([host.address, second], topic, 2)) == {14, 15}
         load.wait_for_more()
     finally:
         load.stop()
@@ -156,8 +156,7 @@ def test_clients_from_outside_are_told_of_addresses_that_they_reach(fleet_broker
     for sidecar in sidecars:
         sidecar.start()
     create(sidecars[0].address, topic, PARTITIONS)
-    leaders = wait_until_all_lead(sidecars, topic)
-    assert told(f"localhost:{outside[1]}", topic)[1] == leaders
+    wait_until_agreed([f"localhost:{outside[1]}", *(sidecar.address for sidecar in sidecars)], topic, 2)
     for address, ports in ((addresses, outside), (sidecars[0].address, [sidecar.port for sidecar in sidecars])):
         brokers = AdminClient({"bootstrap.servers": address, **QUIET}).list_topics(topic, timeout=10).brokers
         assert [brokers[node].port for node in range(2)] == ports
@@ -208,7 +207,7 @@ def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProces
         create(fleet[0].address, name, PARTITIONS)
     wait_until_all_lead(fleet, topic)
     addresses = [sidecar.address for sidecar in fleet]
-    load = Load(addresses, topic, PARTITIONS, {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000})
+    load = Load(addresses, topic, PARTITIONS, {"request.timeout.ms": 30_000, "socket.timeout.ms": 31_000})
     # What no sequence keeps in order: only what is refused and served at the right moment.
     plain = UnsequencedLoad(addresses, unsequenced, PARTITIONS)
     try:

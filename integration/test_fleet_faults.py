@@ -18,7 +18,7 @@ from integration.kafka_clients import create
 from integration.launcher.brokers import TwoBrokers
 from integration.launcher.process import free_port
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import wait_for
 from integration.support import FaultProxy
 
 NODES = [f"node{number}" for number in range(5)]
@@ -162,7 +162,7 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
                     shrink()
                 fault()
                 load.wait_for_more(ENOUGH)
-        wait_until_all_lead([node.sidecar for node in running], topic, 120)
+        wait_until_all_lead([node.sidecar for node in running], topic)
         load.wait_for_more(ENOUGH)
     finally:
         load.stop()

@@ -13,6 +13,7 @@ from integration.conftest import Cluster
 from integration.exactly_once import assert_once_and_in_order, write_while
 from integration.kafka_clients import Record, create, producer, read
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 from integration.support import unload
 
 PULSAR = {"entry.format": "pulsar"}
@@ -48,7 +49,7 @@ def _write(address: str, topic: str, **settings: Any) -> list[tuple[int, int | N
 
     for number, (key, value, headers) in enumerate(WRITTEN):
         client.produce(topic, value, key, 0, timestamp=BASE + number, headers=headers, on_delivery=report)
-    assert client.flush(30) == 0
+    assert client.flush(LONG) == 0
     return told
 
 

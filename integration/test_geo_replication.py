@@ -29,6 +29,7 @@ from integration.kafka_clients import bounds, consumer, create, produce, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 from integration.support import admin
 from tests.contract.case import Scribe
 from tests.support.batches import batch
@@ -208,7 +209,7 @@ def test_a_transaction_ends_in_the_other_cluster_as_it_did_here(sides: tuple[Sid
         client.begin_transaction()
         for record in range(3):
             client.produce(topic, b"%d/%d" % (number, record), partition=0)
-        client.flush(30)  # else what is aborted is never sent
+        client.flush(LONG)  # else what is aborted is never sent
         end(30)
     _until_there(west, topic, 12)
     committed = [b"%d/%d" % (number, record) for number in (0, 2) for record in range(3)]

@@ -17,7 +17,8 @@ from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java_tool
 from integration.launcher.programs import ProgramMember, skip_without
-from integration.members import member, offsets, tool, wait_for
+from integration.members import member, offsets, tool
+from integration.patience import wait_for
 
 RECORDS = 200
 

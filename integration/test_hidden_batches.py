@@ -24,7 +24,8 @@ from handler.pulsar.client import PulsarClient
 from integration.conftest import Cluster
 from integration.kafka_clients import create, produce
 from integration.launcher.programs import ProgramMember, skip_without
-from integration.members import java_member, offsets, tool, wait_for
+from integration.members import java_member, offsets, tool
+from integration.patience import LONG, wait_for
 from tests.contract.case import Scribe
 from tests.support.batches import batch
 
@@ -62,7 +63,7 @@ def _fill(cluster: Cluster, topic: str) -> tuple[list[int], int]:
     writer.init_transactions(60)
     writer.begin_transaction()
     writer.produce(topic, b"aborted", partition=0, on_delivery=lambda _, message: told.append(message.offset() or 0))
-    writer.flush(30)
+    writer.flush(LONG)
     begin = told[0] + 1
     asyncio.run(_write_copies(cluster, topic, [b"large"] * LARGE, 1))
     writer.abort_transaction(60)

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from integration.conftest import Cluster
 from integration.kafka_clients import create
+from integration.patience import LONG
 
 
 def _inspect(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -22,7 +23,7 @@ def test_what_was_written_and_committed_is_shown_as_it_is_stored(cluster: Cluste
     producer = Producer({"bootstrap.servers": cluster.kafka, "enable.idempotence": True})
     for number in range(5):
         producer.produce(topic, f"value {number}", partition=1)
-    assert producer.flush(30) == 0
+    assert producer.flush(LONG) == 0
     group = f"inspected-{topic}"
     consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": group})
     consumer.commit(offsets=[TopicPartition(topic, 1, 3)], asynchronous=False)

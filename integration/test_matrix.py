@@ -22,6 +22,7 @@ from integration.launcher.kafka import tools
 from integration.launcher.programs import java_program
 from integration.launcher.pulsar import bundle, version_from_environment
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 
 COUNT = 20
 BASE = 1_700_000_000_000
@@ -111,7 +112,7 @@ def _write_librdkafka(address: str, topic: str, codec: str) -> None:
     client = producer(address, **{"compression.type": codec, "linger.ms": 50})
     for record in written("librdkafka"):
         client.produce(topic, record.value, record.key, 0, timestamp=record.timestamp, headers=list(record.headers))
-    assert client.flush(30) == 0
+    assert client.flush(LONG) == 0
 
 
 async def _write_aiokafka(address: str, topic: str, codec: str) -> None:

@@ -20,7 +20,8 @@ from confluent_kafka.admin import AdminClient
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, create, produce, read
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import member, wait_for
+from integration.members import member
+from integration.patience import LONG, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def _subscriptions(cluster: Cluster, topic: str, partition: int = 0) -> dict[str
 def _commit(sidecar: SidecarProcess, group: str, topic: str, offset: int) -> None:
     client = Consumer({"bootstrap.servers": sidecar.address, "group.id": group, "enable.auto.commit": False, **QUIET})
     client.assign([TopicPartition(topic, 0)])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG
     while True:
         try:
             client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)

@@ -26,7 +26,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline, pipeline_here
 
 
@@ -215,7 +215,7 @@ class Writer:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
-        assert self._client.flush(60) == 0
+        assert self._client.flush(LONG) == 0
 
 
 def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode, spark: SparkSession, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
             time.sleep(0.2)
 
     try:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + LONG
         while True:
             try:
                 wait_for_more()

@@ -17,6 +17,7 @@ from integration.launcher.jars import class_path
 from integration.launcher.kafka import java_tool
 from integration.launcher.pulsar import OFFLOADER, Standalone
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 from integration.support import admin, unload
 
 # Where the filesystem offloader of Pulsar keeps ledgers, whatever its site says.
@@ -78,7 +79,7 @@ def _offload(standalone: Standalone, topic: str) -> int:
     ledgers = json.loads(admin("GET", f"{place}/internalStats"))["ledgers"]
     last = max(ledger["ledgerId"] for ledger in ledgers)
     admin("PUT", f"{place}/offload", json.dumps({"ledgerId": last, "entryId": 0, "partitionIndex": -1}).encode())
-    until = time.monotonic() + 60
+    until = time.monotonic() + LONG
     while json.loads(admin("GET", f"{place}/offload"))["status"] != "SUCCESS":
         assert time.monotonic() < until, "it was not offloaded in time"
         time.sleep(0.2)
@@ -136,7 +137,7 @@ def test_a_store_that_is_away_takes_nothing_out_of_service_but_its_own_ledgers(
     _offload(standalone, topic)
     store, away = _stored(topic), _stored_away(topic)
     store.rename(away)
-    until = time.monotonic() + 60
+    until = time.monotonic() + LONG
     while _can_be_read(standalone, topic, first):  # BookKeeper keeps its copy for a second
         assert time.monotonic() < until, "BookKeeper still has the ledger"
         time.sleep(0.2)

@@ -11,7 +11,8 @@ from integration.conftest import new_topic
 from integration.kafka_clients import QUIET, create, produce, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import member, wait_for
+from integration.members import member
+from integration.patience import LONG, wait_for
 from integration.support import unload
 from integration.transaction_checker import read_committed
 from integration.versions import BETWEEN
@@ -43,7 +44,7 @@ def test_records_groups_and_transactions_outlive_an_unload_and_a_restart(version
         for value in (b"committed", b"aborted"):
             writer.begin_transaction()
             writer.produce(topic, value, partition=0)
-            writer.flush(30)
+            writer.flush(LONG)
             (writer.commit_transaction if value == b"committed" else writer.abort_transaction)(60)
         assert [value for _, value in read_committed(sidecar.address, topic)[0]] == [*values, b"committed"]
     finally:

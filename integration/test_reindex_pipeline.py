@@ -21,6 +21,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import INTERCEPTORS, Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
+from integration.patience import LONG
 from integration.pipelines import SCALE, Driver, contents, pipeline, pipeline_here
 from integration.support import admin
 
@@ -244,7 +245,7 @@ def test_each_record_is_there_once_though_everything_is_killed(upgraded: tuple[S
             return 0
 
     def wait_for_more() -> None:
-        deadline, before = time.monotonic() + 240, written()
+        deadline, before = time.monotonic() + LONG, written()
         while written() < before + 3_000:
             assert time.monotonic() < deadline, driver.log.read_text()[-3_000:]
             if not driver.is_running:

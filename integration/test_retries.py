@@ -16,6 +16,7 @@ from kio.schema.produce.v8.request import PartitionProduceData, TopicProduceData
 from integration import support
 from integration.conftest import Cluster
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 from integration.raw import RawConnection, milliseconds
 from tests.support.batches import batch
 
@@ -58,13 +59,13 @@ def _write(address: str, topic: str, count: int, size: int) -> None:
     )
     for number in range(count):
         producer.produce(topic, b"%d" % number + b"." * size, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(LONG) == 0
 
 
 def _offsets_of(address: str, topic: str, value: bytes, end: int) -> list[int]:
     consumer = ck.Consumer({"bootstrap.servers": address, "group.id": topic, "enable.auto.commit": False, "enable.partition.eof": True})
     consumer.assign([ck.TopicPartition(topic, 0, 0)])
-    found, reached, until = [], 0, time.monotonic() + 60
+    found, reached, until = [], 0, time.monotonic() + LONG
     while reached < end and time.monotonic() < until:
         message = consumer.poll(1)
         if message is not None and message.error() is None:

@@ -10,6 +10,7 @@ import pulsar
 from handler.wire.records import split_batches
 from integration.conftest import Cluster
 from integration.kafka_clients import Acked, Acks, create, producer, read
+from integration.patience import LONG
 from integration.support import admin
 
 PRODUCERS = 40
@@ -24,7 +25,7 @@ def write_crowd(address: str, topic: str) -> list[Acked]:
         client = producer(address, **{"linger.ms": 0, "batch.num.messages": 1})
         for number in range(RECORDS):
             client.produce(topic, b"%d:%d" % (name, number), partition=0, callback=acks)
-        assert client.flush(60) == 0
+        assert client.flush(LONG) == 0
         assert not acks.failed
         return acks.acked
 

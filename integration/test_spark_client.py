@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, bounds, create, produce
+from integration.patience import LONG
 from integration.support import admin, unload
 
 SECONDS: Final = 120
@@ -84,7 +85,7 @@ def test_a_batch_is_read_between_times(cluster: Cluster, spark: SparkSession, to
     client = Producer({"bootstrap.servers": cluster.kafka, **QUIET})
     for number in range(200):
         client.produce(topic, b"x", partition=number % 2, timestamp=now + number)
-    client.flush(60)
+    client.flush(LONG)
     from_both = [(partition, offset) for partition in range(2) for offset in range(50, 100)]
     assert _places(_batch(spark, cluster, topic, startingTimestamp=str(now + 100))) == from_both
     begin = json.dumps({topic: {"0": now + 160, "1": now + 180}})
@@ -245,7 +246,7 @@ def _removed_by_retention(cluster: Cluster, topic: str, end: int) -> None:
     """All that there is of partition 0, by Pulsar itself."""
     place = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
     admin("POST", f"{place}/retention", json.dumps({"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}).encode())
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while bounds(cluster.kafka, topic) != (end, end):
         assert time.monotonic() < deadline, bounds(cluster.kafka, topic)
         unload(cluster.admin_url, topic)  # closes the open ledger, which would always stay
@@ -273,7 +274,7 @@ def _transacted(cluster: Cluster, topic: str, first: int) -> list[int]:
         client.begin_transaction()
         for number in range(begin, begin + 10):
             client.produce(topic, b"%d" % number, partition=number % 2)
-        client.flush(60)
+        client.flush(LONG)
         if begin // 10 % 3 == 0:
             client.abort_transaction(60)
         else:

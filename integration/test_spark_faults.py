@@ -18,7 +18,7 @@ from integration.kafka_clients import Acks, create, producer
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 
 PARTITIONS: Final = 2
 # A driver's start and its first batch took 80 s where both cores were busy with other servers.
@@ -46,7 +46,7 @@ class Writer:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
-        assert self._client.flush(120) == 0
+        assert self._client.flush(LONG) == 0
         assert not self.acks.failed, self.acks.failed[:3]
 
 

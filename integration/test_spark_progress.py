@@ -19,7 +19,8 @@ from handler.pipelines.progress import commit_progress
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import offsets, tool, wait_for
+from integration.members import offsets, tool
+from integration.patience import wait_for
 
 SECONDS = 120
 

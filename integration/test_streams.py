@@ -13,7 +13,7 @@ from integration.kafka_clients import create, produce, read
 from integration.launcher.jvm import short_lived_tool
 from integration.launcher.kafka import STREAMS
 from integration.launcher.programs import java_program
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 
 KEYS: Final = 10
 EACH: Final = 150  # records of a key
@@ -48,7 +48,7 @@ def test_every_count_is_written_once(cluster: Cluster, topic: str, tmp_path: Pat
 
     write(EACH // 3)
     first = instance(cluster, source, target, tmp_path / "first", 300)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + LONG
     while not counts(cluster, target, 1) and time.monotonic() < deadline:
         assert first.poll() is None, (tmp_path / "first.log").read_text()[-2_000:]
     second = instance(cluster, source, target, tmp_path / "second", 300)
@@ -57,7 +57,7 @@ def test_every_count_is_written_once(cluster: Cluster, topic: str, tmp_path: Pat
     wait_for(lambda: re.findall(r"^state (\w+)", (tmp_path / "second.log").read_text(), re.MULTILINE)[-1:] == ["RUNNING"])
     first.kill()
     write(EACH // 3)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + LONG
     found = counts(cluster, target, 2)
     while sum(map(len, found.values())) < KEYS * EACH and time.monotonic() < deadline:
         found = counts(cluster, target, 2)

@@ -16,6 +16,7 @@ from handler.wire.records import CODEC_MASK, split_batches
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, consumer, create, producer, read
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 from integration.raw import RawConnection, milliseconds
 from integration.support import admin
 
@@ -31,7 +32,7 @@ def write(address: str, topic: str, records: list[tuple[bytes | None, bytes, int
             topic, value, key, 0, timestamp=at,
             on_delivery=lambda error, message: told.append((message.offset(), message.timestamp()[1], error and error.name())),
         )  # fmt: skip
-    assert client.flush(30) == 0
+    assert client.flush(LONG) == 0
     return told
 
 
@@ -39,7 +40,7 @@ def read_times(address: str, topic: str, count: int) -> list[tuple[int, int]]:
     client = consumer(address)
     client.assign([TopicPartition(topic, 0, 0)])
     found: list[tuple[int, int]] = []
-    until = time.monotonic() + 30
+    until = time.monotonic() + LONG
     while len(found) < count and time.monotonic() < until:
         message = client.poll(1)
         if message is not None and message.error() is None:

@@ -18,7 +18,7 @@ from handler.groups.records import OffsetCommitKey, OffsetCommitValue, read_reco
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, consumer, create, produce, producer, read
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 from integration.support import admin
 
 OFFSETS = "__consumer_offsets"
@@ -37,7 +37,7 @@ def test_the_offsets_of_groups_are_read_as_an_internal_topic_and_nothing_else(cl
     reader = consumer(cluster.kafka)
     reader.assign([TopicPartition(OFFSETS, index, 0) for index in partitions])
     committed: list[int] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG
     while committed != [1, 3] and time.monotonic() < deadline:
         message = reader.poll(1)
         if message is None or message.error() is not None or message.key() is None:
@@ -51,7 +51,7 @@ def test_the_offsets_of_groups_are_read_as_an_internal_topic_and_nothing_else(cl
     refused: list[str] = []
     writer = producer(cluster.kafka)
     writer.produce(OFFSETS, b"x", partition=0, on_delivery=lambda error, _: refused.append(error.name() if error else ""))
-    writer.flush(20)
+    writer.flush(LONG)
     assert refused == ["TOPIC_EXCEPTION"]
     changes = (kafka.create_partitions([NewPartitions(OFFSETS, len(partitions) + 1)]), kafka.delete_topics([OFFSETS]))
     for change in changes:
@@ -99,8 +99,12 @@ def test_a_topic_without_partitions_and_topics_of_other_namespaces_are_topics(cl
     )
     sidecar.start()
     kafka = AdminClient({"bootstrap.servers": sidecar.address, **QUIET})
-    listed = kafka.list_topics(timeout=20).topics
-    assert {name: len(listed[name].partitions) for name in (plain, parts)} == {plain: 1, parts: 2}
+
+    def partitions_of(name: str) -> int:
+        topic = kafka.list_topics(timeout=20).topics.get(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    wait_for(lambda: (partitions_of(plain), partitions_of(parts)) == (1, 2))
     assert plain not in AdminClient({"bootstrap.servers": cluster.kafka, **QUIET}).list_topics(timeout=20).topics
 
     native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -153,7 +157,7 @@ def test_a_consumer_of_a_topic_that_is_made_again_goes_on_with_the_new_one(clust
         create(cluster.kafka, topic)
         produce(cluster.kafka, topic, [b"%d of turn %d" % (number, turn) for number in range(count)])
         found: set[bytes] = set()
-        until = time.monotonic() + 40
+        until = time.monotonic() + LONG
         while len(found) < count and time.monotonic() < until:
             message = client.poll(0.5)
             if message is not None and message.error() is None and message.value().endswith(b"turn %d" % turn):

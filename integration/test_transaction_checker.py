@@ -17,7 +17,7 @@ from integration.launcher.brokers import TwoBrokers
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import wait_for
 from integration.support import unload
 from integration.transaction_checker import TransactionChecker, read_committed
 from integration.versions import EACH_OLDER

@@ -12,7 +12,7 @@ from integration.exactly_once_copier import ExactlyOnceCopier
 from integration.kafka_clients import QUIET, consumer, create, produce, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.members import wait_for
+from integration.patience import LONG, wait_for
 from integration.support import admin, unload
 from integration.transaction_checker import COMMITTED, read_committed
 
@@ -73,7 +73,7 @@ def test_a_zombie_at_another_sidecar_is_fenced(setup: Setup) -> None:
         client.init_transactions(60)
         client.begin_transaction()
         client.produce(topic, b"of the one at %d" % sidecar.port, partition=0)
-        client.flush(30)
+        client.flush(LONG)
         return client
 
     zombie = begun(setup.first)

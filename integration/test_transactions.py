@@ -19,6 +19,7 @@ from integration.launcher.kafka import OLDER_VERSIONS, VERSION, java, java_tool,
 from integration.launcher.programs import command as program
 from integration.launcher.programs import java_program, skip_without
 from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 from tests.support.batches import batch
 
 KAFKAS_OWN: Final = "TransactionalMessageCopier"  # of its system tests
@@ -52,7 +53,7 @@ def test_what_is_aborted_is_seen_by_nobody_who_asks_for_what_is_committed(cluste
     for number in range(6):
         client.begin_transaction()
         client.produce(topic, b"%d" % number, partition=0)
-        client.flush(30)  # else librdkafka throws away what it has not sent yet
+        client.flush(LONG)  # else librdkafka throws away what it has not sent yet
         if number % 2:
             client.commit_transaction(60)
         else:
@@ -66,7 +67,7 @@ def test_an_open_transaction_holds_back_what_is_behind_it(cluster: Cluster, topi
     client = producer(cluster, topic)
     client.begin_transaction()
     client.produce(topic, b"open", partition=0)
-    client.flush(30)
+    client.flush(LONG)
     produce(cluster.kafka, topic, [b"plain"])
     at = TopicPartition(topic, 0)
     everything, committed = consumer(cluster, topic, UNCOMMITTED), consumer(cluster, topic, COMMITTED)
@@ -85,7 +86,7 @@ def test_a_zombie_is_fenced(cluster: Cluster, topic: str) -> None:
     zombie = producer(cluster, topic)
     zombie.begin_transaction()
     zombie.produce(topic, b"of the zombie", partition=0)
-    zombie.flush(30)
+    zombie.flush(LONG)
     successor = producer(cluster, topic)
     successor.begin_transaction()
     successor.produce(topic, b"of its successor", partition=0)
@@ -170,7 +171,7 @@ def test_tools_list_describe_and_abort(cluster: Cluster, topic: str) -> None:
     client = producer(cluster, topic)
     client.begin_transaction()
     client.produce(topic, b"hangs", partition=0)
-    client.flush(30)
+    client.flush(LONG)
     assert any(topic in line and "Ongoing" in line for line in transactions_tool(cluster, "list").splitlines())
     described = transactions_tool(cluster, "describe", "--transactional-id", topic)
     assert "Ongoing" in described
@@ -195,7 +196,7 @@ def test_one_that_no_coordinator_knows_is_found_and_aborted(cluster: Cluster, to
     native.close()
     client.begin_transaction()
     client.produce(topic, b"known", partition=0)
-    client.flush(30)
+    client.flush(LONG)
     found = transactions_tool(cluster, "find-hanging", "--topic", topic, "--partition", "0", "--max-transaction-timeout", "0").splitlines()
     assert [line.split()[:3] for line in found[1:]] == [[topic, "0", "4711"]], "and not the one that is known"
     start = found[1].split()[5]
@@ -227,6 +228,6 @@ def test_one_that_its_producer_forgets_is_aborted_in_time(cluster: Cluster, topi
     client = producer(cluster, topic, **{"transaction.timeout.ms": 2_000})
     client.begin_transaction()
     client.produce(topic, b"forgotten", partition=0)
-    client.flush(30)
+    client.flush(LONG)
     produce(cluster.kafka, topic, [b"after"])
     assert values(cluster, topic, 1, COMMITTED) == [b"after"]

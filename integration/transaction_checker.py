@@ -19,6 +19,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from integration.kafka_clients import QUIET, consumer, offset_at
+from integration.patience import LONG
 
 MOST_RECORDS: Final = 8
 PATIENCE: Final = 40.0
@@ -151,7 +152,7 @@ class Reader:
 
     def read_up_to(self, whole: Committed) -> None:
         """Wait until it has seen as much."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONG
         while any(len(self.records[partition]) < len(records) for partition, records in whole.items()):
             assert time.monotonic() < deadline, "a consumer has stopped"
             time.sleep(0.1)

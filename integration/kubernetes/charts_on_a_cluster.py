@@ -21,7 +21,7 @@ from integration.kubernetes.cluster import Cluster, missing, waiting
 from integration.launcher.jars import class_path
 from integration.launcher.pulsar import SIDECAR_SETTINGS
 from integration.launcher.spark import CONNECTOR
-from integration.members import wait_for
+from integration.patience import wait_for
 
 CHART = ROOT / "deploy/helm/pulsar-kafka"
 SETUPS = sorted((CHART / "ci").glob("*.yaml"))

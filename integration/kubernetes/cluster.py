@@ -19,7 +19,7 @@ import yaml
 
 from integration.docker.images import docker
 from integration.launcher.process import Server, free_ports
-from integration.members import wait_for
+from integration.patience import wait_for
 
 HERE: Final = Path(__file__).parent
 BINARIES: Final = HERE.parents[1] / ".cache/kubernetes"

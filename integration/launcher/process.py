@@ -137,7 +137,7 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
-    def stop(self, seconds: float = 20) -> int:
+    def stop(self, seconds: float = 60) -> int:
         self.signal(signal.SIGTERM)
         try:
             return self._process.wait(seconds)
@@ -163,7 +163,7 @@ class Restartable:
     def running(self) -> bool:
         return self._server is not None and self._server.running
 
-    def stop(self, seconds: float = 30) -> int:
+    def stop(self, seconds: float = 60) -> int:
         return 0 if self._server is None else self._server.stop(seconds)
 
     def kill(self) -> None:
