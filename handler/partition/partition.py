@@ -290,6 +290,7 @@ class Partition:
 
     def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
         """One of its batches came before these, went on to the appender, and is refused for a moment."""
+        self._verified.refuse_of(producer_id, error)
         behind = [append for append in self._waiting if append.producer_id == producer_id]
         if behind:
             self._waiting = [append for append in self._waiting if append.producer_id != producer_id]

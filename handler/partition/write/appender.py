@@ -286,7 +286,10 @@ class Appender:
 
     def on_failed(self, reason: SidecarError) -> None:
         log.warning("appending failed for good: %s", reason)
-        self._fail_all(error_code(reason))
+        error = error_code(reason)
+        for producer_id in self._fail_all(error):
+            if error in SENT_AGAIN:
+                self._refuse_unsent(producer_id, error)
 
     # --- from the producer
 
@@ -461,11 +464,15 @@ class Appender:
             append.refuse(error)
         self._held.on_resolved()
 
-    def _fail_all(self, code: ErrorCode) -> None:
+    def _fail_all(self, code: ErrorCode) -> set[int]:
+        """Returns the producers of what was in flight."""
+        failed = [append for entry in self._in_flight.entries.values() for append in entry.appends]
         for writer_sequence in list(self._in_flight.entries):
             self._resolve_all(writer_sequence, code)
-        for append in self._in_flight.remove_all_waiting():
+        waiting = self._in_flight.remove_all_waiting()
+        for append in waiting:
             append.refuse(code)
+        return {append.producer_id for append in [*failed, *waiting] if append.has_producer}
 
     def fail(self, code: ErrorCode) -> None:
         """The partition stops: everything pending is answered with `code`."""

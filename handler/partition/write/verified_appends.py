@@ -138,6 +138,14 @@ class VerifiedAppends:
             kept, _ = expire([append for append, _ in waiting], now)
             del waiting[len(kept) :]  # all are of one producer, so the beginning is left
 
+    def refuse_of(self, producer_id: int, error: ErrorCode) -> None:
+        """What a producer has sent behind a batch that is refused for a moment. What comes next waits for the same answer."""
+        behind = self._waiting.get(producer_id, [])
+        refused = behind.copy()
+        behind.clear()
+        for append, _ in refused:
+            append.refuse(error)
+
     @property
     def is_at_work(self) -> bool:
         return bool(self._waiting)

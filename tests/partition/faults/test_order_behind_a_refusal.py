@@ -9,12 +9,12 @@ import pytest
 from handler.partition import partition as module
 from handler.partition.write import appender, sender
 from handler.pulsar.entry import LogStats
-from handler.pulsar.errors import NOT_ALLOWED, Unavailable
+from handler.pulsar.errors import NOT_ALLOWED, TopicMissing, Unavailable
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.support.batches import batch
-from tests.support.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog, _Named
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition, read_all
 from tests.support.services import NAMESPACE, Sidecar
@@ -194,3 +194,64 @@ async def test_what_lands_behind_the_end_of_its_transaction_is_told_the_same_in_
     assert [(await one.result).error for one in told] == [ErrorCode.NOT_ENOUGH_REPLICAS] * 2
     partition.close()
     other.close()
+
+
+async def test_what_waits_until_the_past_is_known_does_not_pass_what_no_producer_could_be_had_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic is deleted while b0 waits for a producer of Pulsar's, and is there again when b1 may go on."""
+    log, states = SlowLog(), MemoryStates()
+    for producer_id in range(100, 400):
+        log.write(batch(b"old", producer_id=producer_id, epoch=0, sequence=0))
+    partition = open_partition(log, states=states, replay_entries=100)
+    await append(partition, batch(b"x", producer_id=9_999, epoch=0, sequence=0))
+    asked, may_fail = asyncio.Event(), asyncio.Event()
+
+    async def no_writer(_: object) -> None:
+        asked.set()
+        await may_fail.wait()
+        raise TopicMissing("t")
+
+    partition._appender.close()  # as one that was not used for long
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "writer", no_writer)
+        patch.setattr(_Named, "writer", lambda _, events: no_writer(events))
+        first = begin_append(partition, numbered(0))
+        await asked.wait()
+        log.may_tell.clear()
+        partition.learn_again()
+        second = begin_append(partition, numbered(1))
+        may_fail.set()
+        told = [(await first).error]
+    log.may_tell.set()
+    told.append((await second).error)
+    again = [(await append(partition, numbered(sequence))).error for sequence in (0, 1)]
+    partition.close()
+    assert (told, again) == ([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2, [ErrorCode.NONE] * 2)
+
+
+async def test_what_waits_for_its_coordinator_does_not_pass_what_is_refused_in_front_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b0 waits for the log's end. b1 is asked about once more: who has no epoch for each transaction may have begun the next one."""
+    log, coordinator = MemoryLog(), Coordinator(100)
+    partition = open_partition(log)
+    await append(partition, batch(b"x", producer_id=9_999, epoch=0, sequence=0))
+    confirm = asyncio.Event()
+
+    async def no_end() -> None:
+        await confirm.wait()
+        raise Unavailable("the owner is moving")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(appender, "STALE_FOLD_SECONDS", 0.0)
+        patch.setattr(partition._log_end, "confirmed", no_end)
+        first = begin_in_transaction(partition, coordinator, b"b0", sequence=0)
+        while not partition._appender._held.appends:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        patch.setattr(partition._appender, "is_in_flight", lambda _: False)
+        coordinator.delay = 0.2
+        second = begin_in_transaction(partition, coordinator, b"b1", sequence=1)
+        confirm.set()
+        told = [(await first.result).error]
+    told.append((await second.result).error)
+    coordinator.delay = 0.0
+    again = [(await write(partition, coordinator, b"b%d" % sequence, sequence=sequence)).error for sequence in (0, 1)]
+    partition.close()
+    assert (told, again) == ([ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2, [ErrorCode.NONE] * 2)
