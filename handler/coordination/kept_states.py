@@ -81,7 +81,7 @@ class KeptStates:
         """`nothing` where nobody has ever kept a value."""
         try:
             read_before = self._progress()
-            with self._refused_reads.asking(is_granted=lambda: self._progress() > read_before):
+            with self._refused_reads.asking(self._number(key), is_granted=lambda: self._progress() > read_before):
                 async with while_it_goes_on(ASK_SECONDS, self._progress):
                     if not self._shards:
                         await self._begin(count_of(self._admin, self._topic))
@@ -109,7 +109,7 @@ class KeptStates:
         if len(value) > MAX_BYTES:
             raise Refused(f"a value of {len(value)} bytes is too large for {self._topic}")
         try:
-            with self._refused_writes.asking():
+            with self._refused_writes.asking(self._number(key)):
                 async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
                     try:
                         await self._store(key, value)
@@ -158,4 +158,4 @@ class KeptStates:
 
     def _number(self, key: bytes) -> int:
         """Keys that are the same up to a zero byte are in the same shard."""
-        return crc32c(key.partition(b"\0")[0]) % len(self._shards)
+        return crc32c(key.partition(b"\0")[0]) % (len(self._shards) or PARTITIONS)

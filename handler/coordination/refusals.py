@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
@@ -14,16 +14,28 @@ from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissi
 MEANT_SECONDS: Final = 30.0
 
 
+@dataclass(slots=True)
+class _Count:
+    """Of refusals that came one after another, in this process's time."""
+
+    since: float
+    last: float
+
+
 class Refusals:
-    """Of one topic with all its partitions, for one right. `counted`: the errors that are counted; any other one ends the count."""
+    """Of one topic, for one right. `counted`: the errors that are counted; any other one ends the count of its partition.
+
+    Each partition is counted for itself: one that can't be loaded says nothing about the right to another. What is believed of one
+    is believed of all, for the right is the topic's.
+    """
 
     def __init__(self, counted: tuple[type[PulsarError], ...] = (NotPermitted, Refused)) -> None:
         self._counted = counted
-        self._since = self._last = -math.inf  # in this process's time
+        self._counts: dict[int, _Count] = {}  # by partition
         self._is_believed = False  # until the right is proved
 
     @contextmanager
-    def asking(self, is_granted: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    def asking(self, partition: int, is_granted: Callable[[], bool] = lambda: True) -> Iterator[None]:
         """A question to the broker. It raises Unavailable for a refusal, until there was nothing else for long, again and again.
 
         `is_granted`: whether its answer proves the right. What can be answered without the right says nothing about it.
@@ -31,22 +43,23 @@ class Refusals:
         try:
             yield
         except self._counted as error:
-            self._check(error)
+            self._check(partition, error)
             raise
         except TopicMissing:
             raise
         except (PulsarError, TimeoutError):
-            self._since = self._last = -math.inf
+            self._counts.pop(partition, None)
             raise
         if is_granted():
-            self._since = self._last = -math.inf
+            self._counts.clear()
             self._is_believed = False
 
-    def _check(self, error: PulsarError) -> None:
+    def _check(self, partition: int, error: PulsarError) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._last > MEANT_SECONDS:
-            self._since = now  # nobody has asked meanwhile
-        self._last = now
-        self._is_believed = self._is_believed or now - self._since >= MEANT_SECONDS
+        count = self._counts.get(partition)
+        if count is None or now - count.last > MEANT_SECONDS:
+            count = self._counts[partition] = _Count(now, now)  # nobody has asked meanwhile
+        count.last = now
+        self._is_believed = self._is_believed or now - count.since >= MEANT_SECONDS
         if not self._is_believed:
             raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error

@@ -16,17 +16,17 @@ REFUSED = NotPermitted("a right that this role has not")
 class Ask(Protocol):
     """Ask at a second, with an outcome: an error, or an answer that proves the right or not."""
 
-    def __call__(self, second: float, error: Exception | None = None, is_granted: bool = True) -> None: ...
+    def __call__(self, second: float, error: Exception | None = None, is_granted: bool = True, partition: int = 0) -> None: ...
 
 
 @pytest.fixture
 async def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
     refusals = Refusals()
 
-    def asked(second: float, error: Exception | None = None, is_granted: bool = True) -> None:
+    def asked(second: float, error: Exception | None = None, is_granted: bool = True, partition: int = 0) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(asyncio.get_running_loop(), "time", lambda: 1_000.0 + second)
-            with refusals.asking(lambda: is_granted):
+            with refusals.asking(partition, lambda: is_granted):
                 if error is not None:
                     raise error
 
@@ -78,6 +78,38 @@ async def test_another_outcome_ends_the_count(ask: Ask, error: Exception | None)
         ask(30, REFUSED)
 
 
+@pytest.mark.parametrize("error", [Unavailable("it can't be loaded"), TimeoutError()])
+async def test_a_partition_that_does_not_answer_does_not_end_the_count_of_another(ask: Ask, error: Exception) -> None:
+    for second in (0, 10, 20):
+        with pytest.raises(Unavailable, match="a right is missing"):
+            ask(second, REFUSED)
+        with pytest.raises(type(error)):
+            ask(second + 5, error, partition=1)
+    with pytest.raises(NotPermitted):
+        ask(30, REFUSED)
+
+
+async def test_what_is_believed_of_one_partition_is_believed_of_all(ask: Ask) -> None:
+    for second in (0, 10, 20):
+        with pytest.raises(Unavailable):
+            ask(second, REFUSED)
+    with pytest.raises(Unavailable):
+        ask(25, REFUSED, partition=1)
+    with pytest.raises(NotPermitted):
+        ask(30, REFUSED)
+    with pytest.raises(NotPermitted):
+        ask(31, REFUSED, partition=2)
+
+
+async def test_an_answer_of_one_partition_proves_the_right_to_all(ask: Ask) -> None:
+    for second in (0, 10, 20):
+        with pytest.raises(Unavailable):
+            ask(second, REFUSED)
+    ask(25, partition=1)
+    with pytest.raises(Unavailable):
+        ask(30, REFUSED)
+
+
 @pytest.mark.parametrize("missing", [True, False])
 async def test_what_says_nothing_about_the_right_does_not_end_it(ask: Ask, missing: bool) -> None:
     for second in (0, 10, 20):
@@ -94,5 +126,5 @@ async def test_what_says_nothing_about_the_right_does_not_end_it(ask: Ask, missi
 
 async def test_an_error_that_is_not_counted_is_believed_at_once() -> None:
     too_large: PulsarError = Refused("too large")
-    with pytest.raises(Refused), Refusals(counted=(NotPermitted,)).asking():
+    with pytest.raises(Refused), Refusals(counted=(NotPermitted,)).asking(0):
         raise too_large
