@@ -45,7 +45,7 @@ from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.tail_watch import TailWatch
 from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
-from handler.partition.write.append import Append, MarkerWritten, expire, let_go
+from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
 from handler.partition.write.appender import Appender
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
 from handler.pulsar.entry import LogStats, Position, RawEntry
@@ -264,7 +264,7 @@ class Partition:
         waiting = self._waiting
         ready = len(waiting) if self._takes_producers else next((n for n, one in enumerate(waiting) if one.has_producer), len(waiting))
         self._waiting = waiting[ready:]
-        let_go([(append, False) for append in waiting[:ready]], self._appender.append)
+        pass_on([(append, False) for append in waiting[:ready]], self._appender.append)
         if not self._waiting:
             return
         if self._replay.done:

@@ -202,7 +202,7 @@ def expire(appends: list[Append], now: float) -> tuple[list[Append], set[int]]:
     return kept, late
 
 
-def let_go(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]) -> dict[int, ErrorCode]:
+def pass_on(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]) -> dict[int, ErrorCode]:
     """Have those taken that have waited, in their order.
 
     Where one is refused for a moment, so is what its producer wrote behind it. Else room may come, say, between the two: the second

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from handler.errors import SidecarError
 from handler.partition.errors import error_code
-from handler.partition.write.append import Append, expire, let_go
+from handler.partition.write.append import Append, expire, pass_on
 from handler.tasks import KeptAlive, within
 from handler.wire.error_code import ErrorCode
 
@@ -89,7 +89,7 @@ class HeldAppends:
                 return
             held, self.appends = self.appends, {}
             for appends in held.values():
-                refused = let_go([(append, came_in < self._round) for came_in, append in appends], self._appender.append)
+                refused = pass_on([(append, came_in < self._round) for came_in, append in appends], self._appender.append)
                 for producer_id, told in refused.items():
                     self._appender.refuse_waiting(producer_id, told)
 

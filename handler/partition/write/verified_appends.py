@@ -16,7 +16,7 @@ from handler.errors import SidecarError
 from handler.partition.fold.fold import NOTHING_WRITTEN, Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
-from handler.partition.write.append import Append, expire, let_go
+from handler.partition.write.append import Append, expire, pass_on
 from handler.tasks import within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -107,7 +107,7 @@ class VerifiedAppends:
         self._known.move_to_end(producer_id)
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
-        let_go(waiting, lambda append, verify: self._go_on(append, verify, epoch, answer))
+        pass_on(waiting, lambda append, verify: self._go_on(append, verify, epoch, answer))
 
     def _refuse(self, waiting: list[tuple[Append, Verification]], epoch: int, answer: ErrorCode) -> None:
         """The coordinator was asked about this epoch. For a producer that has begun anew meanwhile it is asked again."""
@@ -139,7 +139,7 @@ class VerifiedAppends:
             del waiting[len(kept) :]  # all are of one producer, so the beginning is left
 
     def refuse_of(self, producer_id: int, error: ErrorCode) -> None:
-        """What a producer has sent behind a batch that is refused for a moment. What comes next waits for the same answer."""
+        """Refuse what a producer sent behind a batch that is refused for a moment. The coordinator is still asked, for what is next."""
         behind = self._waiting.get(producer_id, [])
         refused = behind.copy()
         behind.clear()

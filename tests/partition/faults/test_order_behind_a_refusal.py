@@ -212,7 +212,6 @@ async def test_what_waits_until_the_past_is_known_does_not_pass_what_no_producer
 
     partition._appender.close()  # as one that was not used for long
     with monkeypatch.context() as patch:
-        patch.setattr(log, "writer", no_writer)
         patch.setattr(_Named, "writer", lambda _, events: no_writer(events))
         first = begin_append(partition, numbered(0))
         await asked.wait()

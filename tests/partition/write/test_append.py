@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.partition.write.append import Append, let_go
+from handler.partition.write.append import Append, pass_on
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_produced
 from tests.support.batches import batch
@@ -30,7 +30,7 @@ def taken_of(appends: list[Append], first: ErrorCode) -> list[Append]:
         else:
             taken.append(append)
 
-    let_go([(append, "round") for append in appends], take)
+    pass_on([(append, "round") for append in appends], take)
     return taken
 
 
