@@ -10,27 +10,28 @@ from typing import Final
 
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
-# For so long each question is refused, before that is believed.
+# For so long in all somebody asks and is refused, before that is believed.
 MEANT_SECONDS: Final = 30.0
+# Of this role's right, wherever in the question it is missing.
+_REFUSALS: Final = (NotPermitted, Refused)
 
 
 @dataclass(slots=True)
 class _Count:
-    """Of refusals that came one after another, in this process's time."""
+    """Of refusals that came one after another. Time in which nobody asked does not count, and does not end it: clients pause."""
 
-    since: float
-    last: float
+    last: float  # in this process's time
+    seconds: float = 0.0
 
 
 class Refusals:
-    """Of one topic, for one right. `counted`: the errors that are counted; any other one ends the count of its partition.
+    """Of one topic, for one right. Any other error ends the count of its partition.
 
     Each partition is counted for itself: one that can't be loaded says nothing about the right to another. What is believed of one
     is believed of all, for the right is the topic's.
     """
 
-    def __init__(self, counted: tuple[type[PulsarError], ...] = (NotPermitted, Refused)) -> None:
-        self._counted = counted
+    def __init__(self) -> None:
         self._counts: dict[int, _Count] = {}  # by partition
         self._is_believed = False  # until the right is proved
 
@@ -42,8 +43,10 @@ class Refusals:
         """
         try:
             yield
-        except self._counted as error:
-            self._check(partition, error)
+        except _REFUSALS as error:
+            self._count(partition)
+            if not self._is_believed:
+                raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
             raise
         except TopicMissing:
             raise
@@ -54,12 +57,10 @@ class Refusals:
             self._counts.clear()
             self._is_believed = False
 
-    def _check(self, partition: int, error: PulsarError) -> None:
+    def _count(self, partition: int) -> None:
         now = asyncio.get_running_loop().time()
-        count = self._counts.get(partition)
-        if count is None or now - count.last > MEANT_SECONDS:
-            count = self._counts[partition] = _Count(now, now)  # nobody has asked meanwhile
+        count = self._counts.setdefault(partition, _Count(now))
+        if now - count.last <= MEANT_SECONDS:
+            count.seconds += now - count.last
         count.last = now
-        self._is_believed = self._is_believed or now - count.since >= MEANT_SECONDS
-        if not self._is_believed:
-            raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
+        self._is_believed = self._is_believed or count.seconds >= MEANT_SECONDS

@@ -33,12 +33,13 @@ async def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
     return asked
 
 
-async def test_it_is_believed_after_half_a_minute(ask: Ask) -> None:
+@pytest.mark.parametrize("error", [REFUSED, Refused("405: not here")])
+async def test_it_is_believed_after_half_a_minute(ask: Ask, error: PulsarError) -> None:
     for second in (0, 10, 20):
         with pytest.raises(Unavailable, match="a right is missing, or is not known for a moment"):
-            ask(second, REFUSED)
-    with pytest.raises(NotPermitted):
-        ask(30, REFUSED)
+            ask(second, error)
+    with pytest.raises(type(error)):
+        ask(30, error)
 
 
 async def test_what_is_believed_stays_so_until_the_right_is_proved(ask: Ask) -> None:
@@ -59,9 +60,21 @@ async def test_what_is_believed_stays_so_until_the_right_is_proved(ask: Ask) -> 
 
 
 async def test_it_is_not_believed_where_nobody_has_asked_meanwhile(ask: Ask) -> None:
-    for second in (0, 60):
+    for second in (0, 60, 120):
         with pytest.raises(Unavailable):
             ask(second, REFUSED)
+
+
+async def test_it_is_believed_of_a_client_that_pauses(ask: Ask) -> None:
+    """Some ask for ten seconds, and come back after a minute."""
+    for begun in (0, 60, 120):
+        for second in (0, 5, 9):
+            with pytest.raises(Unavailable):
+                ask(begun + second, REFUSED)
+    with pytest.raises(Unavailable):
+        ask(180, REFUSED)
+    with pytest.raises(NotPermitted):
+        ask(185, REFUSED)
 
 
 @pytest.mark.parametrize("error", [None, Unavailable("no broker"), TimeoutError()])
@@ -122,9 +135,3 @@ async def test_what_says_nothing_about_the_right_does_not_end_it(ask: Ask, missi
         ask(25, None, False)
     with pytest.raises(NotPermitted):
         ask(30, REFUSED)
-
-
-async def test_an_error_that_is_not_counted_is_believed_at_once() -> None:
-    too_large: PulsarError = Refused("too large")
-    with pytest.raises(Refused), Refusals(counted=(NotPermitted,)).asking(0):
-        raise too_large
