@@ -32,7 +32,9 @@ async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
     except TopicMissing as error:
         if is_new:
             raise
-        raise Unavailable(f"{topic} is gone, but logs of its partitions are there: delete each {topic}-partition-N") from error
+        raise Unavailable(
+            f"{topic} is not there yet, though the broker says it is: somebody may be making it, or it was not wholly deleted"
+        ) from error
 
 
 async def count_of(admin: PulsarAdmin, topic: str) -> int:

@@ -138,8 +138,8 @@ class PartitionTable:
         for name, partition in list(self._partitions.items()):
             await pace.rest()
             try:
+                waiting += partition.has_waiting  # before some of them are told to come again
                 self._tick_one(name, partition, now)
-                waiting += partition.has_waiting
             except Exception:  # the others go on
                 metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()
                 log.exception("partition %s: housekeeping failed", name)

@@ -19,7 +19,7 @@ _OTHERS: Final = {b"PRI ": "gRPC", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "H
 def _why_not(begins: bytes, size: int, limit: int) -> str:
     for beginning, protocol in _OTHERS.items():
         if begins.startswith(beginning):
-            return f"it speaks {protocol}, which is not spoken at this port"
+            return f"the peer speaks {protocol}, which this port does not"
     return f"a frame of {size} bytes is over the limit of {limit}"
 
 

@@ -56,9 +56,9 @@ def test_a_frame_that_comes_in_drops_takes_little_more_than_its_bytes() -> None:
 @pytest.mark.parametrize(
     ("begins", "says"),
     [
-        (b"PRI * HTTP/2.0", "it speaks gRPC"),
-        (b"GET / HTTP/1.1", "it speaks HTTP"),
-        (b"\x16\x03\x01\x02\x00", "it speaks TLS"),
+        (b"PRI * HTTP/2.0", "the peer speaks gRPC"),
+        (b"GET / HTTP/1.1", "the peer speaks HTTP"),
+        (b"\x16\x03\x01\x02\x00", "the peer speaks TLS"),
         (b"\x7f\x00\x00\x00", "a frame of 2130706432 bytes is over the limit of 100"),
     ],
 )
