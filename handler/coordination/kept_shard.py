@@ -44,6 +44,8 @@ class KeptShard:
         self._kept_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
+        self._created_at: str | None = None  # the topic, when it was last asked
+        self.times_made_anew = 0  # as far as is known: what was stored before is gone
         self._written = 0
         self._written_bytes = 0
 
@@ -65,6 +67,7 @@ class KeptShard:
         return None if kept is None else await self._whole(key, kept)
 
     async def look_up(self, key: bytes) -> Kept | None:
+        await self._know_when_created()
         missing = 0
         torn: bytes | None = None
         for _ in range(LOOKS):
@@ -90,6 +93,7 @@ class KeptShard:
 
     async def names(self, prefix: bytes) -> list[bytes]:
         """The keys that begin so, of all values that anybody kept before this call."""
+        await self._know_when_created()
         for _ in range(LOOKS):
             # Compaction may have taken one before it was read, for it was written anew behind what was the end then.
             if not await self._places.read_if_not_since(asyncio.get_running_loop().time()):
@@ -174,13 +178,30 @@ class KeptShard:
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
             if self._writes is None or self._writes.ended is not None:
-                await count_of(
-                    self._admin, self._whole_topic
-                )  # a broker may make a partition of a topic that is gone, if asked for a producer
+                # A broker may make a partition of a topic that is gone, if asked for a producer.
+                await count_of(self._admin, self._whole_topic)
+                await self._ask_when_created()
                 writes = KeyedWrites(self._topic, self._clock)
                 writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
                 self._writes = writes
             return self._writes
+
+    async def _know_when_created(self) -> None:
+        """Who finds a value has to know later that it is gone with its topic."""
+        if self._created_at is None:
+            async with self._opening:
+                if self._created_at is None:
+                    await self._ask_when_created()
+
+    async def _ask_when_created(self) -> None:
+        try:
+            created_at = await self._admin.topics.created_at(self._topic)
+        except Unavailable:
+            await self._admin.topics.log_stats(self._topic)  # brokers say 404 here, and 500 above, where there is no such topic
+            raise
+        if self._created_at not in (None, created_at):
+            self.times_made_anew += 1
+        self._created_at = created_at
 
     # --- Housekeeping, for who reads
 

@@ -24,7 +24,7 @@ from handler.coordination.refusals import Refusals
 from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import BytesASecond, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -52,8 +52,8 @@ class KeptStates:
         self._topic = f"persistent://{namespace}/__kept_states"
         self._shards: list[KeptShard] = []
         self._refused_reads = Refusals()
-        self._refused_writes = Refusals(counted=(NotPermitted,))  # a value may be refused for its size
-        self.generation = 0  # grows when the topic is made anew: what was stored before is gone
+        self._refused_writes = Refusals()
+        self._times_begun_anew = 0  # with another count of partitions
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -91,6 +91,10 @@ class KeptStates:
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
 
+    def times_made_anew(self, key: bytes) -> int:
+        """It grows when the partition of a key is made anew: what was stored there before is gone."""
+        return self._times_begun_anew + (self._shard(key).times_made_anew if self._shards else 0)
+
     def new_id(self) -> str:
         """For a key that nobody else has."""
         return self._new_id()
@@ -116,7 +120,6 @@ class KeptStates:
                     except TopicMissing:
                         await self._make_anew(key)
                         await self._store(key, value)
-                        self.generation += 1
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be written in time") from error
 
@@ -132,9 +135,12 @@ class KeptStates:
         await self._admin.topics.create_missing_partitions(self._topic)
         if self._shards and count == len(self._shards):
             number = self._number(key)
-            self._shards[number].close()
+            gone = self._shards[number]
+            gone.close()
             self._shards[number] = self._new_shard(number)
+            self._shards[number].times_made_anew = gone.times_made_anew + 1
         else:
+            self._times_begun_anew += 1 + max((shard.times_made_anew for shard in self._shards), default=0)
             self.close()
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class KeptFold:
         self._is_whole = True
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
-        self._generation = 0  # of the topic that it was stored in
+        self._times_made_anew = 0  # the topic, when it was stored
         self._keeping: asyncio.Task[None] | None = None
 
     async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
@@ -67,12 +67,13 @@ class KeptFold:
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
         useless: list[kept.Kept] = []
+        times_made_anew = 0 if self._values is None else self._values.times_made_anew  # before: it may be made anew while it is read
         try:
             while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
                 stored, since = found
                 stats = await log_.stats()  # after that: its ledger may have begun a moment ago
                 if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
-                    self._go_on_from(stored, since)
+                    self._go_on_from(stored, since, times_made_anew)
                     break
                 useless.append(stored)
                 self._replace_found()
@@ -100,19 +101,17 @@ class KeptFold:
                 elif stats.may_hold(one.position):  # else it is of another log
                     self._transactions.recall_at(one.fold.next_offset, one.transactions)
 
-    def _go_on_from(self, stored: kept.Kept, since: float) -> None:
+    def _go_on_from(self, stored: kept.Kept, since: float, times_made_anew: int) -> None:
         kept.restore(stored, self._fold, self._transactions)
         self._restored = stored.position
         self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
-        self._kept_since = since
-        if self._values is not None:
-            self._generation = self._values.generation
+        self._kept_since, self._times_made_anew = since, times_made_anew
 
     def _is_aged(self) -> bool:
         """Whether something was kept, and is gone with its topic, or somebody may soon delete it for its age."""
         if self._kept_in is None or self._values is None:
             return False
-        is_gone = self._generation != self._values.generation
+        is_gone = self._times_made_anew != self._values.times_made_anew
         return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
 
     def _replace_found(self) -> None:
@@ -229,14 +228,14 @@ class KeptFold:
         try:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
             extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
-            generation = values.generation
+            times_made_anew = values.times_made_anew
             if self._is_aged():
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             if best is None or not best[1].covers(extent) or (self._is_aged() and best[1].last == extent.last):
                 await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
                 self._kept_since = asyncio.get_running_loop().time()
-            self._kept_to, self._kept_in, self._generation = snapshot.fold.next_offset, snapshot.position.ledger, generation
+            self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
             await values.delete_covered()
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)

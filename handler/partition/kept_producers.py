@@ -76,7 +76,7 @@ class KeptProducers:
         self._may_keep = True  # as far as is known: it has the right
         # When what others can go on from was stored, and when what was found was, in this process's time.
         self._of_use_since = self._found_since = -math.inf
-        self._generation = 0  # of the topic that it was stored in, or found
+        self._times_made_anew = 0  # the topic, when it was stored or found
         self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
         self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
@@ -85,6 +85,7 @@ class KeptProducers:
         """What is surest of all that anybody has kept. Raises PulsarError where that can't be told: then nothing may be concluded."""
         if self._values is None:
             return None
+        times_made_anew = self._values.times_made_anew  # before: it may be made anew while it is read
         try:
             found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
@@ -96,7 +97,7 @@ class KeptProducers:
         if found is None:
             return None
         _, known, age = found
-        self._found_since, self._generation = asyncio.get_running_loop().time() - age, self._values.generation
+        self._found_since, self._times_made_anew = asyncio.get_running_loop().time() - age, times_made_anew
         self._kept_to = known.last
         return known
 
@@ -190,7 +191,7 @@ class KeptProducers:
     @property
     def _is_gone(self) -> bool:
         """Whether the topic was made anew since something was kept."""
-        return self._values is not None and self._generation != self._values.generation
+        return self._values is not None and self._times_made_anew != self._values.times_made_anew
 
     async def tells_all(self) -> bool:
         """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
@@ -327,10 +328,10 @@ class KeptProducers:
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
-        known, now, generation = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.generation
+        known, now, times_made_anew = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.times_made_anew
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
-        self._of_use_since, self._generation = now, generation
+        self._of_use_since, self._times_made_anew = now, times_made_anew
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past

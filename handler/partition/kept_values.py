@@ -38,9 +38,9 @@ class KeptValues:
         return self._states.rate
 
     @property
-    def generation(self) -> int:
-        """Another one means that the topic was made anew, and what was stored in it is gone."""
-        return self._states.generation
+    def times_made_anew(self) -> int:
+        """Once more means that what was stored is gone with its topic."""
+        return self._states.times_made_anew(self._prefix)
 
     async def surest(self) -> tuple[bytes, Extent] | None:
         """The one that began earliest; of several, the one that ends last. Raises PulsarError where that can't be told."""

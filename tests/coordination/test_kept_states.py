@@ -64,14 +64,57 @@ async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
     assert await other.look_up(b"a") is not None
     topic.delete()
     before = list(mine._shards)
-    assert mine.generation == 0
+    assert mine.times_made_anew(b"b") == 0
     await mine.store(b"b", b"2")
-    assert mine.generation == 1, "what stands nowhere else is stored anew"
+    assert mine.times_made_anew(b"b") == 1, "what stands nowhere else is stored anew"
     assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, "what others store goes on"
     for one in (mine, other):
         assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
     await other.store(b"a", b"3")
     assert await value_of(mine, b"a") == b"3"
+
+
+async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
+    """Also the one that did not make it: what it has stored is gone, and so is what it has found."""
+    topic = InternalTopic(making=16)
+    mine, other, third = states(topic), states(topic), states(topic)
+    await mine.store(b"a", b"1")
+    await other.store(b"a", b"2")
+    assert await third.look_up(b"a") is not None
+    topic.delete()
+    await mine.store(b"a", b"3")
+    for one in (other, third):
+        assert one.times_made_anew(b"a") == 0
+        await one.store(b"a\0b", b"4")
+        assert one.times_made_anew(b"a") == 1
+
+
+async def test_who_asks_a_partition_first_when_it_is_gone_finds_nothing() -> None:
+    topic = InternalTopic(making=16)
+    mine = states(topic)
+    await mine.store(b"a", b"1")
+    topic.delete()
+    for key in (b"a", b"b", b"c"):
+        assert await mine.look_up(key) is None
+        assert await mine.names(key + b"\0") == []
+
+
+async def test_it_is_not_forgotten_that_the_topic_was_made_anew_where_the_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic(making=16)
+    mine = states(topic)
+    await mine.store(b"a", b"1")
+    topic.delete()
+    made = topic.create_topic
+
+    async def then_no_broker(name: str, partitions: int) -> None:
+        await made(name, partitions)
+        topic.refuse = 1
+
+    monkeypatch.setattr(topic, "create_topic", then_no_broker)
+    with pytest.raises(Unavailable):
+        await mine.store(b"a", b"2")
+    await mine.store(b"a", b"2")
+    assert mine.times_made_anew(b"a") == 1
 
 
 async def test_a_topic_without_partitions_is_named() -> None:
@@ -92,7 +135,7 @@ async def test_logs_of_partitions_without_their_topic_are_named(monkeypatch: pyt
         raise AlreadyExists("a log of it is there")
 
     monkeypatch.setattr(topic, "create_topic", there_already)
-    with pytest.raises(Unavailable, match=r"is gone, but logs of its partitions are there: delete each .*__kept_states-partition-N"):
+    with pytest.raises(Unavailable, match="__kept_states is not there yet, though the broker says it is"):
         await states(topic).store(b"a", b"1")
 
 

@@ -222,7 +222,7 @@ async def test_mark_and_value_are_put_again_in_a_topic_that_is_made_anew() -> No
     before = sorted(key.partition(b"\0")[0] for key in states.values)
     assert len(before) == 2
     states.values.clear()
-    states.generation += 1
+    states.made_anew += 1
     await after_hours(partition, 0.1)
     assert sorted(key.partition(b"\0")[0] for key in states.values) == before
     assert partition._kept_producers.has_begun

@@ -174,6 +174,12 @@ class _Asked:
             raise TopicMissing(topic)
         return 1
 
+    async def created_at(self, topic: str) -> str:
+        await self._caller.ask()
+        if not self._topic.is_there:
+            raise Unavailable("500")  # as brokers of all versions do
+        return "once"
+
     async def log_stats(self, topic: str) -> LogStats:
         await self._caller.ask()
         found = self._topic.stats_now()

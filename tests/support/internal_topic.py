@@ -66,6 +66,11 @@ class InternalTopic:
     async def create_missing_partitions(self, topic: str) -> None:
         await self.partitions(topic)
 
+    async def created_at(self, topic: str) -> str:
+        if not self.there:
+            raise Unavailable("500")  # as brokers of all versions do
+        return f"when ledger {self.ledger} was"
+
     async def log_stats(self, topic: str) -> LogStats:
         await self.partitions(topic)
         return LogStats((LedgerInfo(self.ledger, len(self.entries), 1),) if self.entries else ())

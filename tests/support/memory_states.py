@@ -16,10 +16,13 @@ class MemoryStates:
         self.values: dict[bytes, bytes] = {}
         self.kept: list[bytes] = []  # of each value, as they were kept, without marks: its key up to a zero byte
         self.is_away = False
-        self.generation = 0
+        self.made_anew = 0
         self._ids = 0
         self.written_at = 10**15
         self.rate = BytesASecond(2**40, 2**40)
+
+    def times_made_anew(self, key: bytes) -> int:
+        return self.made_anew
 
     async def find(self, key: bytes) -> Kept | None:
         return Kept(self.values[key], self.written_at) if key in self.values and not self.is_away else None
