@@ -30,13 +30,20 @@ COMPACT_AFTER_WRITES: Final = 500
 COMPACT_AFTER_BYTES: Final = 64 * 1024 * 1024
 
 
+class MadeAnew(Unavailable):
+    """The topic was made anew, and this shard is of the one before, or of another count of partitions. It is to be replaced."""
+
+
 class KeptShard:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, whole_topic: str, number: int, clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self, client: PulsarClient, admin: PulsarAdmin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId
+    ) -> None:  # fmt: skip
         self._clock = clock
         self._new_id = new_id
         self._client = client
         self._admin = admin
         self._whole_topic = whole_topic
+        self._count = count
         self._topic = topic = f"{whole_topic}-partition-{number}"
         self._places = KeptPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
@@ -44,6 +51,7 @@ class KeptShard:
         self._kept_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
+        self._closed: PulsarError | None = None
         self._created_at: str | None = None  # the topic, when it was last asked
         self.times_made_anew = 0  # as far as is known: what was stored before is gone
         self._written = 0
@@ -54,9 +62,16 @@ class KeptShard:
         """Grows while something is read."""
         return self._places.progress
 
-    def close(self) -> None:
-        if self._writes is not None and self._writes.producer is not None:
-            self._writes.producer.close()
+    def close(self, reason: PulsarError) -> None:
+        """Whoever stores something gets `reason`."""
+        self._closed = reason
+        if self._writes is not None:
+            self._end(self._writes, reason)
+
+    def _end(self, writes: KeyedWrites, reason: PulsarError) -> None:
+        if writes.producer is not None:
+            writes.producer.close()
+        writes.fail(reason)
 
     # --- found
 
@@ -177,12 +192,17 @@ class KeptShard:
 
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
+            if self._closed is not None:
+                raise self._closed
             if self._writes is None or self._writes.ended is not None:
                 # A broker may make a partition of a topic that is gone, if asked for a producer.
-                await count_of(self._admin, self._whole_topic)
+                if await count_of(self._admin, self._whole_topic) != self._count:
+                    raise MadeAnew(f"{self._whole_topic} was made anew with another count of partitions")
                 await self._ask_when_created()
                 writes = KeyedWrites(self._topic, self._clock)
                 writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
+                if self._closed is not None:
+                    self._end(writes, self._closed)
                 self._writes = writes
             return self._writes
 

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 from handler.clock import Clock
 from handler.coordination.internal_topic import count_of, partitions_of
 from handler.coordination.kept_places import Kept
-from handler.coordination.kept_shard import KeptShard
+from handler.coordination.kept_shard import KeptShard, MadeAnew
 from handler.coordination.refusals import Refusals
 from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
@@ -54,6 +54,7 @@ class KeptStates:
         self._refused_reads = Refusals()
         self._refused_writes = Refusals()
         self._times_begun_anew = 0  # with another count of partitions
+        self._making_anew = asyncio.Lock()
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -85,7 +86,13 @@ class KeptStates:
                 async with while_it_goes_on(ASK_SECONDS, self._progress):
                     if not self._shards:
                         await self._begin(count_of(self._admin, self._topic))
-                    return await question(self._shard(key))
+                    shards, shard = self._shards, self._shard(key)
+                    times = shard.times_made_anew
+                    try:
+                        return await question(shard)
+                    except MadeAnew:
+                        await self._make_anew(shards, shard, times)
+                        raise
         except TopicMissing:
             return nothing
         except TimeoutError as error:
@@ -115,46 +122,61 @@ class KeptStates:
         try:
             with self._refused_writes.asking(self._number(key)):
                 async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
-                    try:
-                        await self._store(key, value)
-                    except TopicMissing:
-                        await self._make_anew(key)
-                        await self._store(key, value)
+                    await self._store(key, value)
         except TimeoutError as error:
             raise Unavailable(f"{self._topic} could not be written in time") from error
 
     async def _store(self, key: bytes, value: bytes) -> None:
         if not self._shards:
             await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
-        await (self._shard(key).keep(key, value) if value else self._shard(key).forget(key))
+        shards, shard = self._shards, self._shard(key)
+        times = shard.times_made_anew
+        try:
+            await _store_in(shard, key, value)
+        except (TopicMissing, MadeAnew):
+            await self._make_anew(shards, shard, times)
+            if not self._shards:
+                raise
+            await _store_in(self._shard(key), key, value)
 
-    async def _make_anew(self, key: bytes) -> None:
+    async def _make_anew(self, known: list[KeptShard], gone: KeptShard, times: int) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
-        log.warning("%s is gone, and is made anew", self._topic)
-        count = await partitions_of(self._admin, self._topic, PARTITIONS)
-        await self._admin.topics.create_missing_partitions(self._topic)
-        if self._shards and count == len(self._shards):
-            number = self._number(key)
-            gone = self._shards[number]
-            gone.close()
-            self._shards[number] = self._new_shard(number)
-            self._shards[number].times_made_anew = gone.times_made_anew + 1
-        else:
-            self._times_begun_anew += 1 + max((shard.times_made_anew for shard in self._shards), default=0)
-            self.close()
+
+        def has_noticed() -> bool:
+            """Who asked at the same time has made it anew, or has found that somebody did."""
+            return self._shards is not known or gone not in known or gone.times_made_anew != times
+
+        async with self._making_anew:
+            if has_noticed():
+                return
+            log.warning("%s is gone, and is made anew", self._topic)
+            count = await partitions_of(self._admin, self._topic, PARTITIONS)
+            await self._admin.topics.create_missing_partitions(self._topic)
+            if has_noticed():
+                return
+            if count == len(known):
+                number = known.index(gone)
+                known[number] = self._new_shard(number, count)
+                known[number].times_made_anew = gone.times_made_anew + 1
+                gone.close(MadeAnew(f"{self._topic} was made anew"))
+            else:
+                self._times_begun_anew += 1 + max(shard.times_made_anew for shard in known)
+                self._shards = [self._new_shard(number, count) for number in range(count)]
+                for shard in known:
+                    shard.close(MadeAnew(f"{self._topic} was made anew"))
 
     def close(self) -> None:
         shards, self._shards = self._shards, []
         for shard in shards:
-            shard.close()
+            shard.close(Unavailable("the sidecar stops"))
 
     async def _begin(self, counting: Awaitable[int]) -> None:
         count = await counting
         if not self._shards:  # else another has begun meanwhile
-            self._shards = [self._new_shard(number) for number in range(count)]
+            self._shards = [self._new_shard(number, count) for number in range(count)]
 
-    def _new_shard(self, number: int) -> KeptShard:
-        return KeptShard(self._client, self._admin, self._topic, number, self._clock, self._new_id)
+    def _new_shard(self, number: int, count: int) -> KeptShard:
+        return KeptShard(self._client, self._admin, self._topic, number, count, self._clock, self._new_id)
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])
@@ -165,3 +187,7 @@ class KeptStates:
     def _number(self, key: bytes) -> int:
         """Keys that are the same up to a zero byte are in the same shard."""
         return crc32c(key.partition(b"\0")[0]) % (len(self._shards) or PARTITIONS)
+
+
+async def _store_in(shard: KeptShard, key: bytes, value: bytes) -> None:
+    await (shard.keep(key, value) if value else shard.forget(key))

@@ -12,13 +12,15 @@ from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissi
 
 # For so long in all somebody asks and is refused, before that is believed.
 MEANT_SECONDS: Final = 30.0
+# After the last refusal: then what was counted or believed is forgotten. The right may have come since, and no answer may have proved it.
+REMEMBERED_SECONDS: Final = 300.0
 # Of this role's right, wherever in the question it is missing.
 _REFUSALS: Final = (NotPermitted, Refused)
 
 
 @dataclass(slots=True)
 class _Count:
-    """Of refusals that came one after another. Time in which nobody asked does not count, and does not end it: clients pause."""
+    """Of refusals that came one after another. Clients pause: half a minute in which nobody asked is not counted, and does not end it."""
 
     last: float  # in this process's time
     seconds: float = 0.0
@@ -33,7 +35,7 @@ class Refusals:
 
     def __init__(self) -> None:
         self._counts: dict[int, _Count] = {}  # by partition
-        self._is_believed = False  # until the right is proved
+        self._believed_at: float | None = None  # the last refusal that was believed, until the right is proved
 
     @contextmanager
     def asking(self, partition: int, is_granted: Callable[[], bool] = lambda: True) -> Iterator[None]:
@@ -44,8 +46,7 @@ class Refusals:
         try:
             yield
         except _REFUSALS as error:
-            self._count(partition)
-            if not self._is_believed:
+            if not self._is_believed(partition):
                 raise Unavailable(f"a right is missing, or is not known for a moment: {error}") from error
             raise
         except TopicMissing:
@@ -55,12 +56,18 @@ class Refusals:
             raise
         if is_granted():
             self._counts.clear()
-            self._is_believed = False
+            self._believed_at = None
 
-    def _count(self, partition: int) -> None:
+    def _is_believed(self, partition: int) -> bool:
         now = asyncio.get_running_loop().time()
-        count = self._counts.setdefault(partition, _Count(now))
+        count = self._counts.get(partition)
+        if count is None or now - count.last > REMEMBERED_SECONDS:
+            count = self._counts[partition] = _Count(now)
         if now - count.last <= MEANT_SECONDS:
             count.seconds += now - count.last
         count.last = now
-        self._is_believed = self._is_believed or count.seconds >= MEANT_SECONDS
+        is_believed = self._believed_at is not None and now - self._believed_at <= REMEMBERED_SECONDS
+        if is_believed or count.seconds >= MEANT_SECONDS:
+            self._believed_at = now
+            return True
+        return False

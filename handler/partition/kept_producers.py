@@ -295,7 +295,7 @@ class KeptProducers:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
-            if self._fold.last_position != self._kept_to and self._fold.producers.states:
+            if (self._fold.last_position != self._kept_to or self._is_gone) and self._fold.producers.states:
                 await self._store(values)
             await self._delete_covered(values)
             is_of_use = self._is_of_use(asyncio.get_running_loop().time())

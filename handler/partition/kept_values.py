@@ -28,7 +28,7 @@ class KeptValues:
         self._states = states
         self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
         self._own: set[bytes] = set()
-        self._stored: tuple[bytes, Extent] | None = None  # what is there for certain
+        self._stored: tuple[bytes, Extent, int] | None = None  # what is there for certain, if the topic was made anew no more often
         self._passed_over: set[bytes] = set()  # of those that are there: if one were forgotten, it would be found again and again
         self._gone: set[bytes] = set()  # of those: of no use to anybody
 
@@ -77,13 +77,14 @@ class KeptValues:
         self._own.add(key)
         while len(self._known) > MOST_REMEMBERED:
             self._forget(next(iter(self._known)))
+        times_made_anew = self.times_made_anew
         await self._states.store(key, value)
-        self._stored = key, extent
+        self._stored = key, extent, times_made_anew
 
     async def delete_covered(self) -> None:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
-        if self._stored is not None:
-            key, extent = self._stored
+        if self._stored is not None and self._stored[2] == self.times_made_anew:
+            key, extent, _ = self._stored
             await self.delete([*self._gone, *(one for one, other in self._known.items() if self._gives_way(one, other, key, extent))])
 
     def _gives_way(self, other_key: bytes, other: Extent, own_key: bytes, own: Extent) -> bool:

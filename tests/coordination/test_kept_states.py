@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import contextlib
 import logging
 import time
@@ -87,6 +88,44 @@ async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
         assert one.times_made_anew(b"a") == 0
         await one.store(b"a\0b", b"4")
         assert one.times_made_anew(b"a") == 1
+
+
+async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes second neither ends what the first is storing in the new topic, nor leaves a producer open in the old one."""
+    topic = InternalTopic(making=16)
+    mine = states(topic)
+    keys = [b"%d" % number for number in range(64)]
+    for key in keys:
+        await mine.store(key, b"1")
+    topic.delete()
+    counted, late = topic.partitions, itertools.count()
+
+    async def counted_late(name: str) -> int:
+        for _ in range(next(late) % 7):
+            await asyncio.sleep(0)
+        return await counted(name)
+
+    monkeypatch.setattr(topic, "partitions", counted_late)
+    await asyncio.gather(*[mine.store(key, b"2") for key in keys])
+    assert {mine.times_made_anew(key) for key in keys} == {1}
+    assert len(topic.writers) == 16
+    assert {await value_of(mine, key) for key in keys} == {b"2"}
+
+
+@pytest.mark.parametrize("count", [8, 32])
+async def test_a_topic_that_somebody_makes_anew_with_another_count_is_counted_again(count: int) -> None:
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    keys = [b"%d" % number for number in range(8)]
+    for key in keys:
+        await mine.store(key, b"1")
+    topic.delete()
+    topic.there, topic.making = True, count
+    for key in keys:
+        await mine.store(key, b"2")
+    await other.store(b"a", b"2")
+    assert len(mine._shards) == len(other._shards) == count
+    assert all(mine.times_made_anew(key) == 1 for key in keys)
 
 
 async def test_who_asks_a_partition_first_when_it_is_gone_finds_nothing() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from handler.clock import SYSTEM_CLOCK
 from handler.coordination.kept_states import KeptStates
+from handler.partition import kept_producers
 from handler.partition.appending_mark import AppendingMark
 from handler.partition.fold.log_times import DAY_MS
 from handler.partition.partition import Partition
@@ -227,6 +228,17 @@ async def test_mark_and_value_are_put_again_in_a_topic_that_is_made_anew() -> No
     assert sorted(key.partition(b"\0")[0] for key in states.values) == before
     assert partition._kept_producers.has_begun
     partition.close()
+
+
+async def test_what_is_gone_with_its_topic_is_stored_anew_also_by_who_closes_at_once() -> None:
+    _, states, partition = await begun()
+    partition.tick(asyncio.get_running_loop().time() + kept_producers.KEPT_SECONDS)
+    await settled(partition)
+    states.values.clear()
+    states.made_anew += 1
+    partition.close()
+    await settled(partition)
+    assert [key.partition(b":")[0] for key in states.values] == [b"producer-states"]
 
 
 async def test_where_a_mark_could_not_be_put_again_for_long_producers_wait_for_it() -> None:

@@ -110,6 +110,18 @@ async def test_of_two_that_tell_the_same_one_stays_also_where_each_sidecar_knows
     assert list(states.values.values()) == [b"the same"]
 
 
+async def test_what_is_gone_with_its_topic_covers_nothing() -> None:
+    states = MemoryStates()
+    first, second = of(states), of(states)
+    await first.store(all_up_to(20), b"gone")
+    states.values.clear()
+    states.made_anew += 1
+    await second.store(all_up_to(10), b"of the topic that was made anew")
+    await first.surest()
+    await first.delete_covered()
+    assert list(states.values.values()) == [b"of the topic that was made anew"]
+
+
 async def test_what_is_passed_over_stays_for_others() -> None:
     states = MemoryStates()
     await of(states).store(all_up_to(10), b"of use to others")

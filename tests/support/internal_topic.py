@@ -103,7 +103,8 @@ class InternalTopic:
         self.ledger += 1
 
     def lose(self) -> None:
-        for writer in self.writers:
+        writers, self.writers = self.writers, []
+        for writer in writers:
             writer.events.on_end(Unavailable("connection lost"))
 
     def stored(self) -> list[tuple[bytes | None, bytes | None]]:
