@@ -104,9 +104,10 @@ class BatchesInFlight:
         return KnownProducer(first.epoch, first.first_sequence - 1)
 
     def is_missing_before(self, append: Append) -> bool:
-        """Whether an earlier batch of the same sequence has yet to come to the log."""
-        first = next(iter(self._by_producer.get(append.producer_id, ())), None)
-        return first is not None and first.epoch == append.epoch and is_later(append.first_sequence, first.first_sequence)
+        """Whether an earlier batch of the same epoch has yet to come to the log."""
+        in_flight = self._by_producer.get(append.producer_id, ())
+        first = next((pending for pending in in_flight if pending.epoch == append.epoch), None)
+        return first is not None and is_later(append.first_sequence, first.first_sequence)
 
     def retry_target(self, append: Append) -> Append | None:
         """The batch of which `append` is a client's retry."""

@@ -53,6 +53,13 @@ async def test_an_entry_has_no_more_offsets_than_a_send_can_name(in_flight: Batc
     assert counts == [2**30] * 2
 
 
+async def test_what_is_missing_is_of_the_same_epoch(in_flight: BatchesInFlight) -> None:
+    add(in_flight, b"a", producer_id=1, sequence=1)
+    add(in_flight, b"b", producer_id=1, sequence=0, epoch=1)
+    behind = add(in_flight, b"c", producer_id=1, sequence=1, epoch=1)
+    assert in_flight.is_missing_before(behind)
+
+
 async def test_the_next_batch_of_a_producer_follows_what_waits(in_flight: BatchesInFlight) -> None:
     first = add(in_flight, b"a", producer_id=1, sequence=0)
     in_flight.next_entry(1, 1_000)
