@@ -43,15 +43,16 @@ class Refused:
 
 
 class RefusedBatches:
-    """Of one connection: the first of each partition and producer."""
+    """Of one connection: those of each partition and producer, in the order of their sequences."""
 
-    __slots__ = ("_first", "read_since", "unanswered")
+    __slots__ = ("_count", "_refused", "read_since", "unanswered")
 
     def __init__(self) -> None:
         # While nothing is read of the connection, what was behind a batch waits in its socket: `math.inf`.
         self.read_since = 0.0
-        self._first: dict[tuple[Hashable, int], Refused] = {}  # in the order of their times
-        self.unanswered: deque[Refused] = deque()  # likewise: those whose answer has not left
+        self._refused: dict[tuple[Hashable, int], list[Refused]] = {}  # about in the order of their times
+        self._count = 0  # of batches
+        self.unanswered: deque[Refused] = deque()  # in the order of their times: those whose answer has not left
 
     def answered(self, waiting_since: float | None, now: float) -> None:
         """Answers have left. `waiting_since`: when the oldest of the requests came that have none yet."""
@@ -61,10 +62,10 @@ class RefusedBatches:
 
     def holds_any(self, now: float) -> bool:
         """Whether a batch may have to be refused. What clients have given up is forgotten: many go to another leader for good."""
-        if not self._first:
+        if not self._refused:
             return False
         self._forget_old(now)
-        return bool(self._first)
+        return bool(self._refused)
 
     def note(
         self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, error: ErrorCode, now: float,
@@ -74,14 +75,22 @@ class RefusedBatches:
         if producer_id == NO_PRODUCER_ID or error not in SENT_AGAIN:
             return True
         key = partition, producer_id
-        known = self._first.get(key)
-        if known is not None and (known.epoch > epoch or (known.epoch == epoch and not is_later(known.first_sequence, first_sequence))):
-            return True  # it stood behind another one
-        self._first.pop(key, None)
+        batches = self._refused.get(key, [])
+        if batches and batches[0].epoch < epoch:
+            self._forget(key)
+            batches = []
+        if batches and batches[0].epoch > epoch:
+            return True
+        place = next((number for number, one in enumerate(batches) if not is_later(first_sequence, one.first_sequence)), len(batches))
+        if place < len(batches) and batches[place].first_sequence == first_sequence:
+            return True
         self._forget_old(now)
-        if max(len(self._first), len(self.unanswered)) >= MOST_REFUSED:
+        if max(self._count, len(self.unanswered)) >= MOST_REFUSED:
             return False
-        refused = self._first[key] = Refused(epoch, first_sequence, error, now, is_elsewhere)
+        refused = Refused(epoch, first_sequence, error, now, is_elsewhere)
+        batches = self._refused.setdefault(key, [])
+        batches.insert(place if batches else 0, refused)
+        self._count += 1
         self.unanswered.append(refused)
         return True
 
@@ -90,26 +99,40 @@ class RefusedBatches:
     ) -> Refused | None:  # fmt: skip
         """The refused batch behind which this one comes, and for which it has to wait."""
         key = partition, producer_id
-        refused = self._first.get(key)
-        if refused is None or epoch < refused.epoch:
+        batches = self._refused.get(key)
+        if batches is None or epoch < batches[0].epoch:
             return None
-        if epoch == refused.epoch and is_later(refused.first_sequence, first_sequence):
-            return None  # one from before it
-        is_behind = epoch == refused.epoch and first_sequence != refused.first_sequence and not self._is_given_up(refused, now)
-        if is_behind and not _is_written(refused, known(producer_id)):
-            return refused
-        del self._first[key]
+        if epoch > batches[0].epoch or self._is_given_up(batches[0], now):
+            self._forget(key)
+            return None
+        while batches and not is_later(batches[0].first_sequence, first_sequence):
+            first = batches[0]
+            if first.first_sequence != first_sequence and not _is_written(first, known(producer_id)):
+                return first
+            self._is_back(key, batches, now)
         return None
 
-    def _forget_old(self, now: float) -> None:
-        while self._first:
-            key, oldest = next(iter(self._first.items()))
-            if not self._is_given_up(oldest, now):
-                return
-            del self._first[key]
+    def _is_back(self, key: tuple[Hashable, int], batches: list[Refused], now: float) -> None:
+        """The first one came again, or is in the log. The next one can come from now on."""
+        del batches[0]
+        self._count -= 1
+        if not batches:
+            del self._refused[key]
+        elif batches[0].left_at < now:
+            batches[0].left_at = now
 
-    def _is_given_up(self, refused: Refused, now: float) -> bool:
-        return now - max(refused.left_at, self.read_since) >= FORGET_SECONDS
+    def _forget(self, key: tuple[Hashable, int]) -> None:
+        self._count -= len(self._refused.pop(key, ()))
+
+    def _forget_old(self, now: float) -> None:
+        while self._refused:
+            key, oldest = next(iter(self._refused.items()))
+            if not self._is_given_up(oldest[0], now):
+                return
+            self._forget(key)
+
+    def _is_given_up(self, first: Refused, now: float) -> bool:
+        return now - max(first.left_at, self.read_since) >= FORGET_SECONDS
 
 
 def _is_written(refused: Refused, known: KnownProducer | None) -> bool:

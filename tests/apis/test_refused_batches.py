@@ -49,6 +49,31 @@ def test_the_first_of_several_is_remembered_whatever_is_refused_first() -> None:
     assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
 
 
+def test_each_refused_batch_has_to_come_back() -> None:
+    """The first one is in the log after all, or came again: the second one has yet to come."""
+    known = KnownProducer(0, 5)
+    for first_is_written in (True, False):
+        batches = refused()
+        for sequence in (6, 7):
+            batches.note("p", PRODUCER, 0, sequence, ELSEWHERE, 1.0)
+        if not first_is_written:
+            assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
+        assert error(batches.before("p", PRODUCER, 0, 8, 2.0, lambda _: known)) is ELSEWHERE
+        batches.note("p", PRODUCER, 0, 8, ELSEWHERE, 2.0)
+        assert [batches.before("p", PRODUCER, 0, sequence, 2.0, lambda _: known) for sequence in (6, 7, 8, 9)] == [None] * 4
+        assert not batches.holds_any(2.0)
+
+
+def test_the_second_one_is_waited_for_from_when_it_can_come() -> None:
+    """Its client may wait for the answer to the first one's second try."""
+    batches = refused(at=1.0)
+    batches.note("p", PRODUCER, 0, 6, ELSEWHERE, 1.0)
+    batches.answered(None, 1.0)
+    assert batches.before("p", PRODUCER, 0, 5, 10.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 7, 1.0 + FORGET_SECONDS, nobody)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, 7, 10.0 + FORGET_SECONDS, nobody) is None
+
+
 def test_one_from_before_the_refused_batch_goes_on() -> None:
     batches = refused()
     assert batches.before("p", PRODUCER, 0, 4, 2.0, nobody) is None
