@@ -241,11 +241,15 @@ class BatchesInFlight:
         They were refused or dropped by the broker and can't land any more, for one connection keeps
         its order. Under their old sequence the fold (and a deduplicating broker) would take them for
         entries that were sent again.
+
+        What the same producers wrote behind them follows, so that its order stays. All others keep their sequences, for their first
+        tries may land yet: of a batch without a producer id only the sequence tells that it was sent again.
         """
-        overtaken = False
+        producers: set[int] = set()
         for writer_sequence, entry in list(self.entries.items()):
-            overtaken = overtaken or (entry.was_sent and writer_sequence <= reached)
-            if overtaken:  # and all behind it, so that their order stays
+            of_entry = {append.producer_id for append in entry.appends if append.has_producer}
+            if (entry.was_sent and writer_sequence <= reached) or not producers.isdisjoint(of_entry):
+                producers |= of_entry
                 del self.entries[writer_sequence]
                 self.entries[self._next_writer_sequence] = entry
                 self._next_writer_sequence += len(entry.appends)

@@ -109,9 +109,9 @@ async def test_an_entry_is_of_use_as_long_as_any_of_its_batches_is(in_flight: Ba
     assert entry.is_awaited
 
 
-async def test_what_was_overtaken_and_all_behind_it_is_numbered_anew(in_flight: BatchesInFlight) -> None:
-    for _ in range(6):
-        add(in_flight, b"x")
+async def test_what_was_overtaken_and_what_its_producers_wrote_behind_it_is_numbered_anew(in_flight: BatchesInFlight) -> None:
+    for producer_id in (1, 1, 2, 3, 2, 4):
+        add(in_flight, b"x", producer_id=producer_id, sequence=0)
     for batches in (1, 2, 1, 2):
         in_flight.next_entry(batches, 10_000)[1].was_sent = True
     in_flight.remove(3)  # it landed: the two before it were refused by the broker
@@ -119,6 +119,16 @@ async def test_what_was_overtaken_and_all_behind_it_is_numbered_anew(in_flight: 
     assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
     in_flight.renumber_overtaken(reached=5)
     assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
+
+
+async def test_what_was_not_overtaken_and_may_land_yet_keeps_its_sequence(in_flight: BatchesInFlight) -> None:
+    """Only by its sequence is a batch without a producer id known to be sent again."""
+    for producer_id in (1, -1, -1, 1, 2):
+        add(in_flight, b"x", producer_id=producer_id, sequence=0)
+        in_flight.next_entry(1, 10_000)[1].was_sent = True
+    in_flight.remove(1)
+    in_flight.renumber_overtaken(reached=1)
+    assert [(number, entry.appends[0].producer_id) for number, entry in in_flight.entries.items()] == [(2, -1), (4, 2), (5, 1), (6, 1)]
 
 
 async def test_what_a_producer_has_under_way_behind_a_batch_is_refused_and_may_land_where_it_was_sent(in_flight: BatchesInFlight) -> None:
