@@ -607,7 +607,7 @@ class Partition:
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
         self.times.tick(self.log_start)
-        self.transactions.drop_before(self.log_start)
+        self.transactions.drop_before(self.log_start, self._log_start.gone_before)
         self._cache.set_fixed(self.transactions.size)
         self._kept.tick(now)
         self._kept_producers.stay_ready(now)

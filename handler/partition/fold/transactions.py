@@ -198,10 +198,10 @@ class TransactionTable(TransactionVerdicts):
                 break
         return found
 
-    def drop_before(self, log_start: int) -> None:
-        """Forget what is about offsets that are gone."""
+    def drop_before(self, log_start: int, gone_before: int) -> None:
+        """Forget what no consumer needs any more, and what nobody reads any more (see `LogStart.gone_before`)."""
         gone = bisect.bisect_left(self.aborted_last, log_start)
         for column in (self.aborted_producers, self.aborted_first, self.aborted_last, self.aborted_stable):
             del column[:gone]
         if self.hidden:
-            self.hidden = {offset for offset in self.hidden if offset >= log_start}
+            self.hidden = {offset for offset in self.hidden if offset >= gone_before}

@@ -40,6 +40,8 @@ class PartitionForLogStart(Protocol):
 class LogStart:
     def __init__(self, log_: EntryLog, partition: PartitionForLogStart) -> None:
         self.offset = 0  # it lies here, or further on where it is not known yet
+        # Below it no entry is left. What clients have deleted may be there still, and is read to know what came before another entry.
+        self.gone_before = 0
         self._log = log_
         self._partition = partition
         self._loop = asyncio.get_running_loop()
@@ -47,16 +49,16 @@ class LogStart:
         self._known_of: Position | None = None  # the entry that was the first when the offset was learnt
         self._learnt_at = -STALE_SECONDS
         self.moved: MovedStart | None = None  # by a client
+        self._moves: dict[int, MovedStart] = {}  # the last one in each ledger that is left
         self._task: asyncio.Task[object] | None = None
 
     async def begin(self, stats: LogStats, first_offset: int | None, asked_at: float) -> None:
         """The start of a log that is opened. `first_offset`: that of its first entry, or of its end if it has none, where it is known."""
-        self._first = stats.first
-        self._obey()
+        self._begins_at(stats.first)
         if first_offset is None:
             await asyncio.wait({self._ask(self._learn(stats, asked_at))}, timeout=BEGIN_SECONDS)
         else:
-            self.move(first_offset)
+            self._move_to_first(first_offset)
             self._known_of, self._learnt_at = stats.first, asked_at
 
     def note(self, moved: MovedStart | None) -> None:
@@ -75,7 +77,20 @@ class LogStart:
     def _obey(self) -> None:
         """A move that lies before the first entry is that of a topic of the same name, or retention has taken more."""
         if self.moved is not None and self._first is not None and self.moved.position >= self._first:
+            self._moves[self.moved.position.ledger] = self.moved
             self.move(self.moved.offset)
+
+    def _begins_at(self, first: Position | None) -> None:
+        """The first entry, by the broker's ledgers."""
+        self._first = first
+        self._obey()
+        for ledger in [ledger for ledger in self._moves if first is not None and ledger < first.ledger]:
+            self.gone_before = max(self.gone_before, self._moves.pop(ledger).offset)
+
+    def _move_to_first(self, offset: int) -> None:
+        """That of the first entry, or of the end where there is none."""
+        self.gone_before = max(self.gone_before, offset)
+        self.move(offset)
 
     def move(self, offset: int) -> None:
         if offset > self.offset:
@@ -119,8 +134,7 @@ class LogStart:
         return self.offset
 
     async def _learn(self, stats: LogStats, asked_at: float) -> None:
-        self._first = stats.first
-        self._obey()
+        self._begins_at(stats.first)
         if stats.first is None:
             # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
             # log is still empty after the end was learnt, for a record may have come in between.
@@ -129,7 +143,7 @@ class LogStart:
             if now.first is not None:
                 await self._learn(now, asked_at)
                 return
-            self.move(end)
+            self._move_to_first(end)
         elif self.moved is not None and self.moved.position >= stats.first:
             self._known_of = stats.first  # a client has moved it there, or further than the first entry
         elif stats.first != self._known_of:
@@ -139,14 +153,14 @@ class LogStart:
                 end = await self._partition.confirmed_end()  # the partition ends where that has moved, and is opened again
                 if await holds_records(self._log):
                     return  # what has come meanwhile is before that end
-                self.move(end)
+                self._move_to_first(end)
                 self._known_of, self._learnt_at = stats.first, asked_at
                 return
             if first is None:
                 self._log.note_entries_without_index()
                 first = await first_indexed_entry(self._log)
             if first is not None:  # else nothing that readers are given has an index yet
-                self.move(first.base_offset)
+                self._move_to_first(first.base_offset)
                 self._known_of = stats.first
         self._learnt_at = asked_at
 
