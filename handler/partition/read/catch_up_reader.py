@@ -119,13 +119,21 @@ class _Chunked:
 
 
 @dataclass(frozen=True, slots=True)
+class _Full:
+    """Entries are larger than those before them were: more have come than there is room for, and others are on their way."""
+
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
 class _Lost:
     """The reader is gone, or the log contradicts itself."""
 
     reason: SidecarError
 
 
-_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _LacksProof | _MayBeWhole | _ReadFrom | _Chunked | _Lost  # why a reader has ended
+# Why a reader has ended.
+_Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _LacksProof | _MayBeWhole | _ReadFrom | _Chunked | _Full | _Lost
 
 
 class CatchUpReader(ConsumerEvents):
@@ -297,6 +305,8 @@ class CatchUpReader(ConsumerEvents):
                     if begun == (start, True) and self._fold.last_position is not None:
                         raise Unavailable(f"the entry at offset {self.next_offset} can't be judged by what stands from {start} on")
                     self._fold = self._new_fold(start)
+                case _Full(start):
+                    pass  # the next reader goes on from there when a consumer has taken enough
                 case _Chunked(last, folded):
                     await self._put_chunked(last, folded)
                     start = last.position
@@ -429,6 +439,8 @@ class CatchUpReader(ConsumerEvents):
         self._partition.changed()
         if outcome is None and self._partition.has_reached_fold_end(position):
             outcome = _ReachedFoldEnd()
+        if outcome is None and self._permits > 0 and self._room < -self._largest:
+            outcome = _Full(position)
         if outcome is not None:
             self._ended.set_result(outcome)
             return

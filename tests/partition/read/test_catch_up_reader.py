@@ -8,6 +8,7 @@ import pytest
 
 from handler.partition.log.entries import read_entry
 from handler.partition.partition import TAIL_IDLE_SECONDS
+from handler.partition.read.fetch_cache import ReadAhead
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NOT_ALLOWED
 from handler.wire.error_code import ErrorCode
@@ -124,4 +125,28 @@ async def test_the_error_of_one_place_is_told_to_nobody_who_reads_elsewhere() ->
     await until(lambda: partition._catch_ups._readers[0].done)
     assert (await fetch(partition, 300, seconds=2)).error is ErrorCode.NONE
     assert (await fetch(partition, 11, seconds=2)).error is ErrorCode.KAFKA_STORAGE_ERROR
+    partition.close()
+
+
+async def test_large_entries_behind_small_ones_take_no_more_than_there_is_room_for() -> None:
+    """The broker was asked for as many entries as there is room for, by the size of those that had come."""
+    log = MemoryLog()
+    values = [b"%d" % number + b"." * size for size in (0, 5_000) for number in range(300)]
+    for value in values:
+        log.write(batch(value))
+    partition = open_partition(log, cache=100_000)
+    assert await partition.opened() is ErrorCode.NONE
+    most = 0
+    cache = partition._cache._cache
+    taken = ReadAhead.take
+
+    def noted(self: ReadAhead, size: int) -> None:
+        nonlocal most
+        taken(self, size)
+        most = max(most, cache.ahead)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadAhead, "take", noted)
+        assert [value for _, value in await read_all(partition)] == values
+    assert 50_000 < most < 120_000
     partition.close()
