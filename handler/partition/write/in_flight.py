@@ -17,7 +17,7 @@ from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis,
 from handler.partition.log.entries import Content
 from handler.partition.write.append import Append, expire
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, all_batches, split_batches
+from handler.wire.records import NO_PRODUCER_ID, all_batches, read_header, split_batches
 
 # The basis grows by so much with each batch: two numbers of 32 bits and less, and one of 64, in decimal.
 BASIS_BYTES: Final = 42
@@ -245,14 +245,18 @@ class BatchesInFlight:
         What the same producers wrote behind them follows, so that its order stays. All others keep their sequences, for their first
         tries may land yet: of a batch without a producer id only the sequence tells that it was sent again.
         """
+        if not any(entry.was_sent and writer_sequence <= reached for writer_sequence, entry in self.entries.items()):
+            return
+        self.take_apart()  # else a batch would be numbered anew with those that share its entry
         producers: set[int] = set()
         for writer_sequence, entry in list(self.entries.items()):
-            of_entry = {append.producer_id for append in entry.appends if append.has_producer}
-            if (entry.was_sent and writer_sequence <= reached) or not producers.isdisjoint(of_entry):
-                producers |= of_entry
+            producer_id = _producer_of(entry)
+            if (entry.was_sent and writer_sequence <= reached) or producer_id in producers:
+                producers.add(producer_id)
+                producers.discard(NO_PRODUCER_ID)
                 del self.entries[writer_sequence]
                 self.entries[self._next_writer_sequence] = entry
-                self._next_writer_sequence += len(entry.appends)
+                self._next_writer_sequence += 1
 
     def _forget(self, append: Append) -> None:
         producer_id = append.producer_id
@@ -265,3 +269,9 @@ class BatchesInFlight:
             in_flight.remove(append)
         if not in_flight:
             del self._by_producer[producer_id]
+
+
+def _producer_of(entry: EntryInFlight) -> int:
+    """Of an entry of one batch. A marker has no place in its producer's sequence, and ends what stands before it."""
+    (append,) = entry.appends
+    return read_header(entry.data).producer_id if append.is_marker else append.producer_id

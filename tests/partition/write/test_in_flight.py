@@ -8,8 +8,9 @@ import pytest
 
 from handler.partition.write.append import Append
 from handler.partition.write.in_flight import BASIS_BYTES, BatchesInFlight
+from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
+from handler.wire.records import read_header, read_produced
 from tests.support.batches import batch
 from tests.support.partitions import Outcome
 
@@ -29,6 +30,11 @@ def add(in_flight: BatchesInFlight, *values: bytes, producer_id: int = -1, seque
 def sequences(in_flight: BatchesInFlight) -> list[tuple[int, int]]:
     """Each entry's writer sequence, and how many batches it has."""
     return [(sequence, len(entry.appends)) for sequence, entry in in_flight.entries.items()]
+
+
+def producers(in_flight: BatchesInFlight) -> list[tuple[int, int]]:
+    """Of entries of one batch: each one's writer sequence and producer."""
+    return [(sequence, entry.appends[0].producer_id) for sequence, entry in in_flight.entries.items()]
 
 
 async def test_an_entry_has_what_waited_up_to_a_number_and_a_size(in_flight: BatchesInFlight) -> None:
@@ -115,20 +121,33 @@ async def test_what_was_overtaken_and_what_its_producers_wrote_behind_it_is_numb
     for batches in (1, 2, 1, 2):
         in_flight.next_entry(batches, 10_000)[1].was_sent = True
     in_flight.remove(3)  # it landed: the two before it were refused by the broker
-    in_flight.renumber_overtaken(reached=3)
-    assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
-    in_flight.renumber_overtaken(reached=5)
-    assert sequences(in_flight) == [(6, 1), (7, 2), (9, 2)]
+    for reached in (3, 4):
+        in_flight.renumber_overtaken(reached)
+        assert producers(in_flight) == [(5, 4), (6, 1), (7, 1), (8, 2), (9, 2)]
+
+
+async def test_a_marker_stays_behind_the_batches_that_it_ends(in_flight: BatchesInFlight) -> None:
+    for sequence in (0, 1):
+        add(in_flight, b"x", producer_id=1, sequence=sequence)
+        in_flight.next_entry(1, 10_000)[1].was_sent = True
+    for producer_id in (2, 1):
+        data = write_marker(producer_id, 0, EndTransactionMarker(True, 1), 1_000)
+        in_flight.add(Append.of_marker(data, 100, asyncio.get_running_loop().time() + 5, Outcome(), 0))
+        in_flight.next_entry(1, 10_000)[1].was_sent = True
+    in_flight.remove(1)
+    in_flight.renumber_overtaken(reached=1)
+    assert [(number, read_header(entry.data).producer_id) for number, entry in in_flight.entries.items()] == [(2, 2), (4, 1), (5, 1)]
 
 
 async def test_what_was_not_overtaken_and_may_land_yet_keeps_its_sequence(in_flight: BatchesInFlight) -> None:
     """Only by its sequence is a batch without a producer id known to be sent again."""
     for producer_id in (1, -1, -1, 1, 2):
         add(in_flight, b"x", producer_id=producer_id, sequence=0)
-        in_flight.next_entry(1, 10_000)[1].was_sent = True
+    for batches in (1, 1, 3):  # the last three share an entry
+        in_flight.next_entry(batches, 10_000)[1].was_sent = True
     in_flight.remove(1)
     in_flight.renumber_overtaken(reached=1)
-    assert [(number, entry.appends[0].producer_id) for number, entry in in_flight.entries.items()] == [(2, -1), (4, 2), (5, 1), (6, 1)]
+    assert producers(in_flight) == [(2, -1), (4, 2), (5, 1), (6, 1)]
 
 
 async def test_what_a_producer_has_under_way_behind_a_batch_is_refused_and_may_land_where_it_was_sent(in_flight: BatchesInFlight) -> None:
