@@ -27,6 +27,7 @@ from handler.wire.records import NO_PRODUCER_ID
 FORGET_SECONDS: Final = 15.0
 # Of one connection. One that has more ends, and with it all that was behind them.
 MOST_REFUSED: Final = 10_000
+MOST_OF_A_PRODUCER: Final = 1_000  # and of a partition
 
 # Of a producer id the last batch in the partition's log, where that is known.
 KnownProducers = Callable[[int], KnownProducer | None]
@@ -81,15 +82,20 @@ class RefusedBatches:
             batches = []
         if batches and batches[0].epoch > epoch:
             return True
-        place = next((number for number, one in enumerate(batches) if not is_later(first_sequence, one.first_sequence)), len(batches))
+        place = len(batches)
+        while place and not is_later(first_sequence, batches[place - 1].first_sequence):
+            place -= 1
         if place < len(batches) and batches[place].first_sequence == first_sequence:
             return True
         self._forget_old(now)
-        if max(self._count, len(self.unanswered)) >= MOST_REFUSED:
+        batches = self._refused.get(key, [])
+        if max(self._count, len(self.unanswered)) >= MOST_REFUSED or len(batches) >= MOST_OF_A_PRODUCER:
             return False
         refused = Refused(epoch, first_sequence, error, now, is_elsewhere)
-        batches = self._refused.setdefault(key, [])
-        batches.insert(place if batches else 0, refused)
+        batches.insert(place, refused)
+        if batches[0] is refused:
+            self._refused.pop(key, None)
+            self._refused[key] = batches
         self._count += 1
         self.unanswered.append(refused)
         return True
@@ -116,10 +122,10 @@ class RefusedBatches:
         """The first one came again, or is in the log. The next one can come from now on."""
         del batches[0]
         self._count -= 1
-        if not batches:
-            del self._refused[key]
-        elif batches[0].left_at < now:
-            batches[0].left_at = now
+        del self._refused[key]
+        if batches:
+            batches[0].left_at = max(batches[0].left_at, now)
+            self._refused[key] = batches
 
     def _forget(self, key: tuple[Hashable, int]) -> None:
         self._count -= len(self._refused.pop(key, ()))

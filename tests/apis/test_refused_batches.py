@@ -135,6 +135,25 @@ def test_no_connection_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert batches.before("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS, nobody) is None
 
 
+def test_no_producer_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused_batches, "MOST_OF_A_PRODUCER", 2)
+    batches = RefusedBatches()
+    assert [batches.note("a", PRODUCER, 0, sequence, ELSEWHERE, 1.0) for sequence in (0, 1, 2, 1)] == [True, True, False, True]
+    assert batches.note("b", PRODUCER, 0, 2, ELSEWHERE, 1.0)
+
+
+def test_what_clients_have_given_up_is_forgotten_also_beside_one_that_comes_again_and_again() -> None:
+    batches = RefusedBatches()
+    for second in range(100):
+        for sequence in (0, 1):
+            assert batches.before("down", PRODUCER, 0, sequence, second, nobody) is None or sequence == 1
+            batches.note("down", PRODUCER, 0, sequence, ELSEWHERE, second)
+        batches.note(second, PRODUCER, 0, 0, ELSEWHERE, second)
+        batches.answered(None, second)
+        assert batches.holds_any(second)
+    assert batches._count < 2 * FORGET_SECONDS
+
+
 def test_a_client_that_went_elsewhere_costs_nothing_after_a_while() -> None:
     batches = refused(at=1.0)
     assert batches.holds_any(1.0)
