@@ -172,7 +172,7 @@ class CatchUpReader(ConsumerEvents):
         # Of the reader of now.
         self._begun_at: Position | None = None
         self._reached: Position | None = None
-        self._opened_at: float | None = None  # until it has brought an entry
+        self._asked_at: float | None = None  # for its first entry, until that comes
         self.is_stuck = False  # it was opened again for its silence, and is silent still
         # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
         # (see `TailWatch`).
@@ -268,7 +268,7 @@ class CatchUpReader(ConsumerEvents):
             self._permits = 0
             self._begun_at, self._reached = start, None
             self._reader = await self._log.reader(start, self)
-            self._opened_at = self._loop.time()
+            self._asked_at = self._loop.time()
             self._grant()
             try:
                 outcome = await self._ended
@@ -398,6 +398,8 @@ class CatchUpReader(ConsumerEvents):
         step = entries * self._cost
         self._enough = step // 2
         if self._permits <= self._enough:
+            if self._asked_at is not None:
+                self._asked_at = self._loop.time()  # until now it was not to bring anything
             self._reader.grant(step - self._permits)
             self._permits = step
             self._await_entry()
@@ -406,10 +408,10 @@ class CatchUpReader(ConsumerEvents):
 
     def _note_progress(self, position: Position) -> None:
         now, patience = self._loop.time(), self._log.patience
-        waited = now - (self._moved_at if self._opened_at is None else self._opened_at)
-        if self._opened_at is not None:
+        waited = now - (self._moved_at if self._asked_at is None else self._asked_at)
+        if self._asked_at is not None:
             patience.has_begun(waited)
-            self._opened_at = None
+            self._asked_at = None
         patience.has_come(self._begun_at, self._reached, waited)
         self._moved_at, self._reached = now, position
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +13,7 @@ from handler.partition.partition import TAIL_IDLE_SECONDS
 from handler.partition.read.fetch_cache import ReadAhead
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NOT_ALLOWED
+from handler.pulsar.raw_entries import Patience
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
@@ -149,4 +152,26 @@ async def test_large_entries_behind_small_ones_take_no_more_than_there_is_room_f
         patch.setattr(ReadAhead, "take", noted)
         assert [value for _, value in await read_all(partition)] == values
     assert 50_000 < most < 120_000
+    partition.close()
+
+
+async def test_a_reader_is_silent_only_since_it_was_asked_for_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is opened again when there is no room, and its consumer may take minutes to make some. The storage is not slow for that."""
+    log = MemoryLog()
+    values = [b"%d" % number + b"." * size for size in (0, 5_000) for number in range(300)]
+    for value in values:
+        log.write(batch(value))
+    partition = open_partition(log, cache=100_000)
+    assert await partition.opened() is ErrorCode.NONE
+    waits: list[float] = []
+    monkeypatch.setattr(Patience, "has_begun", lambda _, waited: waits.append(waited))
+    for offset in (0, 149, 260):  # until large entries come where small ones were asked for
+        await fetch(partition, offset)
+    reader = partition._catch_ups._readers[0]
+    await until(lambda: reader._room < 0 and reader._asked_at is not None)
+    loop = reader._loop
+    reader._loop = cast(Any, SimpleNamespace(time=lambda: loop.time() + 600, call_later=loop.call_later))
+    assert [value for _, value in await read_all(partition, 299)] == values[299:]
+    assert len(waits) >= 2
+    assert max(waits) < 300
     partition.close()
