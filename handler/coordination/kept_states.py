@@ -149,17 +149,18 @@ class KeptStates:
         async with self._making_anew:
             if has_noticed():
                 return
-            log.warning("%s is gone, and is made anew", self._topic)
             count = await partitions_of(self._admin, self._topic, PARTITIONS)
             await self._admin.topics.create_missing_partitions(self._topic)
             if has_noticed():
                 return
             if count == len(known):
+                log.warning("somebody has deleted a partition of %s; it is created again", self._topic)
                 number = known.index(gone)
                 known[number] = self._new_shard(number, count)
                 known[number].times_made_anew = gone.times_made_anew + 1
                 gone.close(MadeAnew(f"{self._topic} was made anew"))
             else:
+                log.warning("somebody has created %s again, with %d partitions instead of %d", self._topic, count, len(known))
                 self._times_begun_anew += 1 + max(shard.times_made_anew for shard in known)
                 self._shards = [self._new_shard(number, count) for number in range(count)]
                 for shard in known:
