@@ -9,6 +9,7 @@ contradicts the log, or that retention has made useless.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from handler.coordination.kept_places import Kept
@@ -21,6 +22,13 @@ from handler.tasks import BytesASecond
 MOST_REMEMBERED: Final = 64
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    key: bytes
+    extent: Extent
+    times_made_anew: int  # when it was about to be stored: while that has not grown, it is there for certain
+
+
 class KeptValues:
     def __init__(self, kind: bytes, name: str, states: KeptStates) -> None:
         # The part before the zero byte decides where a key is kept: those of one partition are together.
@@ -28,7 +36,7 @@ class KeptValues:
         self._states = states
         self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
         self._own: set[bytes] = set()
-        self._stored: tuple[bytes, Extent, int] | None = None  # what is there for certain, if the topic was made anew no more often
+        self._stored: _Stored | None = None  # what this sidecar has stored last
         self._passed_over: set[bytes] = set()  # of those that are there: if one were forgotten, it would be found again and again
         self._gone: set[bytes] = set()  # of those: of no use to anybody
 
@@ -79,17 +87,19 @@ class KeptValues:
             self._forget(next(iter(self._known)))
         times_made_anew = self.times_made_anew
         await self._states.store(key, value)
-        self._stored = key, extent, times_made_anew
+        self._stored = _Stored(key, extent, times_made_anew)
 
     async def delete_covered(self) -> None:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
-        if self._stored is not None and self._stored[2] == self.times_made_anew:
-            key, extent, _ = self._stored
-            await self.delete([*self._gone, *(one for one, other in self._known.items() if self._gives_way(one, other, key, extent))])
+        stored = self._stored
+        if stored is not None and stored.times_made_anew == self.times_made_anew:
+            await self.delete([*self._gone, *(key for key, extent in self._known.items() if self._gives_way(key, extent, stored))])
 
-    def _gives_way(self, other_key: bytes, other: Extent, own_key: bytes, own: Extent) -> bool:
+    def _gives_way(self, key: bytes, extent: Extent, stored: _Stored) -> bool:
         """Where two values tell the same, the one with the greater key stays. Else two sidecars would delete each other's."""
-        return other_key != own_key and own.covers(other) and (other != own or other_key in self._own or other_key < own_key)
+        if key == stored.key or not stored.extent.covers(extent):
+            return False
+        return extent != stored.extent or key in self._own or key < stored.key
 
     def pass_over(self, key: bytes, *, is_gone: bool) -> None:
         """Use this one no more. `is_gone`: no sidecar can use it, so it is deleted when another is stored."""
