@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import pytest
@@ -31,6 +32,10 @@ async def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
                     raise error
 
     return asked
+
+
+def raises(error: Exception | None) -> AbstractContextManager[object]:
+    return nullcontext() if error is None else pytest.raises(type(error))
 
 
 @pytest.mark.parametrize("error", [REFUSED, Refused("405: not here")])
@@ -97,11 +102,8 @@ async def test_another_outcome_ends_the_count(ask: Ask, error: Exception | None)
     for second in (0, 10):
         with pytest.raises(Unavailable):
             ask(second, REFUSED)
-    if error is None:
-        ask(20, None)
-    else:
-        with pytest.raises(type(error)):
-            ask(20, error)
+    with raises(error):
+        ask(20, error)
     with pytest.raises(Unavailable, match="a right is missing"):
         ask(30, REFUSED)
 
@@ -138,15 +140,12 @@ async def test_an_answer_of_one_partition_proves_the_right_to_all(ask: Ask) -> N
         ask(30, REFUSED)
 
 
-@pytest.mark.parametrize("missing", [True, False])
-async def test_what_says_nothing_about_the_right_does_not_end_it(ask: Ask, missing: bool) -> None:
+@pytest.mark.parametrize("error", [TopicMissing("t"), None])
+async def test_what_says_nothing_about_the_right_does_not_end_it(ask: Ask, error: Exception | None) -> None:
     for second in (0, 10, 20):
         with pytest.raises(Unavailable):
             ask(second, REFUSED)
-    if missing:
-        with pytest.raises(TopicMissing):
-            ask(25, TopicMissing("t"))
-    else:
-        ask(25, None, False)
+    with raises(error):
+        ask(25, error, is_granted=False)
     with pytest.raises(NotPermitted):
         ask(30, REFUSED)

@@ -146,6 +146,21 @@ async def test_partitions_where_producers_wait_are_counted() -> None:
     await opened.close()
 
 
+async def test_a_partition_where_a_producer_waited_in_vain_is_counted() -> None:
+    """The gauge is scraped seldom: producers that give up and come again are to be seen all the same."""
+    log, states = MemoryLog(), MemoryStates()
+    states.is_away = True
+    opened = open_table(lambda topic, name: log.named(name), states=states)
+    partition = opened.get("t-partition-0")
+    await partition.opened()
+    waiting = begin_append(partition, of(1), seconds=0)
+    await opened._tick()
+    assert (waiting.result().error, metrics.WAITING_PARTITIONS._value.get()) == (ErrorCode.REQUEST_TIMED_OUT, 1)
+    await opened._tick()
+    assert metrics.WAITING_PARTITIONS._value.get() == 0
+    await opened.close()
+
+
 async def test_those_of_whom_the_window_tells_too_little_are_known_when_all_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few of their batches end the window."""
     monkeypatch.setattr(replay, "MOST_UNJUDGED", 1)

@@ -1,0 +1,112 @@
+"""Somebody deletes the topic of what is kept of logs, or creates it again."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from handler.pulsar.errors import Unavailable
+from tests.support.internal_topic import InternalTopic
+from tests.support.kept_states import states, value_of
+
+
+async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
+    """Sidecars go on: what was kept is gone, and what is kept from then on is found by all."""
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    for key in (b"a", b"b", b"c"):
+        await mine.store(key, b"1")
+    assert await other.look_up(b"a") is not None
+    topic.delete()
+    before = list(mine._shards)
+    assert mine.times_made_anew(b"b") == 0
+    await mine.store(b"b", b"2")
+    assert mine.times_made_anew(b"b") == 1, "what stands nowhere else is stored anew"
+    assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, "what others store goes on"
+    for one in (mine, other):
+        assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
+    await other.store(b"a", b"3")
+    assert await value_of(mine, b"a") == b"3"
+
+
+async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
+    """Also the one that did not make it: what it has stored is gone, and so is what it has found."""
+    topic = InternalTopic(making=16)
+    mine, other, third = states(topic), states(topic), states(topic)
+    await mine.store(b"a", b"1")
+    await other.store(b"a", b"2")
+    assert await third.look_up(b"a") is not None
+    topic.delete()
+    await mine.store(b"a", b"3")
+    for one in (other, third):
+        assert one.times_made_anew(b"a") == 0
+        await one.store(b"a\0b", b"4")
+        assert one.times_made_anew(b"a") == 1
+
+
+async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes second neither ends what the first is storing in the new topic, nor leaves a producer open in the old one."""
+    topic = InternalTopic(making=16)
+    mine = states(topic)
+    keys = [b"%d" % number for number in range(64)]
+    for key in keys:
+        await mine.store(key, b"1")
+    topic.delete()
+    counted, late = topic.partitions, itertools.count()
+
+    async def counted_late(name: str) -> int:
+        for _ in range(next(late) % 7):
+            await asyncio.sleep(0)
+        return await counted(name)
+
+    monkeypatch.setattr(topic, "partitions", counted_late)
+    await asyncio.gather(*[mine.store(key, b"2") for key in keys])
+    assert {mine.times_made_anew(key) for key in keys} == {1}
+    assert len(topic.writers) == 16
+    assert {await value_of(mine, key) for key in keys} == {b"2"}
+
+
+@pytest.mark.parametrize("count", [8, 32])
+async def test_a_topic_that_somebody_makes_anew_with_another_count_is_counted_again(count: int) -> None:
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    keys = [b"%d" % number for number in range(8)]
+    for key in keys:
+        await mine.store(key, b"1")
+    topic.delete()
+    topic.there, topic.making = True, count
+    for key in keys:
+        await mine.store(key, b"2")
+    await other.store(b"a", b"2")
+    assert len(mine._shards) == len(other._shards) == count
+    assert all(mine.times_made_anew(key) == 1 for key in keys)
+
+
+async def test_who_asks_a_partition_first_when_it_is_gone_finds_nothing() -> None:
+    topic = InternalTopic(making=16)
+    mine = states(topic)
+    await mine.store(b"a", b"1")
+    topic.delete()
+    for key in (b"a", b"b", b"c"):
+        assert await mine.look_up(key) is None
+        assert await mine.names(key + b"\0") == []
+
+
+async def test_it_is_not_forgotten_that_the_topic_was_made_anew_where_the_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = InternalTopic(making=16)
+    mine = states(topic)
+    await mine.store(b"a", b"1")
+    topic.delete()
+    made = topic.create_topic
+
+    async def then_no_broker(name: str, partitions: int) -> None:
+        await made(name, partitions)
+        topic.refuse = 1
+
+    monkeypatch.setattr(topic, "create_topic", then_no_broker)
+    with pytest.raises(Unavailable):
+        await mine.store(b"a", b"2")
+    await mine.store(b"a", b"2")
+    assert mine.times_made_anew(b"a") == 1

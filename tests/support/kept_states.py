@@ -1,0 +1,25 @@
+"""`KeptStates` over a modelled internal topic."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from handler.clock import SYSTEM_CLOCK
+from handler.coordination.kept_states import KeptStates
+from handler.ids import new_id
+from handler.pulsar.errors import NotPermitted
+from tests.support.internal_topic import InternalTopic
+
+
+def states(topic: InternalTopic) -> KeptStates:
+    return KeptStates(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id)
+
+
+async def value_of(one: KeptStates, key: bytes) -> bytes | None:
+    kept = await one.find(key)
+    return None if kept is None else kept.value
+
+
+async def refused(*_: Any, **__: Any) -> Any:
+    """What a broker answers to a role without the right."""
+    raise NotPermitted("a right that this role has not")
