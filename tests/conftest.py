@@ -7,7 +7,8 @@ from hypothesis import settings
 from tests.support.patient_loop import PatientLoop
 
 settings.register_profile("repeatable", derandomize=True)
-settings.load_profile("default" if os.environ.get("SEARCH_EXAMPLES") else "repeatable")
+if not os.environ.get("SEARCH_EXAMPLES"):
+    settings.load_profile("repeatable")
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[PatientLoop]]:
