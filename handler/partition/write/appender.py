@@ -313,7 +313,8 @@ class Appender:
             # Deduplication knew it and does not say where it stands: reading finds it.
             self._partition.read_on()
             return
-        if all([append.is_marker for append in sent.appends]) and not self._is_next_to_fold(ledger, entry):
+        is_first_try = not sent.sent_again  # else an entry behind it may have overtaken it, and every fold hides it
+        if is_first_try and all([append.is_marker for append in sent.appends]) and not self._is_next_to_fold(ledger, entry):
             # Nobody waits for its verdict: it is in the log, and what others have written before it may be gigabytes.
             self._resolve(writer_sequence, [Verdict(ErrorCode.NONE, 0)] * len(sent.appends))
             self._partition.read_on_if_tailed()
@@ -408,17 +409,19 @@ class Appender:
 
     def on_read(self, content: Content, verdicts: Sequence[Verdict]) -> None:
         """An entry of a sidecar was read and folded; if it is one of ours in flight, these are the verdicts on its batches."""
-        sent = self._in_flight.entries.get(content.writer_sequence) if content.writer == self.writer_name else None
-        if sent is None:
+        if content.writer != self.writer_name:
             return
-        if len(sent.appends) == len(verdicts):
+        entries = self._in_flight.entries
+        sent = entries.get(content.writer_sequence)
+        if sent is not None and len(sent.appends) == len(verdicts):
             if sent.log_append_time and verdicts[0].accepted:
                 sent.appends[0].tell_log_append_time(content.max_timestamp)
             self._resolve(content.writer_sequence, verdicts)
             return
-        # It was taken apart since, and landed as a whole after all. A part of it that has landed before has its verdict.
+        # It was taken apart since, and landed as a whole after all. A part that has landed before has its verdict, and one that was
+        # numbered anew is about to get one.
         for number, verdict in enumerate(verdicts):
-            if verdict.base_offset >= 0 and content.writer_sequence + number in self._in_flight.entries:
+            if verdict.base_offset >= 0 and content.writer_sequence + number in entries:
                 self._resolve(content.writer_sequence + number, (verdict,))
 
     def _resolve(self, writer_sequence: int, verdicts: Sequence[Verdict]) -> None:

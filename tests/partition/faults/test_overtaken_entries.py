@@ -1,0 +1,112 @@
+"""The broker refuses one entry, and stores a later one of the same connection so slowly that the sidecar reads to the end before that.
+
+The sidecar sends both again, under their numbers, and the first try of the later one overtakes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from handler.partition.write import sender
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.fake_broker import until
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import append, begin_append, open_partition, read_all
+from tests.support.transactions import ABORTED, COMMITTED, Coordinator, committed_values, end, write
+
+PRODUCER = 7
+
+
+class SlowlyStored(MemoryLog):
+    """With bookies that answer when they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_slow = False
+        self._storing: list[Callable[[], None]] = []
+
+    def store(self, stored: Callable[[], None]) -> None:
+        if self.is_slow:
+            self._storing.append(stored)
+        else:
+            stored()
+
+    def answer(self) -> None:
+        self.is_slow = False
+        for stored in self._storing:
+            stored()
+
+
+def numbered(value: bytes, sequence: int) -> bytes:
+    return batch(value, producer_id=PRODUCER, epoch=0, sequence=sequence)
+
+
+async def sent(log: MemoryLog, count: int) -> list[Callable[[], None]]:
+    """What is on its way now, as soon as it is so much: calling one lets it come to the broker."""
+    await until(lambda: len(log.held) == count)
+    landing, log.held = log.held, []
+    return landing
+
+
+@pytest.mark.parametrize("next_ends", [COMMITTED, ABORTED])
+async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends: bool) -> None:
+    """Else the committed transaction would stay open, and the producer's next one would take it along."""
+    log = SlowlyStored()
+    partition = open_partition(log)
+    assert (await write(partition, Coordinator(100), b"committed", sequence=0)).error is ErrorCode.NONE
+    log.hold_sends = True
+    ending = asyncio.create_task(end(partition, COMMITTED, 100))
+    await until(lambda: len(log.held) == 1)
+    other = begin_append(partition, batch(b"other"))
+    marker_sent, other_sent = await sent(log, 2)
+    log.refuse_sends, log.is_slow = 1, True
+    marker_sent()
+    other_sent()
+    await until(lambda: len(log.held) == 2)
+    log.answer()
+    log.hold_sends = False
+    log.let_go()
+    verdict = await ending
+    while verdict.error is not ErrorCode.NONE:  # a coordinator goes on until a marker is written
+        assert verdict.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        verdict = await end(partition, COMMITTED, 100)
+    assert (await other).error is ErrorCode.NONE
+    assert (await write(partition, Coordinator(101), b"next", sequence=1)).error is ErrorCode.NONE
+    assert (await end(partition, next_ends, 101)).error is ErrorCode.NONE
+    late = open_partition(log, "kafka-sidecar-late")
+    for one in (partition, late):
+        assert sorted(await committed_values(one), key=str) == [b"committed", *([b"next"] if next_ends else []), b"other"]
+        one.close()
+
+
+async def test_a_batch_of_an_entry_that_lands_as_a_whole_after_all_is_told_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the first batch of that entry was numbered anew, because one before it was refused."""
+    monkeypatch.setattr(sender, "MAX_ENTRIES_IN_FLIGHT", 2)
+    log = MemoryLog()
+    partition = open_partition(log)
+    await append(partition, numbered(b"a0", 0))
+    log.hold_sends = True
+    first = begin_append(partition, numbered(b"a1", 1))
+    other = begin_append(partition, batch(b"x"))
+    behind, without_id = begin_append(partition, numbered(b"a2", 2)), begin_append(partition, batch(b"n"))
+    first_sent, other_sent, shared_sent = await sent(log, 3)
+    log.refuse_sends = 1
+    first_sent()
+    other_sent()
+    await until(lambda: log.held)  # the sidecar has read to the end, and sends again
+    log.hold_sends = False
+    shared_sent()
+    log.let_go()
+    verdicts = await asyncio.gather(first, other, behind, without_id)
+    assert [verdict.error for verdict in verdicts] == [ErrorCode.NONE] * 4
+    late = open_partition(log, "kafka-sidecar-late")
+    for one in (partition, late):
+        assert dict(await read_all(one)) == {
+            0: b"a0",
+            **{v.base_offset: k for v, k in zip(verdicts, (b"a1", b"x", b"a2", b"n"), strict=True)},
+        }
+        one.close()
