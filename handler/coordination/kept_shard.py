@@ -213,6 +213,16 @@ class KeptShard:
                 if self._created_at is None:
                     await self._ask_when_created()
 
+    async def has_looked_when_created(self) -> bool:
+        """Whether it is known by now if the topic was made anew. Who never asked has nothing there."""
+        try:
+            async with self._opening:
+                if self._created_at is not None:
+                    await self._ask_when_created()
+        except PulsarError:
+            return False
+        return True
+
     async def _ask_when_created(self) -> None:
         try:
             created_at = await self._admin.topics.created_at(self._topic)

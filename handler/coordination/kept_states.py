@@ -41,6 +41,9 @@ LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
+# Of partitions that may have been created again with one that was.
+ASK_AGAIN_SECONDS: Final = 30.0
+ASK_TIMES: Final = 20
 
 
 class KeptStates:
@@ -55,6 +58,7 @@ class KeptStates:
         self._refused_writes = Refusals()
         self._times_begun_anew = 0  # with another count of partitions
         self._making_anew = asyncio.Lock()
+        self._asking_others: asyncio.Task[None] | None = None
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -93,6 +97,8 @@ class KeptStates:
                     except MadeAnew:
                         await self._make_anew(shards, shard, times)
                         raise
+                    finally:
+                        self._ask_others_if_anew(shard, times)
         except TopicMissing:
             return nothing
         except TimeoutError as error:
@@ -138,6 +144,22 @@ class KeptStates:
             if not self._shards:
                 raise
             await _store_in(self._shard(key), key, value)
+        finally:
+            if self._shards is shards:
+                self._ask_others_if_anew(self._shard(key), times)
+
+    def _ask_others_if_anew(self, shard: KeptShard, times: int) -> None:
+        """Whoever deletes the topic deletes all its partitions. Of some this sidecar would hear hours later, when it stores something."""
+        is_asking = self._asking_others is not None and not self._asking_others.done()
+        if shard.times_made_anew != times and not is_asking and self._shards:
+            self._asking_others = asyncio.create_task(self._ask_others([one for one in self._shards if one is not shard]))
+
+    async def _ask_others(self, others: list[KeptShard]) -> None:
+        for _ in range(ASK_TIMES):
+            others = [one for one in others if one in self._shards and not await one.has_looked_when_created()]
+            if not others:
+                return
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _make_anew(self, known: list[KeptShard], gone: KeptShard, times: int) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
@@ -167,6 +189,8 @@ class KeptStates:
                     shard.close(MadeAnew(f"{self._topic} was made anew"))
 
     def close(self) -> None:
+        if self._asking_others is not None:
+            self._asking_others.cancel()
         shards, self._shards = self._shards, []
         for shard in shards:
             shard.close(Unavailable("the sidecar stops"))

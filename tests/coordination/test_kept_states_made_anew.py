@@ -7,7 +7,9 @@ import itertools
 
 import pytest
 
+from handler.coordination import kept_states
 from handler.pulsar.errors import Unavailable
+from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic
 from tests.support.kept_states import states, value_of
 
@@ -44,6 +46,43 @@ async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
         assert one.times_made_anew(b"a") == 0
         await one.store(b"a\0b", b"4")
         assert one.times_made_anew(b"a") == 1
+
+
+async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a sidecar stores seldom, a mark say, stands in another partition than what it stores each minute."""
+    monkeypatch.setattr(kept_states, "ASK_AGAIN_SECONDS", 0.0)
+    topic = InternalTopic(making=16)
+    mine, other = states(topic), states(topic)
+    keys = [b"%d" % number for number in range(64)]
+    for key in keys:
+        await mine.store(key, b"1")
+    topic.delete()
+    await other.store(b"somebody's", b"1")
+    await mine.store(keys[0], b"2")
+    await until(lambda: {mine.times_made_anew(key) for key in keys} == {1})
+    mine.close()
+
+
+async def test_who_can_not_look_at_the_others_at_once_does_so_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_states, "ASK_AGAIN_SECONDS", 0.0)
+    topic = InternalTopic(making=2)
+    mine, other = states(topic), states(topic)
+    keys = [b"%d" % number for number in range(8)]
+    for key in keys:
+        await mine.store(key, b"1")
+    topic.delete()
+    await other.store(b"somebody's", b"1")
+    asked, questions = topic.created_at, itertools.count()
+
+    async def failing(name: str) -> str:
+        if 1 <= next(questions) < 4:
+            raise Unavailable("not now")
+        return await asked(name)
+
+    monkeypatch.setattr(topic, "created_at", failing)
+    await mine.store(keys[0], b"2")
+    await until(lambda: {mine.times_made_anew(key) for key in keys} == {1})
+    mine.close()
 
 
 async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
