@@ -1,10 +1,12 @@
-"""Admin calls the tests make, and a TCP proxy that breaks connections on command."""
+"""Admin calls the tests make, what a process takes of memory, and a TCP proxy that breaks connections on command."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
+from pathlib import Path
 from typing import Final
 
 import httpx
@@ -20,6 +22,11 @@ def admin(method: str, url: str, body: bytes | None = None) -> bytes:
 
 def unload(admin_url: str, topic: str, partition: int = 0) -> None:
     admin("PUT", f"{admin_url}/admin/v2/persistent/public/default/{topic}-partition-{partition}/unload")
+
+
+def resident_mib(pid: int) -> float:
+    """What a process takes of the machine's memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 _CHUNK: Final = 65536

@@ -6,10 +6,10 @@ import contextlib
 import random
 import socket
 import struct
-from pathlib import Path
 
 from integration.conftest import Cluster
 from integration.kafka_clients import produce
+from integration.support import resident_mib
 
 
 def _throw(address: str, data: bytes, byte_by_byte: bool) -> None:
@@ -22,10 +22,6 @@ def _throw(address: str, data: bytes, byte_by_byte: bool) -> None:
         else:
             client.sendall(data)
         client.recv(4096)
-
-
-def _resident_mib(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 2**20
 
 
 def _garbage(rng: random.Random) -> bytes:
@@ -48,12 +44,12 @@ def _garbage(rng: random.Random) -> bytes:
 
 def test_any_bytes_are_answered_or_closed(cluster: Cluster, topic: str) -> None:
     rng = random.Random(7)
-    before = _resident_mib(cluster.sidecar.pid)
+    before = resident_mib(cluster.sidecar.pid)
     for number in range(300):
         _throw(cluster.kafka, _garbage(rng), byte_by_byte=number % 10 == 0)
     assert cluster.sidecar.running
     assert [ack.offset for ack in produce(cluster.kafka, topic, [b"still here"])] == [0]
-    assert _resident_mib(cluster.sidecar.pid) - before < 64
+    assert resident_mib(cluster.sidecar.pid) - before < 64
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0(cluster: Cluster) -> None:
