@@ -21,7 +21,7 @@ from handler.pipelines.kafka.copied_batches import (
     copied_batches,
     with_producer,
 )
-from handler.wire.control_records import EndTransactionMarker, write_marker
+from handler.wire.control_records import EndTransactionMarker, placeholder, write_marker
 from handler.wire.messages.fetch import AbortedTransaction
 from handler.wire.records import LOG_APPEND_TIME, TRANSACTIONAL, BatchMalformed, read_header, read_produced
 from tests.support.batches import with_header
@@ -109,6 +109,16 @@ def test_what_compaction_has_removed_stays_removed() -> None:
 def test_a_batch_without_records_is_passed_over() -> None:
     emptied = with_header(batch(of(4)), record_count=0, last_offset_delta=3)
     assert copied_batches(emptied, 4, ()) == ([], 8)
+
+
+def test_offsets_without_records_are_passed_over() -> None:
+    """A sidecar serves a batch with one record of its own for them (`placeholder`)."""
+    before, behind = of(0, 1), of(7, 8)
+    data = batch(before, base=0) + placeholder(2, 5, 1_000) + batch(behind, base=7)
+    found = copied_batches(data, 0, ())
+    assert records_of(found.batches) == before + behind
+    assert found.next_offset == 9
+    assert copied_batches(placeholder(2, 5), 2, ()) == ([], 7)
 
 
 def test_the_brokers_time_becomes_the_records() -> None:
