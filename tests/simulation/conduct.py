@@ -19,6 +19,7 @@ from tests.simulation.plan import Bounds
 REFUSED: Final = 2
 # A topic that was moved is often moved again: two brokers balance their load.
 FORGOTTEN_WITHIN_SECONDS: Final = 2.0
+SLOWLY_STORED_SECONDS: Final = (0.5, 2.0)
 NOBODYS: Final = Context()
 
 
@@ -36,13 +37,17 @@ class DrawnConduct:
         self.unloaded_at = -math.inf
         self._disk = chance.of("disk")
         self._stored_at = 0.0
+        self._bookies = chance.of("bookies")
         self._forgets = chance.of("orphans")
 
     def now_ms(self) -> int:
         return int(self.loop.time() * 1000)
 
     def store(self, stored: Callable[[], None]) -> None:
-        self._stored_at = max(self._stored_at + 1e-6, self.loop.time() + self._disk.choice((0.0, 0.0005, 0.002, 0.02)))
+        seconds = self._disk.choice((0.0, 0.0005, 0.002, 0.02))
+        if not self.is_calm and self._bookies.random() < self.bounds.slow_stores:
+            seconds = self._bookies.choice(SLOWLY_STORED_SECONDS)
+        self._stored_at = max(self._stored_at + 1e-6, self.loop.time() + seconds)
         self.loop.call_at(self._stored_at, stored, context=NOBODYS)
 
     def recovered(self, count: int) -> int:

@@ -36,7 +36,9 @@ COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
 class KeptTopic(Topic):
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
         self._chance = chance.apart("kept")
-        kept_bounds = replace(bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0)
+        kept_bounds = replace(
+            bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0, slow_stores=0.0
+        )
         self._drawn = DrawnConduct(loop, self._chance, kept_bounds)
         super().__init__(self._drawn)
         self.is_there = False

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from handler.partition.fold.producers import ACCEPTED
 from handler.partition.log.formats import KAFKA
 from handler.telemetry import metrics
+from handler.wire.error_code import ErrorCode
 from tests.simulation.plan import drawn
 from tests.simulation.replaced import replaced
 from tests.simulation.run import run_plan
@@ -40,6 +42,22 @@ def _knows_numbers_for_good(number_of: Any) -> Any:
     return changed
 
 
+def _takes_old_epochs(check: Any) -> Any:
+    def changed(self: Any, batch: Any) -> Any:
+        verdict = check(self, batch)
+        return ACCEPTED if verdict.error is ErrorCode.INVALID_PRODUCER_EPOCH else verdict
+
+    return changed
+
+
+def _renumbers_all_backwards(renumber: Any) -> Any:
+    def changed(self: Any, reached: int) -> None:
+        renumber(self, reached)
+        self.entries = dict(zip(self.entries, reversed(self.entries.values()), strict=True))
+
+    return changed
+
+
 FOLD: Final = "handler.partition.fold.fold.Fold"
 PRODUCERS: Final = "handler.partition.fold.producers.ProducerTable"
 TRANSACTIONS: Final = "handler.partition.fold.transactions.TransactionTable"
@@ -57,6 +75,7 @@ MUTANTS: Final = {
     "duplicates-are-new": Mutant("a batch that is known is accepted once more", f"{PRODUCERS}.check", _accepts_duplicates),
     "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._is_resent", lambda _: lambda *_: False),
     "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),
+    "renumbered-backwards": Mutant("what is sent again is numbered wrongly", f"{IN_FLIGHT}.renumber_overtaken", _renumbers_all_backwards),
     "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
     "nothing-is-behind": Mutant(
         "what was sent behind a refused batch is taken", "handler.apis.refused_batches.RefusedBatches.before",
@@ -108,6 +127,10 @@ MUTANTS: Final = {
     ),
     "all-is-covered": Mutant(
         "what is stored covers all else", "handler.partition.fold.extent.Extent.covers", lambda _: lambda *_: True,
+    ),
+    "old-epochs-are-taken": Mutant("a producer's older epoch may write behind a newer one", f"{PRODUCERS}.check", _takes_old_epochs),
+    "copies-are-new": Mutant(
+        "what was replicated twice counts twice", f"{PRODUCERS}.check_replicated", lambda _: lambda *_: ACCEPTED,
     ),
     "caches-keep-all": Mutant(
         "a cache lets nothing go", "handler.partition.read.fetch_cache.FetchCache._evict", lambda _: lambda *_, **__: None,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any, Final
 
+from handler.coordination.kept_parts import PART_BYTES
 from handler.partition.fold.log_times import DAY_MS, MARKS
 from handler.partition.fold.producer_states import MOST_AWAKE
 from handler.partition.kept_fold import KEPT_ANEW_AFTER
@@ -87,6 +88,7 @@ class Bounds:
     slowest: float = 0.05  # seconds of one way
     lost_receipts: float = 0.0
     refused_sends: float = 0.0
+    slow_stores: float = 0.0  # of entries, for which bookies take seconds
     failed_questions: float = 0.0  # of the admin API, and requests to open
     orphans: float = 0.0  # readers that subscribe to what the broker is closing, of those that come soon after an unload
     deduplicates: bool = False
@@ -104,6 +106,8 @@ class Bounds:
     new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
     kept_after: int = KEPT_ANEW_AFTER  # offsets, what is known of transactions is kept
+    part_bytes: int = PART_BYTES  # of a value that is kept in parts
+    is_replicated: bool = True  # to a second cluster: entries say how many records they hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,13 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         too_far=behind.choice((3, 20, replay.TOO_FAR_ENTRIES)),
         wastes_indexes=Chance(seed).of("wasted indexes").random() < 0.25,
         orphans=Chance(seed).of("orphans").choice((0.0, 0.05, 0.3)) if rough else 0.0,
+        slow_stores=Chance(seed).of("bookies").choice((0.0, 0.0, 0.02)) if rough else 0.0,
+        part_bytes=Chance(seed).of("parts").choice((100, 300, PART_BYTES)),
+        is_replicated=Chance(seed).of("replicated").random() < 0.7,
     )
+    if bounds.part_bytes < PART_BYTES:
+        # Else no value is ever stored: each of its parts may be lost.
+        bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.05))
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
         # Else a retry may have to wait until its producer has expired, for what is kept can't be read or written.
         bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.05), failed_values=min(bounds.failed_values, 0.02))

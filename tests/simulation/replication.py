@@ -7,9 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Final
 
-from handler.partition.log.entries import read_entry
 from handler.pulsar.entry import RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Consumer, Network, ReadUncommitted
@@ -20,6 +18,7 @@ from tests.simulation.node import Node
 from tests.simulation.plan import WINDOW_ENTRIES, Bounds, Client, ClientKind
 from tests.simulation.sidecar import Sidecar
 from tests.simulation.topic import SimulatedTopic
+from tests.support.replicator import metadata_of_copy
 
 READ_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
@@ -79,13 +78,8 @@ class SecondCluster:
             await asyncio.sleep(draw.choice((0.0, 0.001, 0.05)))
 
     def _copy_one(self, entry: RawEntry) -> None:
-        metadata = MessageMetadata()
-        metadata.CopyFrom(entry.message_metadata)
-        metadata.replicated_from = b"east"
-        count = read_entry(entry).offset_count
-        if count > 1:
-            metadata.num_messages_in_batch = count
-        self._topic.append(metadata, count, bytes(entry.payload))
+        copied = metadata_of_copy(entry, "east")
+        self._topic.append(copied, copied.num_messages_in_batch, bytes(entry.payload))
 
     async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
         end = max(((one.last_index or 0) + 1 for one in self._topic.entries if not is_marker(one)), default=0)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from handler.coordination import kept_places, kept_shard
+from handler.coordination import kept_parts, kept_places, kept_shard
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.read import catch_up_reader, replay
@@ -58,7 +58,7 @@ class Run:
         self._bounds = plan.bounds
         self._kept = kept
         self._sidecars = [
-            Sidecar(loop, chance, kept, plan.bounds, f"s{number}", skew.choice((0.0, 0.5, -86_400.0)))
+            Sidecar(loop, chance, kept, plan.bounds, f"s{number}", skew.choice((0.0, 0.5, -86_400.0, 172_800.0)))
             for number in range(plan.bounds.nodes)
         ]
         connections: dict[tuple[str, str], Connection] = {}
@@ -121,7 +121,7 @@ class Run:
 
     async def _check_second_cluster(self, copied: PartitionRun) -> None:
         reference = copied.reference
-        if reference.strays:
+        if reference.strays or not self._bounds.is_replicated:
             return
         second = SecondCluster(self._loop, self._chance, self._bounds)
         expected = [reference.values[offset] for offset in sorted(reference.values)]
@@ -146,6 +146,8 @@ def drawn_constants(bounds: Bounds) -> Iterator[None]:
         (log_times, "MARKS", bounds.marks),
         (replay, "MOST_UNJUDGED", bounds.most_unjudged),
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
+        (kept_parts, "PART_BYTES", bounds.part_bytes),
+        (kept_shard, "PART_BYTES", bounds.part_bytes),
         (kept_shard, "COMPACT_AFTER_WRITES", COMPACT_SOON),
         (kept_places, "COMPACT_AFTER", COMPACT_SOON),
         (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
@@ -219,7 +221,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--plan", type=Path, help="a plan that was kept, instead of a seed")
     parser.add_argument("--markers", action="store_true", help="with markers of replicated subscriptions in the log")
     parser.add_argument("--tally", action="store_true", help="how often faults struck, bounds were reached, and answers were judged")
-    parser.add_argument("--log", action="store_true", help="what the sidecars log")
+    parser.add_argument("--log", action="store_true", help="what is going to happen, and what the sidecars log of it")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
@@ -232,6 +234,8 @@ def _run(options: argparse.Namespace, counts: Counter[str]) -> int:
     swarm = Swarm(kinds=(*Swarm().kinds, FaultKind.MARK)) if options.markers else Swarm()
     for seed in range(options.first, options.first + options.count):
         plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
+        if options.log:
+            print(json.dumps(plan.as_data(), indent=1), flush=True)
         result = run_plan(plan)
         runs, operations, faults = runs + 1, operations + result.operations, faults + result.struck.total()
         if counts:

@@ -18,8 +18,8 @@ from tests.simulation.tally import tallied
 
 SEEDS = range(1, 13)
 # Of the seeds that a commit draws. They take about a minute of both processors, and are as many on a fast machine as on a slow one.
-PARTS = 8
-SEEDS_OF_A_PART = 10
+PARTS = 16
+SEEDS_OF_A_PART = 5
 
 
 def first_seed_of_the_commit() -> int:
@@ -45,6 +45,8 @@ FOUND_SOON = {
     "names-old-ends": 2004,
     "another-log-is-an-alarm": 42,
     "formats-are-of-topics": 9,
+    "copies-are-new": 5,
+    "renumbered-backwards": 12,
 }
 
 

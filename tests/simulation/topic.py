@@ -23,6 +23,7 @@ class SimulatedTopic(Topic):
         super().__init__(
             self._drawn, deduplicates=bounds.deduplicates, names_markers=bounds.names_markers, wastes_indexes=bounds.wastes_indexes
         )
+        self.counts = bounds.is_replicated
         self.name = name
         self.loop = loop
         self.chance = chance

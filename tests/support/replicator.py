@@ -1,4 +1,4 @@
-"""Pulsar's replicator between two twins: what ProducerImpl does with the entries of another cluster."""
+"""Pulsar's replicator between two models: what ProducerImpl does with the entries of another cluster."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from tests.support.memory_log import MemoryLog
 
 
 def replicate(entries: Sequence[RawEntry], target: MemoryLog, source: str = "east") -> None:
-    """Copy entries in order. The metadata stays as it is, and the broker is told the number of messages that it says, or one."""
+    """Copy entries in order."""
     for entry in entries:
-        metadata = MessageMetadata()
-        metadata.CopyFrom(entry.message_metadata)
-        metadata.replicated_from = source.encode()
-        target.append(metadata, metadata.num_messages_in_batch or 1, bytes(entry.payload))
+        metadata = metadata_of_copy(entry, source)
+        target.append(metadata, metadata.num_messages_in_batch, bytes(entry.payload))
+
+
+def metadata_of_copy(entry: RawEntry, source: str) -> MessageMetadata:
+    """It stays as it is. The broker is told the number of messages that it says, or one where the field is missing."""
+    metadata = MessageMetadata()
+    metadata.CopyFrom(entry.message_metadata)
+    metadata.replicated_from = source.encode()
+    return metadata
