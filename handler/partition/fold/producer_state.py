@@ -76,6 +76,11 @@ class ProducerState:
         )  # fmt: skip
 
     @property
+    def has_markers_alone(self) -> bool:
+        """Whether a marker is all that was seen of it: then its epoch is known, and no sequence."""
+        return self.last == ANY_SEQUENCE and not self.batches
+
+    @property
     def knows_its_batches(self) -> bool:
         """Whether a batch that is not among the remembered ones is none of the last five."""
         return self.follows is None or len(self.batches) == REMEMBERED_BATCHES

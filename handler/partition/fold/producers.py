@@ -134,12 +134,16 @@ class ProducerTable:
             self.adopt_basis(producer_id, one.folded_to, one.known)
             return True
         state = self.states.get(producer_id)
-        if state is not None and state.last == ANY_SEQUENCE and not state.batches and one.known.epoch >= 0 and not self.begins_expired:
+        if state is not None and state.has_markers_alone and one.known.epoch >= 0 and not self.begins_expired:
             # A marker alone is known here, and the writer knew more of what stood before all that is folded.
             del self.states[producer_id]
             fenced = BatchSequence(producer_id, state.epoch, ANY_SEQUENCE, ANY_SEQUENCE)
             self.record_unsure(one._replace(batch=fenced, position=state.at, known=UNKNOWN_PRODUCER))
             return False
+        if state is not None and self.begins_expired and state.has_markers_alone and one.known.epoch > state.epoch:
+            # A late marker of an older epoch than the writer knew. It says nothing of what stood before all that is left.
+            del self.states[producer_id]
+            state = None
         # What is sure came from behind `known_from`: the writer of this batch had folded less, and its word does not count.
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
@@ -242,7 +246,7 @@ class ProducerTable:
             state.has_expired = state.is_first = False
         elif state.has_expired and known.epoch >= 0:
             self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
-        elif state.last == ANY_SEQUENCE and not state.batches and known.epoch >= 0 and state.at > folded_to:
+        elif state.has_markers_alone and known.epoch >= 0 and state.at > folded_to:
             self.states.put_though_old(producer_id, _behind_a_marker(state, known))
         elif state.at > folded_to:
             state.is_first = state.is_first and known.epoch < 0  # else its writer knew of earlier ones

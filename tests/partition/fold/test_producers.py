@@ -155,6 +155,17 @@ def test_a_batch_whose_writer_knew_what_stood_before_is_not_judged_by_a_marker_a
     assert table.precheck(BatchSequence(1, 0, 8, 8), has_all=False) is UNJUDGED
 
 
+@pytest.mark.parametrize(("marked", "is_accepted"), [(1, True), (2, True), (3, False)])
+def test_a_late_marker_of_an_older_epoch_says_nothing_where_retention_has_taken_the_rest(marked: int, is_accepted: bool) -> None:
+    """A coordinator was answered late, and wrote the marker once more. The producer had gone on in its next epoch, as its writer knew."""
+    table, began = ProducerTable(), Position(3, 0)
+    table.begins_expired = True
+    table.fence(Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 36, began, 5, Position(2, 17), UNKNOWN_PRODUCER), began)
+    next_one = Unjudged(BatchSequence(1, 2, 20, 21), 39, Position(3, 3), 5, Position(2, 17), KnownProducer(2, 19))
+    assert table.is_judged(next_one, began)
+    assert table.check(next_one.batch).accepted is is_accepted
+
+
 @pytest.mark.parametrize(("marked", "then"), [(0, KnownProducer(1, 3)), (1, KnownProducer(1, 3)), (2, KnownProducer(2, -1))])
 def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells(marked: int, then: KnownProducer) -> None:
     table = ProducerTable()
