@@ -36,10 +36,12 @@ class MadeAnew(Unavailable):
 
 class KeptShard:
     def __init__(
-        self, client: PulsarClient, admin: PulsarAdmin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId
+        self, client: PulsarClient, admin: PulsarAdmin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId,
+        on_made_anew: Callable[[KeptShard], None],
     ) -> None:  # fmt: skip
         self._clock = clock
         self._new_id = new_id
+        self._on_made_anew = on_made_anew
         self._client = client
         self._admin = admin
         self._whole_topic = whole_topic
@@ -213,15 +215,10 @@ class KeptShard:
                 if self._created_at is None:
                     await self._ask_when_created()
 
-    async def has_looked_when_created(self) -> bool:
-        """Whether it is known by now if the topic was made anew. Who never asked has nothing there."""
-        try:
-            async with self._opening:
-                if self._created_at is not None:
-                    await self._ask_when_created()
-        except PulsarError:
-            return False
-        return True
+    async def look_when_created(self) -> None:
+        """Notice if the topic was made anew. Who never asked has nothing there. Raises PulsarError."""
+        if self._created_at is not None:
+            await self._ask_when_created()
 
     async def _ask_when_created(self) -> None:
         try:
@@ -229,9 +226,11 @@ class KeptShard:
         except Unavailable:
             await self._admin.topics.log_stats(self._topic)  # brokers say 404 here, and 500 above, where there is no such topic
             raise
-        if self._created_at not in (None, created_at):
-            self.times_made_anew += 1
+        is_another = self._created_at not in (None, created_at)
         self._created_at = created_at
+        if is_another:
+            self.times_made_anew += 1
+            self._on_made_anew(self)
 
     # --- Housekeeping, for who reads
 

@@ -12,6 +12,7 @@ its topic may be gone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -25,7 +26,7 @@ from handler.ids import NewId
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
-from handler.tasks import BytesASecond, while_it_goes_on
+from handler.tasks import BytesASecond, KeptAlive, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
 
@@ -42,8 +43,8 @@ LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
 # Of partitions that may have been created again with one that was.
-ASK_AGAIN_SECONDS: Final = 30.0
-ASK_TIMES: Final = 20
+LOOK_SECONDS: Final = 30.0
+LOOKS: Final = 20
 
 
 class KeptStates:
@@ -58,7 +59,8 @@ class KeptStates:
         self._refused_writes = Refusals()
         self._times_begun_anew = 0  # with another count of partitions
         self._making_anew = asyncio.Lock()
-        self._asking_others: asyncio.Task[None] | None = None
+        self._looks_left: dict[KeptShard, int] = {}  # at partitions that may have been created again
+        self._looking = KeptAlive("kept_states", self._topic, self._look)
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -97,8 +99,6 @@ class KeptStates:
                     except MadeAnew:
                         await self._make_anew(shards, shard, times)
                         raise
-                    finally:
-                        self._ask_others_if_anew(shard, times)
         except TopicMissing:
             return nothing
         except TimeoutError as error:
@@ -144,22 +144,25 @@ class KeptStates:
             if not self._shards:
                 raise
             await _store_in(self._shard(key), key, value)
-        finally:
-            if self._shards is shards:
-                self._ask_others_if_anew(self._shard(key), times)
 
-    def _ask_others_if_anew(self, shard: KeptShard, times: int) -> None:
-        """Whoever deletes the topic deletes all its partitions. Of some this sidecar would hear hours later, when it stores something."""
-        is_asking = self._asking_others is not None and not self._asking_others.done()
-        if shard.times_made_anew != times and not is_asking and self._shards:
-            self._asking_others = asyncio.create_task(self._ask_others([one for one in self._shards if one is not shard]))
+    def _look_at_others(self, noticed: KeptShard) -> None:
+        """Whoever deletes the topic deletes all its partitions, one after the other. Of some this sidecar would hear hours later, when it
+        stores something.
+        """
+        self._looks_left.update((one, LOOKS) for one in self._shards if one is not noticed)
+        self._looking.start()
 
-    async def _ask_others(self, others: list[KeptShard]) -> None:
-        for _ in range(ASK_TIMES):
-            others = [one for one in others if one in self._shards and not await one.has_looked_when_created()]
-            if not others:
-                return
-            await asyncio.sleep(ASK_AGAIN_SECONDS)
+    async def _look(self) -> None:
+        while self._looks_left:
+            for shard in list(self._looks_left):
+                if shard in self._shards:
+                    with contextlib.suppress(PulsarError):
+                        await shard.look_when_created()
+                left = self._looks_left.pop(shard, 0) - 1
+                if left > 0 and shard in self._shards:
+                    self._looks_left[shard] = left
+            if self._looks_left:
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def _make_anew(self, known: list[KeptShard], gone: KeptShard, times: int) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
@@ -180,6 +183,7 @@ class KeptStates:
                 number = known.index(gone)
                 known[number] = self._new_shard(number, count)
                 known[number].times_made_anew = gone.times_made_anew + 1
+                self._look_at_others(known[number])
                 gone.close(MadeAnew(f"{self._topic} was made anew"))
             else:
                 log.warning("somebody has created %s again, with %d partitions instead of %d", self._topic, count, len(known))
@@ -189,8 +193,7 @@ class KeptStates:
                     shard.close(MadeAnew(f"{self._topic} was made anew"))
 
     def close(self) -> None:
-        if self._asking_others is not None:
-            self._asking_others.cancel()
+        self._looking.stop()
         shards, self._shards = self._shards, []
         for shard in shards:
             shard.close(Unavailable("the sidecar stops"))
@@ -201,7 +204,7 @@ class KeptStates:
             self._shards = [self._new_shard(number, count) for number in range(count)]
 
     def _new_shard(self, number: int, count: int) -> KeptShard:
-        return KeptShard(self._client, self._admin, self._topic, number, count, self._clock, self._new_id)
+        return KeptShard(self._client, self._admin, self._topic, number, count, self._clock, self._new_id, self._look_at_others)
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])

@@ -50,7 +50,7 @@ async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
 
 async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a sidecar stores seldom, a mark say, stands in another partition than what it stores each minute."""
-    monkeypatch.setattr(kept_states, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.0)
     topic = InternalTopic(making=16)
     mine, other = states(topic), states(topic)
     keys = [b"%d" % number for number in range(64)]
@@ -63,8 +63,33 @@ async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: 
     mine.close()
 
 
+async def test_partitions_that_are_deleted_later_than_the_one_where_it_was_noticed_are_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where housekeeping has noticed it, of which nobody waits for an answer."""
+    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.01)
+    topic = InternalTopic(making=16, there=True)
+    created: dict[str, str] = {}
+
+    async def created_at(name: str) -> str:
+        return created.get(name, "at first")
+
+    monkeypatch.setattr(topic, "created_at", created_at)
+    mine = states(topic)
+    keys = [b"%d" % number for number in range(64)]
+    for key in keys:
+        await mine.store(key, b"1")
+    created[mine._shard(keys[0])._topic] = "again"
+    topic.lose()
+    await mine._shard(keys[0]).write_marker()
+    await asyncio.sleep(0.05)
+    created.update((shard._topic, "again") for shard in mine._shards)
+    await until(lambda: {mine.times_made_anew(key) for key in keys} == {1})
+    mine.close()
+
+
 async def test_who_can_not_look_at_the_others_at_once_does_so_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_states, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.0)
     topic = InternalTopic(making=2)
     mine, other = states(topic), states(topic)
     keys = [b"%d" % number for number in range(8)]
