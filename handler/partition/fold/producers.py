@@ -87,14 +87,23 @@ class ProducerTable:
 
     def check(self, batch: BatchSequence) -> Verdict:
         """The verdict that `batch` would get now, of a producer that is not unsure. Changes nothing."""
-        return _verdict(self.states.get(batch.producer_id), batch)
+        return _verdict(self._state_for(batch), batch)
+
+    def _state_for(self, batch: BatchSequence) -> ProducerState | None:
+        """What is known of a batch's producer. Where retention has taken all else, a marker of an older epoch says nothing of a newer one:
+        the marker may have come late, and what began the newer epoch may be gone.
+        """
+        state = self.states.get(batch.producer_id)
+        if state is not None and self.begins_expired and state.has_markers_alone and batch.epoch > state.epoch:
+            return None
+        return state
 
     def precheck(self, batch: BatchSequence, *, has_all: bool) -> Verdict:
         """The same for a batch that is not in the log yet; UNJUDGED where an earlier part of the log has to tell, unless it `has_all`.
 
         One that is out of order may be a retry of a batch that was written before what is known here.
         """
-        state = self.states.get(batch.producer_id)
+        state = self._state_for(batch)
         if state is None and (not self.knows_the_past or (batch.producer_id in self.unsure and not has_all)):
             return UNJUDGED
         verdict = _verdict(state, batch)
@@ -140,18 +149,15 @@ class ProducerTable:
             fenced = BatchSequence(producer_id, state.epoch, ANY_SEQUENCE, ANY_SEQUENCE)
             self.record_unsure(one._replace(batch=fenced, position=state.at, known=UNKNOWN_PRODUCER))
             return False
-        if state is not None and self.begins_expired and state.has_markers_alone and one.known.epoch > state.epoch:
-            # A late marker of an older epoch than the writer knew. It says nothing of what stood before all that is left.
-            del self.states[producer_id]
-            state = None
+        if state is not None and self.begins_expired and state.has_markers_alone and max(one.known.epoch, one.batch.epoch) > state.epoch:
+            state = None  # see `_state_for`
         # What is sure came from behind `known_from`: the writer of this batch had folded less, and its word does not count.
         if state is not None and state.has_expired and _is_ahead(one.known, state):
             # What counted as its first was a late copy of an older one.
             self.states.put_though_old(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
-        if state is None and self.begins_expired and one.known.epoch == one.batch.epoch and not _is_behind(one):
-            # Its writer knew that it had been written, and others may have known of later ones.
-            self.adopt_basis(producer_id, one.folded_to, one.known)
-            self.states[producer_id].has_expired = True
+        if state is None and self.begins_expired and _is_old(one):
+            # Its writer knew that it had been written, or of a newer epoch, and others may have known of later ones.
+            self.states.put_though_old(producer_id, ProducerState(*one.known, one.folded_to, follows=Before(one.known), has_expired=True))
         return state is not None or self.begins_expired
 
     @property
@@ -260,7 +266,7 @@ class ProducerTable:
         """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
         producer_id = batch.producer_id
         unsure = self.unsure.pop(producer_id, None)
-        state = self.states.get(producer_id)
+        state = self._state_for(batch)
         if state is None or state.epoch != batch.epoch:
             before = None
             has_expired = state is None and self.begins_expired
@@ -434,9 +440,12 @@ def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:
     return ACCEPTED
 
 
-def _is_behind(one: Unjudged) -> bool:
-    """Whether a batch comes behind what its writer knew of its producer."""
-    return one.known.last_sequence < 0 or is_later(one.batch.first, one.known.last_sequence)
+def _is_old(one: Unjudged) -> bool:
+    """Whether its writer knew of a newer epoch of its producer, or of this batch, or of one behind it."""
+    known, batch = one.known, one.batch
+    if known.epoch != batch.epoch:
+        return known.epoch > batch.epoch
+    return known.last_sequence >= 0 and not is_later(batch.first, known.last_sequence)
 
 
 def _is_ahead(known: KnownProducer, state: ProducerState) -> bool:

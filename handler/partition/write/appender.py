@@ -310,8 +310,9 @@ class Appender:
         ):  # fmt: skip
             return
         if ledger >= 2**63 or entry >= 2**63:
-            # Deduplication knew it and does not say where it stands: reading finds it.
-            self._partition.read_on()
+            # Deduplication knew it, or one behind it that has overtaken it. Reading to the end tells which, and all that is not in the
+            # log by then is sent again.
+            self.on_end(Unavailable("deduplication does not say where an entry stands"))
             return
         is_first_try = not sent.sent_again  # else an entry behind it may have overtaken it, and every fold hides it
         if is_first_try and all([append.is_marker for append in sent.appends]) and not self._is_next_to_fold(ledger, entry):

@@ -169,7 +169,9 @@ class Sender:
         if known is not None and known.last_sequence != ANY_SEQUENCE:
             return known
         before = self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
-        return before if known is None or before.epoch == known.epoch else known
+        if known is None or known.epoch == before.epoch or known.epoch < append.epoch:  # of an older epoch: a late marker says nothing
+            return before
+        return known
 
     # --- the writer's life
 

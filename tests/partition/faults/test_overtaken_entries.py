@@ -52,10 +52,12 @@ async def sent(log: MemoryLog, count: int) -> list[Callable[[], None]]:
     return landing
 
 
+@pytest.mark.parametrize("deduplicates", [False, True])
 @pytest.mark.parametrize("next_ends", [COMMITTED, ABORTED])
-async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends: bool) -> None:
+async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends: bool, deduplicates: bool) -> None:
     """Else the committed transaction would stay open, and the producer's next one would take it along."""
     log = SlowlyStored()
+    log.deduplicates = deduplicates
     partition = open_partition(log)
     assert (await write(partition, Coordinator(100), b"committed", sequence=0)).error is ErrorCode.NONE
     log.hold_sends = True
@@ -81,6 +83,33 @@ async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends:
     for one in (partition, late):
         assert sorted(await committed_values(one), key=str) == [b"committed", *([b"next"] if next_ends else []), b"other"]
         one.close()
+
+
+@pytest.mark.parametrize("deduplicates", [False, True])
+async def test_a_batch_that_was_overtaken_is_written_under_another_number(deduplicates: bool) -> None:
+    """A broker that deduplicates takes it for a second copy, does not store it, and says nothing of where the first one stands."""
+    log = SlowlyStored()
+    log.deduplicates = deduplicates
+    partition = open_partition(log)
+    await append(partition, numbered(b"a0", 0))
+    log.hold_sends = True
+    first = begin_append(partition, numbered(b"a1", 1))
+    other = begin_append(partition, batch(b"other"))
+    first_sent, other_sent = await sent(log, 2)
+    log.refuse_sends, log.is_slow = 1, True
+    first_sent()
+    other_sent()
+    await until(lambda: len(log.held) == 2)
+    log.answer()
+    log.hold_sends = False
+    log.let_go()
+    assert (await other).error is ErrorCode.NONE
+    if (await first).error is not ErrorCode.NONE:
+        assert (await append(partition, numbered(b"a1", 1))).error is ErrorCode.NONE
+    assert (await append(partition, numbered(b"a2", 2))).error is ErrorCode.NONE
+    assert [value for _, value in await read_all(partition) if value is not None] == [b"a0", b"other", b"a1", b"a2"]
+    assert not partition._appender.pending
+    partition.close()
 
 
 async def test_a_batch_of_an_entry_that_lands_as_a_whole_after_all_is_told_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:

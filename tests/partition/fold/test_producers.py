@@ -155,6 +155,26 @@ def test_a_batch_whose_writer_knew_what_stood_before_is_not_judged_by_a_marker_a
     assert table.precheck(BatchSequence(1, 0, 8, 8), has_all=False) is UNJUDGED
 
 
+def test_what_was_sent_together_in_a_newer_epoch_counts_behind_a_late_marker_of_an_older_one() -> None:
+    """Retention has taken the first of them. The writer of the others had read none of that epoch yet."""
+    table, began = ProducerTable(), Position(3, 0)
+    table.begins_expired = True
+    table.fence(Unjudged(BatchSequence(1, 1, ANY_SEQUENCE, ANY_SEQUENCE), 36, began, 5, Position(2, 17), UNKNOWN_PRODUCER), began)
+    for first in (5, 10):
+        one = Unjudged(BatchSequence(1, 2, first, first + 4), first, Position(3, first), 5, Position(2, 17), KnownProducer(1, 3))
+        assert table.is_judged(one, began)
+        assert table.check(one.batch).accepted
+        table.record(one.batch, one.base_offset, one.position, 5)
+
+
+def test_a_batch_is_hidden_whose_writer_knew_a_newer_epoch_also_where_retention_has_taken_that() -> None:
+    table, began = ProducerTable(), Position(3, 0)
+    table.begins_expired = True
+    zombie = Unjudged(BatchSequence(1, 1, 7, 7), 39, Position(3, 3), 5, Position(2, 17), KnownProducer(2, 19))
+    assert table.is_judged(zombie, began)
+    assert table.check(zombie.batch).error is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 @pytest.mark.parametrize(("marked", "is_accepted"), [(1, True), (2, True), (3, False)])
 def test_a_late_marker_of_an_older_epoch_says_nothing_where_retention_has_taken_the_rest(marked: int, is_accepted: bool) -> None:
     """A coordinator was answered late, and wrote the marker once more. The producer had gone on in its next epoch, as its writer knew."""
