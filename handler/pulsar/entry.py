@@ -55,6 +55,7 @@ class LogStats(NamedTuple):
     """A partition as the broker's managed ledger describes it."""
 
     ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
+    empty_ledger: int | None = None  # behind them, if there is one: what is written next stands there, or in a later one
 
     @property
     def first(self) -> Position | None:
@@ -63,6 +64,11 @@ class LogStats(NamedTuple):
     @property
     def last(self) -> Position | None:
         return Position(self.ledgers[-1].ledger, self.ledgers[-1].entries - 1) if self.ledgers else None
+
+    @property
+    def end_of_nothing(self) -> Position | None:
+        """The place before all that comes, in a log without an entry."""
+        return None if self.empty_ledger is None else Position(self.empty_ledger, -1)
 
     def may_hold(self, position: Position) -> bool:
         """Whether an entry of this position is here, or was added since.

@@ -140,6 +140,18 @@ async def the_index_goes_on_when_retention_has_taken_all(world: World) -> None:
     assert await indexes(world, 1) == [5]
 
 
+@case("PersistentTopic.getInternalStats")
+async def a_topic_that_retention_has_emptied_names_the_ledger_that_is_written_next(world: World) -> None:
+    await (await scribe(world)).write_all([b"x"] * 5)
+    await world.unload()
+    writer = await scribe(world, "keeps it open")
+    await world.trim()
+    begins_behind = (await world.log("w").stats()).end_of_nothing
+    assert begins_behind is not None
+    assert await writer.write() == begins_behind.after()
+    assert (await world.log("w").stats()).end_of_nothing is None
+
+
 @case("ManagedLedgerImpl.getLastConfirmedEntry")
 async def the_last_entry_of_a_topic_that_retention_has_emptied_is_none(world: World) -> None:
     await (await scribe(world)).write_all([b"x"] * 5)

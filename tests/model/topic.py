@@ -227,12 +227,11 @@ class Topic:
         ledgers: dict[int, list[RawEntry]] = {}
         for entry in self.present:
             ledgers.setdefault(entry.position.ledger, []).append(entry)
-        return LogStats(
-            tuple(
-                LedgerInfo(one, held[-1].position.entry + 1, sum(len(entry.payload) for entry in held), one in self.offloaded)
-                for one, held in ledgers.items()
-            )
-        )
+        infos = [
+            LedgerInfo(one, held[-1].position.entry + 1, sum(len(entry.payload) for entry in held), one in self.offloaded)
+            for one, held in ledgers.items()
+        ]
+        return LogStats(tuple(infos), None if self.ledger in ledgers else self.ledger)
 
     def is_hidden(self, entry: RawEntry) -> bool:
         """AbstractBaseDispatcher.filterEntriesForConsumer: whether no reader is given it."""

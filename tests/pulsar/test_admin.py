@@ -226,20 +226,22 @@ async def test_a_broker_that_can_not_change_properties_is_named(status: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("ledgers", "open_entries", "known"),
+    ("ledgers", "open_entries", "known", "empty"),
     [
-        ([(5, 100), (7, 0)], 3, [(5, 100), (7, 3)]),
-        ([(7, 0), (5, 100)], 0, [(5, 100)]),
-        ([(5, 100)], 0, [(5, 100)]),  # of a terminated topic that was loaded again none is open
+        ([(5, 100), (7, 0)], 3, [(5, 100), (7, 3)], None),
+        ([(7, 0), (5, 100)], 0, [(5, 100)], 7),
+        ([(5, 100)], 0, [(5, 100)], None),  # of a terminated topic that was loaded again none is open
+        ([], 0, [], None),
     ],
 )
 async def test_the_ledgers_of_a_topic_are_told_with_what_is_in_them(
-    ledgers: list[tuple[int, int]], open_entries: int, known: list[tuple[int, int]]
+    ledgers: list[tuple[int, int]], open_entries: int, known: list[tuple[int, int]], empty: int | None
 ) -> None:
     listed = [{"ledgerId": ledger, "entries": entries, "size": 10 * entries} for ledger, entries in ledgers]
     stats = {"ledgers": listed, "currentLedgerEntries": open_entries, "currentLedgerSize": 10 * open_entries}
     found = await admin("http://one", lambda _: response(200, stats)).topics.log_stats("persistent://public/default/t-partition-0")
     assert [(ledger.ledger, ledger.entries) for ledger in found.ledgers] == known
+    assert found.empty_ledger == empty
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ class Fold:
         "_learns_where_it_begins",
         "_recent_ends",
         "begins_at_first",
+        "begins_behind",
         "first_offset",
         "follows_offset",
         "has_learnt",
@@ -99,6 +100,7 @@ class Fold:
         self._learns_where_it_begins = True  # from the first entry
         self.has_learnt = False  # of producers, what stands before all that it has folded itself
         self.was_emptied = False  # nothing is there, and all that was has been taken by retention
+        self.begins_behind = BEFORE_ALL  # nothing that is left of the log stands up to there
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
@@ -111,8 +113,9 @@ class Fold:
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent_ends = RecentEnds()
 
-    def begin_empty(self, next_offset: int) -> None:
-        """An empty log: its end is known without an entry."""
+    def begin_empty(self, next_offset: int, behind: Position | None = None) -> None:
+        """An empty log: its end is known without an entry. All that comes stands `behind` a place, if that is known."""
+        self.begins_behind = behind or BEFORE_ALL
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = self._knows_first_offset = True
         self.was_emptied = next_offset > 0
@@ -196,11 +199,11 @@ class Fold:
     def basis(self, producer_id: int) -> bytes | None:
         """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may begin anywhere."""
         state = self.producers.states.get(producer_id)
-        return None if state is None or state.last == ANY_SEQUENCE else encode_basis(self.reached or BEFORE_ALL, state.epoch, state.last)
+        return None if state is None or state.last == ANY_SEQUENCE else encode_basis(self.reached or self.begins_behind, state.epoch, state.last)
 
     def basis_with(self, known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
         """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""
-        return Basis(self.reached or BEFORE_ALL, known, transactions).encode()
+        return Basis(self.reached or self.begins_behind, known, transactions).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""
@@ -373,12 +376,12 @@ class Fold:
         self._recent_ends.add(position, self.next_offset)
 
     def _begin_at(self, position: Position, offset: int) -> None:
-        began = self.replayed_from
-        if self.has_learnt:
+        began, has_lost_all = self.replayed_from, self.producers.begins_expired
+        if self.has_learnt and not (began is None and has_lost_all):
             return  # it knows all that the fold knew that it has learnt from, and goes on at the same offset
         if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
             self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
-        elif began is None and (self.was_emptied or self.producers.begins_expired):
+        elif began is None and (self.was_emptied or has_lost_all):
             self.replayed_from = position
         elif not self._learns_where_it_begins:
             return
@@ -413,7 +416,7 @@ class Fold:
         return Verdict(ErrorCode.NONE, -1, duplicate=True)
 
     def _has_folded_since(self, position: Position) -> bool:
-        return self.has_all or (self.replayed_from is not None and position >= self.replayed_from)
+        return self.has_all or (self.replayed_from is not None and position.after() >= self.replayed_from)
 
     def _check_and_record(self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position) -> Verdict:
         header = content.batches[number][0]

@@ -135,7 +135,7 @@ class ProducerTable:
         """
         if one.is_replicated:
             return self._is_judged_here(one, known_from)
-        is_covered = not self.begins_expired if known_from is None else one.folded_to >= known_from
+        is_covered = not self.begins_expired if known_from is None else one.folded_to.after() >= known_from
         producer_id = one.batch.producer_id
         if producer_id in self.unsure:
             return is_covered and self._resolve(producer_id, one.folded_to, one.known)

@@ -104,7 +104,7 @@ class TopicAdmin:
         return await self._http.get(path_of(partition) + "/internal-info", lambda info: str(info["creationDate"]))
 
     async def log_stats(self, partition: str) -> LogStats:
-        return LogStats(await self._http.get(path_of(partition) + "/internalStats", _ledgers))
+        return await self._http.get(path_of(partition) + "/internalStats", _log_stats)
 
     async def index_property(self, partition: str) -> int | None:
         """The last index as the ledgers' metadata has it: older than the last entry, and left when all entries are gone."""
@@ -207,18 +207,20 @@ def _position(found: dict[str, Any]) -> Position | None:
     return None if ledger < 0 or entry < 0 else Position(ledger, entry)
 
 
-def _ledgers(internal: dict[str, Any]) -> tuple[LedgerInfo, ...]:
+def _log_stats(internal: dict[str, Any]) -> LogStats:
     # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. That is 0 where none is open, as in a terminated
     # topic that a broker has loaded again. The list is not sorted when some of it is offloaded.
     known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
-    ledgers = []
+    ledgers, empty = [], None
     for place, ledger in enumerate(known):
         entries, size = int(ledger["entries"]), int(ledger["size"])
         if place == len(known) - 1:
             entries, size = max(entries, int(internal["currentLedgerEntries"])), max(size, int(internal["currentLedgerSize"]))
         if entries > 0:
             ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size, ledger.get("offloaded") is True))
-    return tuple(ledgers)
+        elif place == len(known) - 1:
+            empty = int(ledger["ledgerId"])
+    return LogStats(tuple(ledgers), empty)
 
 
 def _index_property(info: dict[str, Any]) -> int | None:

@@ -140,6 +140,31 @@ async def test_a_late_first_try_at_the_beginning_does_not_hide_what_came_behind_
     partition.close()
 
 
+async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_first_of_its_batches_is_refused() -> None:
+    """Nobody knows it, so it may begin anywhere. But what it has sent together begins with the first of it."""
+    log = MemoryLog()
+    before = open_partition(log, "kafka-sidecar-a")
+    await append(before, numbered(0))
+    before.close()
+    log.roll()
+    log.trim(1)
+    partition = open_partition(log, "kafka-sidecar-b", batches_per_entry=1)
+    assert await partition.opened() is ErrorCode.NONE
+    log.hold_sends = True
+    sent = [begin_append(partition, numbered(sequence)) for sequence in (1, 2)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.hold_sends, log.refuse_sends = False, 1
+    log.let_go()
+    for sequence, one in enumerate(sent, 1):
+        if (await one).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+    late = open_partition(log, "kafka-sidecar-c")
+    for one in (partition, late):
+        assert [value for _, value in await read_all(one, 1) if value is not None] == [b"b1", b"b2"]
+        one.close()
+
+
 @pytest.mark.parametrize("gap", [False, True])
 async def test_an_append_that_is_held_is_not_judged_by_a_fold_that_begins_again(gap: bool) -> None:
     log, states = MemoryLog(), MemoryStates()
