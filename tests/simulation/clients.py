@@ -161,6 +161,10 @@ class Network:
         return self._bounds.new_epochs
 
     @property
+    def gives_up(self) -> float:
+        return self._bounds.gives_up
+
+    @property
     def written_before(self) -> int:
         return self._bounds.written_before
 
@@ -221,7 +225,7 @@ def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer
 
 
 async def idempotent_producer(network: Network, client: Client, number: int, history: History, chance: Chance) -> None:
-    draw = chance.of(client.name)
+    draw, patience = chance.of(client.name), chance.of(f"{client.name}/patience")
     producer_id, epoch, left, generation = FIRST_PRODUCER + number, 0, client.batches, history.generation
     sequence = written = network.written_before
     window: list[Sent] = []
@@ -245,6 +249,10 @@ async def idempotent_producer(network: Network, client: Client, number: int, his
             await network.while_still()
         history.counts["produce"] += len(window)
         window = without_answer(client, window, told, history, generation)
+        if window and patience.random() < network.gives_up:  # delivery.timeout.ms: the application is told that these failed
+            history.give_up([value for sent in window for value in sent.values])
+            window, epoch, sequence = [], epoch + 1, 0
+            history.begun_in[producer_id, epoch] = generation
         await asyncio.sleep(RETRY_SECONDS if window else draw.choice((0.0, 0.002, 0.3)))
 
 

@@ -46,6 +46,7 @@ class History:
     committed: dict[bytes, None] = field(default_factory=dict)  # of transactions
     aborted: dict[bytes, None] = field(default_factory=dict)
     undecided: dict[bytes, int] = field(default_factory=dict)  # offsets, of transactions that go on
+    given_up: set[bytes] = field(default_factory=set)  # by their producers: in the log or not
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
     low_watermark: int = 0  # the greatest that DeleteRecords was told
@@ -85,9 +86,13 @@ class History:
         for value in values:
             self.undecided.pop(value, None)
 
+    def give_up(self, values: list[bytes]) -> None:
+        """A producer sends them no more, and does not know what became of them."""
+        self.given_up.update(values)
+
     def is_settled(self, value: bytes) -> bool:
         """Whether its producer does not send it again."""
-        return value in self.acknowledged or value in self.aborted or value in self.acknowledged_before
+        return any(value in settled for settled in (self.acknowledged, self.aborted, self.acknowledged_before, self.given_up))
 
     def is_for_all(self, value: bytes) -> bool:
         """Whether consumers of read_committed are to be given it."""

@@ -104,6 +104,7 @@ class Bounds:
     marks: int = MARKS  # of time, in an expiry
     written_before: int = 0  # batches of each producer, by sidecars of a release that kept nothing
     new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
+    gives_up: float = 0.0  # how often a producer begins an epoch though what it has sent may land yet
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
     kept_after: int = KEPT_ANEW_AFTER  # offsets, what is known of transactions is kept
     part_bytes: int = PART_BYTES  # of a value that is kept in parts
@@ -187,6 +188,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         marks=memory.choice((MARKS, 3_000)),
         written_before=memory.choice((0, 0, 5, 40)),
         new_epochs=memory.choice((0.0, 0.1)),
+        gives_up=Chance(seed).of("patience").choice((0.0, 0.0, 0.0, 0.05)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
         lost_values=kept.choice((0.05, 0.05, 0.7)),
         kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),

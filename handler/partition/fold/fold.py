@@ -199,7 +199,9 @@ class Fold:
     def basis(self, producer_id: int) -> bytes | None:
         """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may begin anywhere."""
         state = self.producers.states.get(producer_id)
-        return None if state is None or state.last == ANY_SEQUENCE else encode_basis(self.reached or self.begins_behind, state.epoch, state.last)
+        if state is None or state.last == ANY_SEQUENCE:
+            return None
+        return encode_basis(self.reached or self.begins_behind, state.epoch, state.last)
 
     def basis_with(self, known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
         """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""

@@ -160,9 +160,9 @@ async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_f
         if (await one).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
     late = open_partition(log, "kafka-sidecar-c")
-    for one in (partition, late):
-        assert [value for _, value in await read_all(one, 1) if value is not None] == [b"b1", b"b2"]
-        one.close()
+    for reading in (partition, late):
+        assert [value for _, value in await read_all(reading, 1) if value is not None] == [b"b1", b"b2"]
+        reading.close()
 
 
 @pytest.mark.parametrize("gap", [False, True])
