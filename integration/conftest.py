@@ -96,6 +96,15 @@ def other(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     assert not sidecar.complaints()
 
 
+@pytest.fixture
+def own_sidecar(cluster: Cluster, tmp_path: Path) -> Iterator[SidecarProcess]:
+    """One that a test may kill, or measure."""
+    process = SidecarProcess(tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url)
+    process.start()
+    yield process
+    process.stop()
+
+
 @pytest.fixture(scope="session")
 def fleet_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """For tests of several sidecars: it takes a silent connection for dead after at most twice `KEEPALIVE_SECONDS`."""

@@ -1,18 +1,16 @@
-"""What a sidecar takes for what it knows of producers, as the system counts it: no more than docs/operations.md adds up."""
+"""What a sidecar takes for what it knows of producers, as the system counts it: what docs/operations.md says."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from kio.schema.produce.v8.request import PartitionProduceData, TopicProduceData
 
-from integration.conftest import Cluster
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
 from integration.raw import RawConnection, milliseconds
@@ -23,16 +21,6 @@ pytestmark = pytest.mark.soak
 
 FIRST_PRODUCER: Final = 1_000_000
 IN_FLIGHT: Final = 500  # requests
-# limits.producer_state_bytes and limits.cache_bytes, and what 1,000 partitions take beside that.
-ADDED_UP_MIB: Final = 64 + 64 + 14
-
-
-@pytest.fixture
-def sidecar(cluster: Cluster, tmp_path: Path) -> Iterator[SidecarProcess]:
-    process = SidecarProcess(tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url)
-    process.start()
-    yield process
-    process.stop()
 
 
 async def _written(connection: RawConnection, topic: str, batches: Sequence[tuple[int, bytes]]) -> None:
@@ -75,14 +63,16 @@ async def _write(address: str, topic: str, partitions: int, producers: int) -> N
         connection.close()
 
 
-@pytest.mark.parametrize(("partitions", "producers"), [(1_000, 500), (1, 200_000)])
-def test_producers_take_no_more_than_their_account(sidecar: SidecarProcess, topic: str, partitions: int, producers: int) -> None:
-    """And none of them is refused for good."""
-    admin = AdminClient({"bootstrap.servers": sidecar.address})
+@pytest.mark.parametrize(("partitions", "producers", "mib"), [(1_000, 500, 160), (1, 200_000, 50)])
+def test_producers_take_no_more_than_their_account(
+    own_sidecar: SidecarProcess, topic: str, partitions: int, producers: int, mib: int
+) -> None:  # fmt: skip
+    """A fifth more than docs/operations.md says, or half as much again of what is small. None of them is refused for good."""
+    admin = AdminClient({"bootstrap.servers": own_sidecar.address})
     admin.create_topics([NewTopic(topic, partitions)])[topic].result(LONG)
-    before, begun = resident_mib(sidecar.pid), time.monotonic()
-    asyncio.run(_write(sidecar.address, topic, partitions, producers))
-    took = resident_mib(sidecar.pid) - before
+    before, begun = resident_mib(own_sidecar.pid), time.monotonic()
+    asyncio.run(_write(own_sidecar.address, topic, partitions, producers))
+    took = resident_mib(own_sidecar.pid) - before
     print(f"{partitions * producers:,} producers of {partitions:,} partitions: {took:.0f} MiB, {time.monotonic() - begun:.0f} s")
-    assert took < ADDED_UP_MIB
-    assert not sidecar.complaints()
+    assert took < mib
+    assert not own_sidecar.complaints()

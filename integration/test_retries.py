@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,6 @@ from tests.support.batches import batch
 
 PRODUCER = 4_242
 LOST = batch(b"pay 100", producer_id=PRODUCER, epoch=0, sequence=0)
-
-
-@pytest.fixture
-def sidecar(cluster: Cluster, tmp_path: Path) -> Iterator[SidecarProcess]:
-    """One to kill."""
-    process = SidecarProcess(tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url)
-    process.start()
-    yield process
-    process.stop()
 
 
 async def _produce(address: str, topic: str, *batches: bytes) -> list[tuple[int, int]]:
@@ -82,22 +72,22 @@ def _offsets_of(address: str, topic: str, value: bytes, end: int) -> list[int]:
     [((60, 900_000), (41, 10)), ((10, 10), (8_000, 100))],
     ids=["a bulk load before it", "four windows behind it"],
 )
-def test_a_retry_is_recognised_after_kill_9(sidecar: SidecarProcess, topic: str, before: tuple[int, int], since: tuple[int, int]) -> None:
-    admin = AdminClient({"bootstrap.servers": sidecar.address})
+def test_a_retry_is_recognised_after_kill_9(own_sidecar: SidecarProcess, topic: str, before: tuple[int, int], since: tuple[int, int]) -> None:
+    admin = AdminClient({"bootstrap.servers": own_sidecar.address})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
-    _write(sidecar.address, topic, *before)
-    [(error, first)] = asyncio.run(_produce(sidecar.address, topic, LOST))
+    _write(own_sidecar.address, topic, *before)
+    [(error, first)] = asyncio.run(_produce(own_sidecar.address, topic, LOST))
     assert (error, first) == (0, before[0])
     others = [batch(b"other", producer_id=PRODUCER + 1 + number, epoch=0, sequence=0) for number in range(20)]
-    asyncio.run(_produce(sidecar.address, topic, *others))
-    _write(sidecar.address, topic, *since)
-    sidecar.kill()
-    sidecar.start()
+    asyncio.run(_produce(own_sidecar.address, topic, *others))
+    _write(own_sidecar.address, topic, *since)
+    own_sidecar.kill()
+    own_sidecar.start()
     begun = time.monotonic()
-    assert asyncio.run(_produce(sidecar.address, topic, LOST)) == [(0, first)]
+    assert asyncio.run(_produce(own_sidecar.address, topic, LOST)) == [(0, first)]
     print(f"answered after {time.monotonic() - begun:.3f} s")
     end = before[0] + 1 + len(others) + since[0]
-    assert _offsets_of(sidecar.address, topic, b"pay 100", end) == [first]
+    assert _offsets_of(own_sidecar.address, topic, b"pay 100", end) == [first]
 
 
 def test_sidecars_go_on_where_somebody_has_deleted_what_was_kept(cluster: Cluster, tmp_path: Path, topic: str) -> None:

@@ -8,10 +8,18 @@ import itertools
 import pytest
 
 from handler.coordination import kept_states
+from handler.coordination.kept_states import KeptStates
 from handler.pulsar.errors import Unavailable
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic
 from tests.support.kept_states import states, value_of
+
+
+async def stored(kept: KeptStates, count: int) -> list[bytes]:
+    keys = [b"%d" % number for number in range(count)]
+    for key in keys:
+        await kept.store(key, b"1")
+    return keys
 
 
 async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
@@ -53,9 +61,7 @@ async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: 
     monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.0)
     topic = InternalTopic(making=16)
     mine, other = states(topic), states(topic)
-    keys = [b"%d" % number for number in range(64)]
-    for key in keys:
-        await mine.store(key, b"1")
+    keys = await stored(mine, 64)
     topic.delete()
     await other.store(b"somebody's", b"1")
     await mine.store(keys[0], b"2")
@@ -76,9 +82,7 @@ async def test_partitions_that_are_deleted_later_than_the_one_where_it_was_notic
 
     monkeypatch.setattr(topic, "created_at", created_at)
     mine = states(topic)
-    keys = [b"%d" % number for number in range(64)]
-    for key in keys:
-        await mine.store(key, b"1")
+    keys = await stored(mine, 64)
     created[mine._shard(keys[0])._topic] = "again"
     topic.lose()
     await mine._shard(keys[0]).write_marker()
@@ -92,9 +96,7 @@ async def test_who_can_not_look_at_the_others_at_once_does_so_later(monkeypatch:
     monkeypatch.setattr(kept_states, "LOOK_SECONDS", 0.0)
     topic = InternalTopic(making=2)
     mine, other = states(topic), states(topic)
-    keys = [b"%d" % number for number in range(8)]
-    for key in keys:
-        await mine.store(key, b"1")
+    keys = await stored(mine, 8)
     topic.delete()
     await other.store(b"somebody's", b"1")
     asked, questions = topic.created_at, itertools.count()
@@ -114,9 +116,7 @@ async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_
     """Who comes second neither ends what the first is storing in the new topic, nor leaves a producer open in the old one."""
     topic = InternalTopic(making=16)
     mine = states(topic)
-    keys = [b"%d" % number for number in range(64)]
-    for key in keys:
-        await mine.store(key, b"1")
+    keys = await stored(mine, 64)
     topic.delete()
     counted, late = topic.partitions, itertools.count()
 
@@ -136,9 +136,7 @@ async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_
 async def test_a_topic_that_somebody_makes_anew_with_another_count_is_counted_again(count: int) -> None:
     topic = InternalTopic(making=16)
     mine, other = states(topic), states(topic)
-    keys = [b"%d" % number for number in range(8)]
-    for key in keys:
-        await mine.store(key, b"1")
+    keys = await stored(mine, 8)
     topic.delete()
     topic.there, topic.making = True, count
     for key in keys:

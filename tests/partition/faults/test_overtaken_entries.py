@@ -52,6 +52,17 @@ async def sent(log: MemoryLog, count: int) -> list[Callable[[], None]]:
     return landing
 
 
+async def overtaken(log: SlowlyStored, first_sent: Callable[[], None], other_sent: Callable[[], None]) -> None:
+    """The broker refuses the first, and takes what was sent behind it. Both are sent again."""
+    log.refuse_sends, log.is_slow = 1, True
+    first_sent()
+    other_sent()
+    await until(lambda: len(log.held) == 2)
+    log.answer()
+    log.hold_sends = False
+    log.let_go()
+
+
 @pytest.mark.parametrize("deduplicates", [False, True])
 @pytest.mark.parametrize("next_ends", [COMMITTED, ABORTED])
 async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends: bool, deduplicates: bool) -> None:
@@ -65,13 +76,7 @@ async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends:
     await until(lambda: len(log.held) == 1)
     other = begin_append(partition, batch(b"other"))
     marker_sent, other_sent = await sent(log, 2)
-    log.refuse_sends, log.is_slow = 1, True
-    marker_sent()
-    other_sent()
-    await until(lambda: len(log.held) == 2)
-    log.answer()
-    log.hold_sends = False
-    log.let_go()
+    await overtaken(log, marker_sent, other_sent)
     verdict = await ending
     while verdict.error is not ErrorCode.NONE:  # a coordinator goes on until a marker is written
         assert verdict.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -96,13 +101,7 @@ async def test_a_batch_that_was_overtaken_is_written_under_another_number(dedupl
     first = begin_append(partition, numbered(b"a1", 1))
     other = begin_append(partition, batch(b"other"))
     first_sent, other_sent = await sent(log, 2)
-    log.refuse_sends, log.is_slow = 1, True
-    first_sent()
-    other_sent()
-    await until(lambda: len(log.held) == 2)
-    log.answer()
-    log.hold_sends = False
-    log.let_go()
+    await overtaken(log, first_sent, other_sent)
     assert (await other).error is ErrorCode.NONE
     if (await first).error is not ErrorCode.NONE:
         assert (await append(partition, numbered(b"a1", 1))).error is ErrorCode.NONE
