@@ -72,7 +72,9 @@ def _offsets_of(address: str, topic: str, value: bytes, end: int) -> list[int]:
     [((60, 900_000), (41, 10)), ((10, 10), (8_000, 100))],
     ids=["a bulk load before it", "four windows behind it"],
 )
-def test_a_retry_is_recognised_after_kill_9(own_sidecar: SidecarProcess, topic: str, before: tuple[int, int], since: tuple[int, int]) -> None:
+def test_a_retry_is_recognised_after_kill_9(
+    own_sidecar: SidecarProcess, topic: str, before: tuple[int, int], since: tuple[int, int]
+) -> None:  # fmt: skip
     admin = AdminClient({"bootstrap.servers": own_sidecar.address})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
     _write(own_sidecar.address, topic, *before)
