@@ -17,7 +17,7 @@ pytestmark = pytest.mark.soak
 
 RELEASE = "76285a4"  # 0.2.0
 PARTITIONS = 200
-BATCHES_BEFORE = 1_000  # of each
+BATCHES_BEFORE = 5_000  # of each: a million entries
 # As in the test of a rolling restart. One partition is written once a second.
 SETTINGS = {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000}
 REST_SECONDS = 0.2
@@ -47,7 +47,7 @@ def write_before(addresses: list[str], topic: str) -> None:
             **QUIET,
             "enable.idempotence": True,
             "batch.num.messages": 1,
-            "message.timeout.ms": 600_000,
+            "message.timeout.ms": 1_800_000,
         }
     )
     failed: list[str] = []
@@ -61,7 +61,7 @@ def write_before(addresses: list[str], topic: str) -> None:
                 except BufferError:
                     producer.poll(0.1)
         producer.poll(0)
-    assert producer.flush(600) == 0
+    assert producer.flush(1_800) == 0
     assert failed == []
 
 

@@ -65,7 +65,8 @@ async def begin_fold(
     if transactions_behind is None:
         kept.begins_without_transactions(stats.last or BEFORE_ALL)
     if stats.last is None:
-        fold.begin_empty(0 if last_index is None else last_index + 1, stats.end_of_nothing)
+        fold.begin_empty(0 if last_index is None else last_index + 1)
+        fold.begins_behind = stats.end or BEFORE_ALL
         if transactions_behind is not None:
             await kept.recall_ended(log)
     elif transactions_behind is None:

@@ -66,9 +66,9 @@ class LogStats(NamedTuple):
         return Position(self.ledgers[-1].ledger, self.ledgers[-1].entries - 1) if self.ledgers else None
 
     @property
-    def end_of_nothing(self) -> Position | None:
-        """The place before all that comes, in a log without an entry."""
-        return None if self.empty_ledger is None else Position(self.empty_ledger, -1)
+    def end(self) -> Position | None:
+        """All that comes stands behind this place."""
+        return self.last if self.empty_ledger is None else Position(self.empty_ledger, -1)
 
     def may_hold(self, position: Position) -> bool:
         """Whether an entry of this position is here, or was added since.

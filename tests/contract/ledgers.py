@@ -146,10 +146,11 @@ async def a_topic_that_retention_has_emptied_names_the_ledger_that_is_written_ne
     await world.unload()
     writer = await scribe(world, "keeps it open")
     await world.trim()
-    begins_behind = (await world.log("w").stats()).end_of_nothing
+    begins_behind = (await world.log("w").stats()).end
     assert begins_behind is not None
-    assert await writer.write() == begins_behind.after()
-    assert (await world.log("w").stats()).end_of_nothing is None
+    written = await writer.write()
+    assert written == begins_behind.after()
+    assert (await world.log("w").stats()).end == written
 
 
 @case("ManagedLedgerImpl.getLastConfirmedEntry")

@@ -129,6 +129,7 @@ MUTANTS: Final = {
         "what is stored covers all else", "handler.partition.fold.extent.Extent.covers", lambda _: lambda *_: True,
     ),
     "old-epochs-are-taken": Mutant("a producer's older epoch may write behind a newer one", f"{PRODUCERS}.check", _takes_old_epochs),
+    "markers-fence-nobody": Mutant("a marker does not say which epoch its producer has", f"{PRODUCERS}.fence", lambda _: lambda *_: None),
     "copies-are-new": Mutant(
         "what was replicated twice counts twice", f"{PRODUCERS}.check_replicated", lambda _: lambda *_: ACCEPTED,
     ),

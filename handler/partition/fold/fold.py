@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, Unjudged
+from handler.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, ProducerState, Unjudged
 from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
 from handler.partition.fold.recent_ends import RecentEnds
@@ -100,7 +100,7 @@ class Fold:
         self._learns_where_it_begins = True  # from the first entry
         self.has_learnt = False  # of producers, what stands before all that it has folded itself
         self.was_emptied = False  # nothing is there, and all that was has been taken by retention
-        self.begins_behind = BEFORE_ALL  # nothing that is left of the log stands up to there
+        self.begins_behind = BEFORE_ALL  # no record that is left of the log stands up to there
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
@@ -113,9 +113,8 @@ class Fold:
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent_ends = RecentEnds()
 
-    def begin_empty(self, next_offset: int, behind: Position | None = None) -> None:
-        """An empty log: its end is known without an entry. All that comes stands `behind` a place, if that is known."""
-        self.begins_behind = behind or BEFORE_ALL
+    def begin_empty(self, next_offset: int) -> None:
+        """An empty log: its end is known without an entry."""
         self.next_offset = self.first_offset = next_offset
         self.knows_next_offset = self._knows_first_offset = True
         self.was_emptied = next_offset > 0
@@ -193,13 +192,16 @@ class Fold:
 
     def known_producer(self, producer_id: int) -> KnownProducer | None:
         """The last batch of a producer."""
-        state = self.producers.states.get(producer_id)
-        return None if state is None else KnownProducer(state.epoch, state.last)
+        return _known(self.producers.states.get(producer_id))
+
+    def known_to_judge(self, batch: BatchSequence) -> KnownProducer | None:
+        """The last batch of its producer, if that judges this one."""
+        return _known(self.producers.state_for(batch))
 
     def basis(self, producer_id: int) -> bytes | None:
         """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may begin anywhere."""
         state = self.producers.states.get(producer_id)
-        if state is None or state.last == ANY_SEQUENCE:
+        if state is None or (not state.batches and state.is_the_least):
             return None
         return encode_basis(self.reached or self.begins_behind, state.epoch, state.last)
 
@@ -492,6 +494,10 @@ class Fold:
         self.writers.move_to_end(writer)
         if len(self.writers) > MAX_WRITERS:
             self.writers.popitem(last=False)
+
+
+def _known(state: ProducerState | None) -> KnownProducer | None:
+    return None if state is None else KnownProducer(state.epoch, state.last)
 
 
 def _unjudged(

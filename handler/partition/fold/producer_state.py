@@ -81,6 +81,11 @@ class ProducerState:
         return self.last == ANY_SEQUENCE and not self.batches
 
     @property
+    def is_the_least(self) -> bool:
+        """Whether none of its batches was seen that counts: it has come to this epoch and sequence at least."""
+        return not self.batches and (self.has_expired or self.last == ANY_SEQUENCE)
+
+    @property
     def knows_its_batches(self) -> bool:
         """Whether a batch that is not among the remembered ones is none of the last five."""
         return self.follows is None or len(self.batches) == REMEMBERED_BATCHES

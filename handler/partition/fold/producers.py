@@ -87,14 +87,15 @@ class ProducerTable:
 
     def check(self, batch: BatchSequence) -> Verdict:
         """The verdict that `batch` would get now, of a producer that is not unsure. Changes nothing."""
-        return _verdict(self._state_for(batch), batch)
+        return _verdict(self.state_for(batch), batch)
 
-    def _state_for(self, batch: BatchSequence) -> ProducerState | None:
-        """What is known of a batch's producer. Where retention has taken all else, a marker of an older epoch says nothing of a newer one:
-        the marker may have come late, and what began the newer epoch may be gone.
+    def state_for(self, batch: BatchSequence) -> ProducerState | None:
+        """What is known of a batch's producer that judges the batch.
+
+        Retention may have taken what the producer wrote behind the least that it has written. So that says nothing of later batches.
         """
         state = self.states.get(batch.producer_id)
-        if state is not None and self.begins_expired and state.has_markers_alone and batch.epoch > state.epoch:
+        if state is not None and self.begins_expired and state.is_the_least and _comes_behind(batch, state):
             return None
         return state
 
@@ -103,7 +104,7 @@ class ProducerTable:
 
         One that is out of order may be a retry of a batch that was written before what is known here.
         """
-        state = self._state_for(batch)
+        state = self.state_for(batch)
         if state is None and (not self.knows_the_past or (batch.producer_id in self.unsure and not has_all)):
             return UNJUDGED
         verdict = _verdict(state, batch)
@@ -149,16 +150,19 @@ class ProducerTable:
             fenced = BatchSequence(producer_id, state.epoch, ANY_SEQUENCE, ANY_SEQUENCE)
             self.record_unsure(one._replace(batch=fenced, position=state.at, known=UNKNOWN_PRODUCER))
             return False
-        if state is not None and self.begins_expired and state.has_markers_alone and max(one.known.epoch, one.batch.epoch) > state.epoch:
-            state = None  # see `_state_for`
-        # What is sure came from behind `known_from`: the writer of this batch had folded less, and its word does not count.
-        if state is not None and state.has_expired and _is_ahead(one.known, state):
-            # What counted as its first was a late copy of an older one.
-            self.states.put_though_old(producer_id, ProducerState(one.known.epoch, one.known.last_sequence, one.folded_to))
-        if state is None and self.begins_expired and _is_old(one):
-            # Its writer knew that it had been written, or of a newer epoch, and others may have known of later ones.
-            self.states.put_though_old(producer_id, ProducerState(*one.known, one.folded_to, follows=Before(one.known), has_expired=True))
+        self._learn_the_least(one, state)
         return state is not None or self.begins_expired
+
+    def _learn_the_least(self, one: Unjudged, state: ProducerState | None) -> None:
+        """A batch's writer knew what its producer had written at least. Others may have known of more.
+
+        That counts where nothing is known. It also counts where retention has made a batch the first: it may be a late copy.
+        """
+        if self.begins_expired and state is not None and state.has_markers_alone and max(one.known.epoch, one.batch.epoch) > state.epoch:
+            state = None  # it does not judge the batch (`state_for`)
+        if self.begins_expired and _is_old(one) if state is None else state.has_expired and _is_ahead(one.known, state):
+            least = ProducerState(*one.known, one.folded_to, follows=Before(one.known), has_expired=True)
+            self.states.put_though_old(one.batch.producer_id, least)
 
     @property
     def has_replicated(self) -> bool:
@@ -266,7 +270,7 @@ class ProducerTable:
         """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
         producer_id = batch.producer_id
         unsure = self.unsure.pop(producer_id, None)
-        state = self._state_for(batch)
+        state = self.state_for(batch)
         if state is None or state.epoch != batch.epoch:
             before = None
             has_expired = state is None and self.begins_expired
@@ -293,11 +297,15 @@ class ProducerTable:
         if state is None and (producer_id in self.unsure or not knows_nobody):
             self.record_unsure(marker)
             return
-        fenced = _fenced(state, marker)
+        fenced = _fenced(None if self._may_lack_what_began_its_epoch(state, marker) else state, marker)
         if fenced is not state:
             fenced.has_expired = state is None and marker.is_replicated  # what a writer here knows of it counts more
             self.states[producer_id] = fenced
         self.states.move_to_end(producer_id)
+
+    def _may_lack_what_began_its_epoch(self, state: ProducerState | None, marker: Unjudged) -> bool:
+        """Whether retention may have taken batches that stood before a marker in its epoch."""
+        return state is not None and self.begins_expired and state.is_the_least and marker.batch.epoch > state.epoch
 
     def append(
         self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position, max_timestamp: int
@@ -438,6 +446,12 @@ def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:
     if state.last != ANY_SEQUENCE and not is_next_sequence(state.last, batch.first):
         return OUT_OF_ORDER
     return ACCEPTED
+
+
+def _comes_behind(batch: BatchSequence, state: ProducerState) -> bool:
+    if batch.epoch != state.epoch:
+        return batch.epoch > state.epoch
+    return state.last != ANY_SEQUENCE and is_later(batch.first, state.last)
 
 
 def _is_old(one: Unjudged) -> bool:

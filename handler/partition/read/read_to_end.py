@@ -127,18 +127,18 @@ class ReadToEnd:
             stats = await self._log.stats()
             last = stats.last
             if last is None:
-                await self._check_emptied(stats)
+                await self._find_nothing_up_to(last, stats)
                 return
         if fold.reached is not None and fold.reached >= last:
             return
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset:
             stats = await self._log.stats()
             if stats.last is None:  # an emptied log may still name its last entry, which nobody can read any more
-                await self._check_emptied(stats)
+                await self._find_nothing_up_to(None, stats)
                 return
         self._go_back_to(last)
         if last == self._last_pulsar_marker:
-            await self._check_emptied(await self._log.stats())
+            await self._find_nothing_up_to(last, await self._log.stats())
             return
         if await self._arrived(last, ARRIVAL_SECONDS):
             return
@@ -146,12 +146,18 @@ class ReadToEnd:
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is None or readable <= behind:
-            await self._check_emptied(await self._log.stats())
+            await self._find_nothing_up_to(last, await self._log.stats())
         if readable is not None and readable > behind:
             self._go_back_to(readable)
             await self._arrived(readable, None)
         if readable != last:
             self._last_pulsar_marker = last
+
+    async def _find_nothing_up_to(self, last: Position | None, stats: LogStats) -> None:
+        """No reader is given anything up to `last`. That was the last entry before `stats` were asked for; None where there was none."""
+        await self._check_emptied(stats)
+        if self._fold.last_position is None and stats.last == last:
+            self._fold.begins_behind = stats.end or BEFORE_ALL
 
     async def _check_emptied(self, stats: LogStats) -> None:
         """Nothing is left that readers are given. Whoever opens the partition now begins at another end than is known here, maybe."""

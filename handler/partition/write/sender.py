@@ -165,10 +165,12 @@ class Sender:
         return BASES_PROPERTY, self._fold.basis_with([self._known_producer(append) for append in entry.appends])
 
     def _known_producer(self, append: Append) -> KnownProducer:
-        known = self._fold.known_producer(append.producer_id)
+        if not append.has_producer:
+            return UNKNOWN_PRODUCER
+        known = self._fold.known_to_judge(append.sequence)
         if known is not None and known.last_sequence != ANY_SEQUENCE:
             return known
-        before = self._in_flight.before_first(append) if append.has_producer else UNKNOWN_PRODUCER
+        before = self._in_flight.before_first(append)
         if known is None or known.epoch == before.epoch or known.epoch < append.epoch:  # of an older epoch: a late marker says nothing
             return before
         return known

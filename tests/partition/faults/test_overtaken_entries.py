@@ -6,11 +6,13 @@ The sidecar sends both again, under their numbers, and the first try of the late
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 
 import pytest
 
 from handler.partition.write import sender
+from handler.tasks import Backoff
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
@@ -108,6 +110,27 @@ async def test_a_batch_that_was_overtaken_is_written_under_another_number(dedupl
     assert (await append(partition, numbered(b"a2", 2))).error is ErrorCode.NONE
     assert [value for _, value in await read_all(partition) if value is not None] == [b"a0", b"other", b"a1", b"a2"]
     assert not partition._appender.pending
+    partition.close()
+
+
+async def test_a_broker_that_takes_nothing_because_it_knows_all_is_asked_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has an entry, whose bookies hang."""
+    log = SlowlyStored()
+    log.deduplicates = True
+    partition = open_partition(log)
+    await append(partition, numbered(b"a0", 0))
+    opened, writer_as = itertools.count(), log.writer_as
+    resets: list[Backoff] = []
+    monkeypatch.setattr(log, "writer_as", lambda *asked: next(opened) >= 0 and writer_as(*asked))
+    monkeypatch.setattr(Backoff, "reset", lambda one: resets.append(one))
+    log.is_slow = True
+    stuck = begin_append(partition, numbered(b"a1", 1))
+    await until(lambda: bool(log._storing))
+    log.disconnect()
+    await until(lambda: str(opened) == "count(3)")
+    log.answer()
+    assert (await stuck).error is ErrorCode.NONE
+    assert resets.count(partition._appender._sender._task.backoff) <= 1, "the first one was of use"
     partition.close()
 
 

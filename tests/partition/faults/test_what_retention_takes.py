@@ -140,28 +140,38 @@ async def test_a_late_first_try_at_the_beginning_does_not_hide_what_came_behind_
     partition.close()
 
 
-async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_first_of_its_batches_is_refused() -> None:
+@pytest.mark.parametrize("sequences", [(0, 1), (1, 2)], ids=["new", "known before"])
+@pytest.mark.parametrize("has_markers", [False, True])
+@pytest.mark.parametrize("meanwhile", [None, MemoryLog.roll, MemoryLog.unload, MemoryLog.crash])
+async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_first_of_its_batches_is_refused(
+    meanwhile: Callable[[MemoryLog], None] | None, has_markers: bool, sequences: tuple[int, int]
+) -> None:
     """Nobody knows it, so it may begin anywhere. But what it has sent together begins with the first of it."""
     log = MemoryLog()
     before = open_partition(log, "kafka-sidecar-a")
-    await append(before, numbered(0))
+    await append(before, numbered(0) if sequences[0] else other())
     before.close()
     log.roll()
+    if has_markers:
+        log.mark()
     log.trim(1)
     partition = open_partition(log, "kafka-sidecar-b", batches_per_entry=1)
     assert await partition.opened() is ErrorCode.NONE
+    if meanwhile is not None:
+        meanwhile(log)
     log.hold_sends = True
-    sent = [begin_append(partition, numbered(sequence)) for sequence in (1, 2)]
+    sent = [begin_append(partition, numbered(sequence)) for sequence in sequences]
     while len(log.held) < len(sent):  # noqa: ASYNC110
         await asyncio.sleep(0)
     log.hold_sends, log.refuse_sends = False, 1
     log.let_go()
-    for sequence, one in enumerate(sent, 1):
+    for sequence, one in zip(sequences, sent, strict=True):
         if (await one).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
     late = open_partition(log, "kafka-sidecar-c")
     for reading in (partition, late):
-        assert [value for _, value in await read_all(reading, 1) if value is not None] == [b"b1", b"b2"]
+        found = [value for _, value in await read_all(reading, 1 + has_markers) if value is not None]
+        assert found == [b"b%d" % sequence for sequence in sequences]
         reading.close()
 
 

@@ -175,6 +175,33 @@ def test_a_batch_is_hidden_whose_writer_knew_a_newer_epoch_also_where_retention_
     assert table.check(zombie.batch).error is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
+@pytest.mark.parametrize("late", [BatchSequence(1, 2, 2, 2), BatchSequence(1, 4, 0, 0)], ids=["an old epoch", "a copy"])
+def test_what_a_writer_knew_is_the_least_that_its_producer_had_written_where_retention_has_taken_the_rest(late: BatchSequence) -> None:
+    """Two others of the epoch are gone, and were sent together with the last one. The writer of the late batch had read one of them."""
+    table, began = ProducerTable(), Position(3, 0)
+    table.begins_expired = True
+    one = Unjudged(late, 40, Position(3, 0), 5, Position(2, 6), KnownProducer(4, 0))
+    assert table.is_judged(one, began)
+    assert not table.check(late).accepted
+    last = Unjudged(BatchSequence(1, 4, 2, 2), 41, Position(3, 1), 5, Position(1, 0), KnownProducer(1, 0))
+    assert table.is_judged(last, began)
+    assert table.check(last.batch).accepted
+
+
+def test_a_marker_behind_a_late_batch_does_not_begin_an_epoch_of_which_retention_has_taken_the_beginning() -> None:
+    table, began = ProducerTable(), Position(6, 0)
+    table.begins_expired = True
+    zombie = Unjudged(BatchSequence(1, 3, 0, 0), 60, Position(6, 0), 5, Position(5, 2), KnownProducer(4, 2))
+    assert table.is_judged(zombie, began)
+    assert not table.check(zombie.batch).accepted
+    marker = Unjudged(BatchSequence(1, 5, ANY_SEQUENCE, ANY_SEQUENCE), 61, Position(7, 0), 5, Position(6, 0), UNKNOWN_PRODUCER)
+    table.fence(marker, began)
+    goes_on = Unjudged(BatchSequence(1, 5, 2, 2), 62, Position(7, 2), 5, Position(5, 5), KnownProducer(5, 1))
+    assert table.is_judged(goes_on, began)
+    assert table.check(goes_on.batch).accepted
+    assert not table.check(BatchSequence(1, 4, 3, 3)).accepted
+
+
 @pytest.mark.parametrize(("marked", "is_accepted"), [(1, True), (2, True), (3, False)])
 def test_a_late_marker_of_an_older_epoch_says_nothing_where_retention_has_taken_the_rest(marked: int, is_accepted: bool) -> None:
     """A coordinator was answered late, and wrote the marker once more. The producer had gone on in its next epoch, as its writer knew."""
