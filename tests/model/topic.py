@@ -157,7 +157,8 @@ class Topic:
     # --- what becomes of the topic
 
     def roll(self) -> None:
-        if not self._adding:
+        """ManagedLedgerImpl.rollCurrentLedgerIfFull: one that holds nothing is never full, not even for its age."""
+        if self._in_ledger and not self._adding:
             self._new_ledger()
 
     def unload(self) -> None:

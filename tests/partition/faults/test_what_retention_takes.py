@@ -142,7 +142,7 @@ async def test_a_late_first_try_at_the_beginning_does_not_hide_what_came_behind_
 
 @pytest.mark.parametrize("sequences", [(0, 1), (1, 2)], ids=["new", "known before"])
 @pytest.mark.parametrize("has_markers", [False, True])
-@pytest.mark.parametrize("meanwhile", [None, MemoryLog.roll, MemoryLog.unload, MemoryLog.crash])
+@pytest.mark.parametrize("meanwhile", [None, MemoryLog.unload, MemoryLog.crash])
 async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_first_of_its_batches_is_refused(
     meanwhile: Callable[[MemoryLog], None] | None, has_markers: bool, sequences: tuple[int, int]
 ) -> None:
