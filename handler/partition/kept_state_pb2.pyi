@@ -79,7 +79,7 @@ class Producer(_message.Message):
     def __init__(self, id: _Optional[int] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., not_conclusive: _Optional[bool] = ..., at_ledger: _Optional[int] = ..., at_entry: _Optional[int] = ..., max_timestamp: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[Batch, _Mapping]]] = ...) -> None: ...
 
 class Producers(_message.Message):
-    __slots__ = ("next_offset", "last_ledger", "last_entry", "began_within", "began_ledger", "began_entry", "pages", "writers", "unjudged", "mark_ledgers", "mark_entries", "mark_times")
+    __slots__ = ("next_offset", "last_ledger", "last_entry", "began_within", "began_ledger", "began_entry", "pages", "writers", "unjudged", "mark_ledgers", "mark_entries", "mark_times", "begins_expired")
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_LEDGER_FIELD_NUMBER: _ClassVar[int]
     LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class Producers(_message.Message):
     MARK_LEDGERS_FIELD_NUMBER: _ClassVar[int]
     MARK_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     MARK_TIMES_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_EXPIRED_FIELD_NUMBER: _ClassVar[int]
     next_offset: int
     last_ledger: int
     last_entry: int
@@ -104,7 +105,8 @@ class Producers(_message.Message):
     mark_ledgers: _containers.RepeatedScalarFieldContainer[int]
     mark_entries: _containers.RepeatedScalarFieldContainer[int]
     mark_times: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ..., pages: _Optional[_Iterable[bytes]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., unjudged: _Optional[_Iterable[_Union[UnjudgedBatch, _Mapping]]] = ..., mark_ledgers: _Optional[_Iterable[int]] = ..., mark_entries: _Optional[_Iterable[int]] = ..., mark_times: _Optional[_Iterable[int]] = ...) -> None: ...
+    begins_expired: bool
+    def __init__(self, next_offset: _Optional[int] = ..., last_ledger: _Optional[int] = ..., last_entry: _Optional[int] = ..., began_within: _Optional[bool] = ..., began_ledger: _Optional[int] = ..., began_entry: _Optional[int] = ..., pages: _Optional[_Iterable[bytes]] = ..., writers: _Optional[_Iterable[_Union[Writer, _Mapping]]] = ..., unjudged: _Optional[_Iterable[_Union[UnjudgedBatch, _Mapping]]] = ..., mark_ledgers: _Optional[_Iterable[int]] = ..., mark_entries: _Optional[_Iterable[int]] = ..., mark_times: _Optional[_Iterable[int]] = ..., begins_expired: _Optional[bool] = ...) -> None: ...
 
 class UnjudgedBatch(_message.Message):
     __slots__ = ("producer_id", "epoch", "first_sequence", "last_sequence", "base_offset", "ledger", "entry", "max_timestamp", "folded_to_ledger", "folded_to_entry", "known_epoch", "known_sequence", "writer", "writer_sequence", "sent_again")

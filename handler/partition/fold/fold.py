@@ -15,7 +15,7 @@ producer (see `producers`). All others are not conclusive.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, SidecarError
@@ -198,6 +198,14 @@ class Fold:
         """The last batch of its producer, if that judges this one."""
         return _known(self.producers.state_for(batch))
 
+    def known_at(self, batches: Iterable[BatchSequence]) -> Position:
+        """Up to where the log tells what is known of the producers of batches. Of some only others' word tells, who had folded less."""
+        reached = self.reached or self.begins_behind
+        if not self.producers.begins_expired:
+            return reached
+        states = [self.producers.state_for(batch) for batch in batches]
+        return min([reached, *(state.at for state in states if state is not None and state.is_the_least and state.last != ANY_SEQUENCE)])
+
     def basis(self, producer_id: int) -> bytes | None:
         """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may begin anywhere."""
         state = self.producers.states.get(producer_id)
@@ -205,9 +213,9 @@ class Fold:
             return None
         return encode_basis(self.reached or self.begins_behind, state.epoch, state.last)
 
-    def basis_with(self, known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
+    def basis_with(self, batches: Iterable[BatchSequence], known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
         """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""
-        return Basis(self.reached or self.begins_behind, known, transactions).encode()
+        return Basis(self.known_at(batches), known, transactions).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""

@@ -36,6 +36,7 @@ class KnownProducers(NamedTuple):
     writers: Sequence[tuple[bytes, int]]
     unjudged: Sequence[Unjudged]
     marks: Sequence[Mark]  # of the log's times
+    begins_expired: bool = False  # retention had taken what stood before `began`
 
     @classmethod
     def of(cls, fold: Fold) -> KnownProducers:
@@ -45,7 +46,8 @@ class KnownProducers(NamedTuple):
         unjudged = [one for unsure in table.unsure.values() for one in unsure.seen]
         unjudged += [one for _, state in awake if state.follows is not None for one in state.follows.seen]
         writers, marks = list(fold.writers.items()), list(table.states.times.marks)
-        return cls(fold.last_position or BEFORE_ALL, fold.next_offset, fold.replayed_from, asleep, awake, writers, unjudged, marks)
+        last, began = fold.last_position or BEFORE_ALL, fold.replayed_from
+        return cls(last, fold.next_offset, began, asleep, awake, writers, unjudged, marks, table.begins_expired)
 
     @property
     def extent(self) -> Extent:
@@ -65,6 +67,7 @@ class KnownProducers(NamedTuple):
 
     def put_into(self, table: ProducerTable) -> None:
         """Of a fold that knows of no producer yet."""
+        table.begins_expired = self.begins_expired
         table.states.take(self.asleep.copy())
         table.states.times.go_on(self.marks)
         for producer_id, state in self.awake:
@@ -83,7 +86,7 @@ class KnownProducers(NamedTuple):
         began = self.began or Position(0, 0)
         return kept.Producers(
             next_offset=self.next_offset, last_ledger=self.last.ledger, last_entry=self.last.entry,
-            began_within=self.began is not None, began_ledger=began.ledger, began_entry=began.entry,
+            began_within=self.began is not None, began_ledger=began.ledger, began_entry=began.entry, begins_expired=self.begins_expired,
             pages=packed.pages, writers=[kept.Writer(name=name, last_sequence=last) for name, last in self.writers],
             unjudged=map(_encoded, self.unjudged),
             mark_ledgers=differences(mark.position.ledger for mark in self.marks),
@@ -111,7 +114,8 @@ class KnownProducers(NamedTuple):
         columns = zip(accumulate(stored.mark_ledgers), accumulate(stored.mark_entries), accumulate(stored.mark_times), strict=True)
         marks = [Mark(Position(ledger, entry), at) for ledger, entry, at in columns]
         asleep = PackedStates.of_pages(stored.pages)
-        return cls(last, stored.next_offset, began, asleep, [], writers, list(map(_decoded, stored.unjudged)), marks)
+        unjudged = list(map(_decoded, stored.unjudged))
+        return cls(last, stored.next_offset, began, asleep, [], writers, unjudged, marks, stored.begins_expired)
 
 
 def _put_unjudged(table: ProducerTable, one: Unjudged) -> None:

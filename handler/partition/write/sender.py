@@ -156,13 +156,15 @@ class Sender:
         """Without a producer only a second try depends on what came before it: its first may have landed."""
         if not entry.was_sent and not entry.has_producer and not entry.transactions:
             return None
-        if entry.transactions:
-            known_producers = [self._known_producer(append) for append in entry.appends]
-            return BASIS_PROPERTY if len(entry.appends) == 1 else BASES_PROPERTY, self._fold.basis_with(known_producers, entry.transactions)
-        if len(entry.appends) == 1:
+        is_alone = len(entry.appends) == 1
+        if is_alone and not entry.transactions:
             known = self._fold.basis(entry.appends[0].producer_id)
-            return BASIS_PROPERTY, known or self._fold.basis_with([self._known_producer(entry.appends[0])])
-        return BASES_PROPERTY, self._fold.basis_with([self._known_producer(append) for append in entry.appends])
+            if known is not None:
+                return BASIS_PROPERTY, known
+        batches = [append.sequence for append in entry.appends if append.has_producer]
+        known_producers = [self._known_producer(append) for append in entry.appends]
+        basis = self._fold.basis_with(batches, known_producers, entry.transactions)
+        return BASIS_PROPERTY if is_alone else BASES_PROPERTY, basis
 
     def _known_producer(self, append: Append) -> KnownProducer:
         if not append.has_producer:

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
-from tests.support.partitions import open_partition
+from tests.support.partitions import append, open_partition
 from tests.support.transactions import COMMITTED, Coordinator, committed_values, end, write
 
 
@@ -37,3 +38,24 @@ async def test_a_producer_goes_on_in_its_newer_epoch(is_kept: bool, late_epochs:
         assert await one.opened() is ErrorCode.NONE
         assert await committed_values(one, one.log_start) == [b"next"]
         await asyncio.gather(*one.close())
+
+
+async def test_a_producer_goes_on_also_where_a_late_marker_is_all_that_was_kept_of_it() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    first = open_partition(log, "kafka-sidecar-a")
+    for epoch in (0, 1):
+        assert (await write(first, Coordinator(100 + epoch), b"%d" % epoch, sequence=0, epoch=epoch)).error is ErrorCode.NONE
+        assert (await end(first, COMMITTED, 100 + epoch, epoch=epoch)).error is ErrorCode.NONE
+    first.close()
+    log.roll()
+    gone = len(log.entries)
+    second = open_partition(log, "kafka-sidecar-b")
+    assert (await end(second, COMMITTED, 100, epoch=0)).error is ErrorCode.NONE
+    second.close()
+    log.trim(gone)
+    keeping = open_partition(log, "kafka-sidecar-c", states=states)
+    assert (await append(keeping, batch(b"other", producer_id=99, epoch=0, sequence=0))).error is ErrorCode.NONE
+    await asyncio.gather(*keeping.close())
+    restored = open_partition(log, "kafka-sidecar-d", states=states)
+    assert (await write(restored, Coordinator(102), b"next", sequence=1, epoch=1)).error is ErrorCode.NONE
+    restored.close()

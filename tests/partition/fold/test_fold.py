@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from handler.partition.fold.fold import Fold, Folded, IndexAlarm
 from handler.partition.fold.log_times import DAY_MS
 from handler.partition.fold.producers import UNJUDGED
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, KnownProducer
+from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
 from handler.partition.log.entries import Content
 from handler.partition.log.formats import PULSAR
 from handler.pulsar.entry import Position
@@ -121,7 +121,7 @@ class Writer:
     def basis(self, producer_ids: list[int]) -> Basis:
         known = [self.fold.known_producer(producer_id) or UNKNOWN_PRODUCER for producer_id in producer_ids]
         alone = self.fold.basis(producer_ids[0]) if len(producer_ids) == 1 else None
-        return Basis.decode(alone or self.fold.basis_with(known))
+        return Basis.decode(alone or self.fold.basis_with((), known))
 
     def land(self) -> None:
         if self.under_way:
@@ -389,3 +389,16 @@ def test_an_entry_nobody_can_read_takes_its_offsets() -> None:
     folded = fold.unreadable(Position(1, 1), 4)
     assert (folded.base_offset, folded.next_offset) == (2, 5)
     assert folded.verdicts[0].error is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_what_only_others_have_told_of_a_producer_is_told_on_with_the_place_where_they_stood() -> None:
+    """Retention has taken what stood there. Whoever reads it must not take it for what a fold has found in the log."""
+    fold = Fold(Position(3, 0))
+    fold.producers.begins_expired = True
+    late = BatchSequence(7, 0, 2, 2)
+    fold.by_reading(Position(3, 0), 0, _content(b"a", 0, (7, 2, 1), basis=Basis(Position(2, 6), [KnownProducer(0, 3)])))
+    assert fold.known_to_judge(late) == (0, 3)
+    assert Basis.decode(fold.basis_with([late], [KnownProducer(0, 3)])).folded_to == (2, 6)
+    later = BatchSequence(7, 0, 10, 10)
+    assert fold.known_to_judge(later) is None, "others may have written it up to there"
+    assert Basis.decode(fold.basis_with([later], [UNKNOWN_PRODUCER])).folded_to == (3, 0)
