@@ -173,9 +173,7 @@ class Sender:
         if known is not None and known.last_sequence != ANY_SEQUENCE:
             return known
         before = self._in_flight.before_first(append)
-        if known is None or known.epoch == before.epoch or known.epoch < append.epoch:  # of an older epoch: a late marker says nothing
-            return before
-        return known
+        return before if known is None or known.epoch == before.epoch else known
 
     # --- the writer's life
 
