@@ -199,7 +199,10 @@ class Fold:
         return _known(self.producers.state_for(batch))
 
     def known_at(self, batches: Iterable[BatchSequence]) -> Position:
-        """Up to where the log tells what is known of the producers of batches. Of some only others' word tells, who had folded less."""
+        """Up to where the log tells what is known of the producers of batches.
+
+        Where only another writer's word tells of one of them, that is the place to which that writer had folded.
+        """
         reached = self.reached or self.begins_behind
         if not self.producers.begins_expired:
             return reached
@@ -388,12 +391,12 @@ class Fold:
         self._recent_ends.add(position, self.next_offset)
 
     def _begin_at(self, position: Position, offset: int) -> None:
-        began, has_lost_all = self.replayed_from, self.producers.begins_expired
-        if self.has_learnt and not (began is None and has_lost_all):
+        began, begins_expired = self.replayed_from, self.producers.begins_expired
+        if self.has_learnt and not (began is None and begins_expired):
             return  # it knows all that the fold knew that it has learnt from, and goes on at the same offset
         if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
             self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
-        elif began is None and (self.was_emptied or has_lost_all):
+        elif began is None and (self.was_emptied or begins_expired):
             self.replayed_from = position
         elif not self._learns_where_it_begins:
             return

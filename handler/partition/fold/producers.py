@@ -305,7 +305,9 @@ class ProducerTable:
 
     def _may_lack_what_began_its_epoch(self, state: ProducerState | None, marker: Unjudged) -> bool:
         """Whether retention may have taken batches that stood before a marker in its epoch."""
-        return state is not None and self.begins_expired and state.is_the_least and marker.batch.epoch > state.epoch
+        if state is None or not self.begins_expired or marker.batch.epoch <= state.epoch:
+            return False
+        return state.has_expired or state.has_markers_alone
 
     def append(
         self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position, max_timestamp: int

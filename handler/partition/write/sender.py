@@ -161,7 +161,7 @@ class Sender:
             known = self._fold.basis(entry.appends[0].producer_id)
             if known is not None:
                 return BASIS_PROPERTY, known
-        batches = [append.sequence for append in entry.appends if append.has_producer]
+        batches = (append.sequence for append in entry.appends if append.has_producer)
         known_producers = [self._known_producer(append) for append in entry.appends]
         basis = self._fold.basis_with(batches, known_producers, entry.transactions)
         return BASIS_PROPERTY if is_alone else BASES_PROPERTY, basis

@@ -202,6 +202,20 @@ def test_a_marker_behind_a_late_batch_does_not_begin_an_epoch_of_which_retention
     assert not table.check(BatchSequence(1, 4, 3, 3)).accepted
 
 
+def test_a_marker_behind_a_batch_that_counts_as_the_first_does_not_begin_its_epoch_either() -> None:
+    """The batch came late, in an older epoch. Retention has taken what it followed, and what stood in the marker's epoch before it."""
+    table, began = ProducerTable(), Position(6, 0)
+    table.begins_expired = True
+    late = Unjudged(BatchSequence(1, 4, 3, 3), 60, Position(6, 0), 5, Position(5, 2), KnownProducer(4, 2))
+    assert table.is_judged(late, began)
+    table.record(late.batch, 60, late.position, 5)
+    marker = Unjudged(BatchSequence(1, 5, ANY_SEQUENCE, ANY_SEQUENCE), 61, Position(7, 0), 5, Position(6, 0), UNKNOWN_PRODUCER)
+    table.fence(marker, began)
+    goes_on = Unjudged(BatchSequence(1, 5, 2, 2), 62, Position(7, 2), 5, Position(5, 5), KnownProducer(5, 1))
+    assert table.is_judged(goes_on, began)
+    assert table.check(goes_on.batch).accepted
+
+
 @pytest.mark.parametrize(("marked", "is_accepted"), [(1, True), (2, True), (3, False)])
 def test_a_late_marker_of_an_older_epoch_says_nothing_where_retention_has_taken_the_rest(marked: int, is_accepted: bool) -> None:
     """A coordinator was answered late, and wrote the marker once more. The producer had gone on in its next epoch, as its writer knew."""
