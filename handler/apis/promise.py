@@ -22,10 +22,13 @@ class Promise(Generic[T]):
 
     def resolve(self, value: T) -> None:
         self.resolved = True
-        if self._callback is not None:
-            self._callback(*self._arguments, value)
-        else:
+        callback, arguments = self._callback, self._arguments
+        if callback is None:
             self._value = value
+            return
+        # Who waits for a promise often keeps it: both would stay in memory until Python looks for cycles.
+        self._callback, self._arguments = None, ()
+        callback(*arguments, value)
 
     def then(self, callback: Callable[..., None], *arguments: Any) -> None:
         """Call `callback` with these arguments and the value: now, if it has come."""

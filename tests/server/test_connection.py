@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,6 +170,33 @@ async def test_coroutines_promises_and_plain_answers_keep_their_order() -> None:
     assert client.transport.sent == []
     await asyncio.sleep(0.01)
     assert client.transport.sent == [b"1", b"2", b"3"]
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("body", [b"promise", b"coroutine", b"plain"])
+async def test_a_request_whose_answer_has_left_takes_no_memory(body: bytes) -> None:
+    """Nor does it wait until Python looks for cycles: that would cost each of thousands of requests a second."""
+
+    async def soon() -> bytes:
+        await asyncio.sleep(0)
+        return b"A"
+
+    client = Client({b"coroutine": soon()} if body == b"coroutine" else {b"plain": b"A"})
+    client.send(body)
+    if client.works:
+        client.works.pop().resolve(b"A")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert client.transport.sent == [b"A"]
+    assert not [one for one in gc.get_objects() if isinstance(one, Work)]
 
 
 async def test_frames_may_come_byte_by_byte() -> None:
