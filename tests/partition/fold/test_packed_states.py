@@ -86,7 +86,10 @@ def test_those_that_are_gone_are_swept_out_some_pages_at_a_time() -> None:
         lambda page: page[:-1] + b"\x80",
         lambda page: b"\7" + page[1:],
         lambda page: page[:8] + (int.from_bytes(page[8:10], "little") + 9).to_bytes(2, "little") + page[10:-1] + b"\x81" * 9 + page[-1:],
-        lambda page: with_epoch(page, 2**40),
+        lambda page: of_first(page, ProducerState(2**40, 0, Position(1, 1))),
+        lambda page: of_first(page, ProducerState(2**31, 0, Position(1, 1))),
+        lambda page: of_first(page, ProducerState(0, 2**31 - 1, Position(1, 1), 0, deque([WrittenBatch(0, 2**31, 0, Position(1, 1))]))),
+        lambda page: of_first(page, ProducerState(0, 9, Position(1, 1), 0, deque([WrittenBatch(0, 9, 2**63, Position(1, 1))]))),
     ],
     ids=[
         "it ends early",
@@ -98,6 +101,9 @@ def test_those_that_are_gone_are_swept_out_some_pages_at_a_time() -> None:
         "of another page",
         "a number of ten bytes",
         "an epoch that Kafka does not have",
+        "the first epoch that does not exist",
+        "the first sequence that does not exist",
+        "the first offset that does not exist",
     ],
 )
 def test_pages_that_never_were_are_refused(change: object) -> None:
@@ -110,12 +116,27 @@ def test_pages_that_never_were_are_refused(change: object) -> None:
         PackedStates.of_pages([change(first), *others])
 
 
-def with_epoch(page: bytes, epoch: int) -> bytes:
-    """Of the first producer, and of nobody else."""
+def of_first(page: bytes, state: ProducerState) -> bytes:
+    """A page of its first producer alone."""
     packed = PackedStates()
-    producer_id = int.from_bytes(page[:8], "little", signed=True)
-    packed.add(producer_id, ProducerState(epoch, 0, Position(1, 1)))
+    packed.add(int.from_bytes(page[:8], "little", signed=True), state)
     return packed.pages[0]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_sum_of_what_one_look_passes_is_too_large(sign: int) -> None:
+    small, large = sign * (2**27 - 1), sign * (2**55 - 1)
+    at, state = Position(large, large), ProducerState(small, small, Position(large, large), large)
+    last, offset = small, 0
+    for _ in range(5):  # each as far from the one behind it as may be
+        first, at, offset = last + 2 * small, Position(at.ledger + large, at.entry + large), offset + large
+        state.batches.appendleft(WrittenBatch(first, last + small, offset, at))
+        last = first
+    packed = PackedStates()
+    packed.add(1, state)
+    assert dict(PackedStates.of_pages(packed.pages).items()) == {1: state}
+    assert all(abs(number) < 2**31 for number in (small, first))
+    assert all(abs(number) < 2**63 for number in (offset, *at))
 
 
 def test_those_that_lack_earlier_batches_are_found_without_looking_into_others() -> None:
