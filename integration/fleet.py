@@ -69,6 +69,11 @@ def wait_until_agreed(addresses: Sequence[str], topic: str, leaders: int, second
 _UNANSWERED = 5
 
 
+def group_of(topic: str) -> str:
+    """The group of a load."""
+    return f"{topic}-readers"
+
+
 class Load:
     """Producers and a group that go on for as long as the test does something to their sidecars, and what their applications see of it."""
 
@@ -88,7 +93,7 @@ class Load:
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
         statistics = {"statistics.interval.ms": 500, "stats_cb": self._on_statistics}
         self._producer = Producer({**servers, **statistics, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
-        group = {"group.id": f"{topic}-readers", "auto.offset.reset": "earliest", "enable.auto.commit": True}
+        group = {"group.id": group_of(topic), "auto.offset.reset": "earliest", "enable.auto.commit": True}
         self._consumers = [Consumer({**servers, **group}) for _ in range(2)]
         self._stop, self._stop_reading = threading.Event(), threading.Event()
         self._threads = [
@@ -141,8 +146,6 @@ class Load:
             if message.error() is not None:
                 self.failed.append(f"consumer: {message.error()}")
                 continue
-            if not message.value():
-                continue  # it was there before
             partition, record = message.partition() or 0, (int(message.value() or 0), message.offset() or 0)
             self.read[partition].append(record)
             runs.setdefault(partition, []).append(record)
