@@ -6,8 +6,12 @@ import asyncio
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
 
+import httpx
 import pytest
 
 from handler.partition.log.port import EntryLog
@@ -17,9 +21,12 @@ from handler.pulsar.client import PulsarClient
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.markers import write_marker
 from integration.support import admin
-from integration.versions import OLDER_VERSIONS
+from integration.two_clusters import NAMES, two_clusters
+from integration.versions import OLDER_VERSIONS, OLDEST
 from tests.contract.all_cases import CASES
-from tests.contract.case import ENTRIES_OF_A_LEDGER, Case
+from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, World
+from tests.contract.copies import COPIES, Clusters
+from tests.contract.table import Held, as_table, note
 from tests.support.stored_topics import PlainTopic
 
 SETTINGS = {
@@ -30,21 +37,35 @@ SETTINGS = {
 VERSIONS = (DEFAULT_VERSION, *(pytest.param(version, marks=pytest.mark.soak) for version in OLDER_VERSIONS))
 # It has apache/pulsar#22572, as 3.3 and later have.
 WITHOUT_MARKERS_AT_THE_END = (3, 0, 7)
+# It has apache/pulsar#23697.
+WITH_ENTRIES_OF_COPIES = (4, 1)
+NAMESPACE: Final = "public/contract"
 _topics = itertools.count(1)
 
 
 class RealTopic:
     """A World: a topic of its own at a real broker."""
 
-    def __init__(self, broker: Standalone, client: PulsarClient, of_admin: PulsarAdmin) -> None:
+    def __init__(self, broker: Standalone, client: PulsarClient, of_admin: PulsarAdmin, topic: str) -> None:
         self.names_markers = version_tuple(broker.version) < WITHOUT_MARKERS_AT_THE_END
-        self._name = f"contract-{os.getpid()}-{next(_topics)}"
-        self._url = f"{broker.admin_url}/admin/v2/persistent/public/default/{self._name}"
+        self._topic = topic
+        self._url = f"{broker.admin_url}/admin/v2/persistent/{topic}"
         self._client = client
         self._admin = of_admin
 
     async def _call(self, method: str, path: str, body: object = None) -> bytes:
         return await asyncio.to_thread(admin, method, self._url + path, None if body is None else json.dumps(body).encode())
+
+    async def make_if_it_is_not_there(self) -> None:
+        """Some versions make a topic in each cluster."""
+        with suppress(httpx.HTTPStatusError):
+            await self._call("PUT", "/partitions", 1)
+
+    async def lacks(self, other: str) -> bool:
+        """Whether the cluster `other` has yet to get something of it."""
+        stats = json.loads(await self._call("GET", "-partition-0/stats"))
+        replicated = stats.get("replication", {}).get(other)
+        return replicated is None or not replicated["connected"] or replicated["replicationBacklog"] > 0
 
     async def make(self, *, deduplicates: bool) -> None:
         await self._call("PUT", "/partitions", 1)
@@ -55,7 +76,7 @@ class RealTopic:
                     await asyncio.sleep(0.05)
 
     def log(self, writer: str) -> EntryLog:
-        return PulsarLog(self._client, self._admin, f"persistent://public/default/{self._name}-partition-0", writer, PlainTopic())
+        return PulsarLog(self._client, self._admin, f"persistent://{self._topic}-partition-0", writer, PlainTopic())
 
     async def unload(self) -> None:
         await asyncio.to_thread(admin, "PUT", f"{self._url}-partition-0/unload")
@@ -85,6 +106,47 @@ class RealTopic:
                 await asyncio.sleep(0.05)
 
 
+class RealClusters:
+    """A topic that two brokers copy to each other."""
+
+    source = NAMES[0]
+
+    def __init__(self, here: RealTopic, there: RealTopic, *, names_entries: bool) -> None:
+        self.names_entries = names_entries
+        self.here = here
+        self.there = there
+
+    async def replicate(self) -> None:
+        async with asyncio.timeout(60):
+            for topic, other in ((self.here, NAMES[1]), (self.there, NAMES[0])):
+                while await topic.lacks(other):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def at(broker: Standalone, topic: str) -> AsyncIterator[RealTopic]:
+    client, of_admin = PulsarClient(broker.url), PulsarAdmin(broker.admin_url)
+    try:
+        yield RealTopic(broker, client, of_admin, topic)
+    finally:
+        await client.close()
+        await of_admin.close()
+
+
+def new_name() -> str:
+    return f"contract-{os.getpid()}-{next(_topics)}"
+
+
+@pytest.fixture(scope="module")
+def held() -> Iterator[Held]:
+    """What this run has seen: `.cache/contract.md` is made of it."""
+    seen: Held = {}
+    yield seen
+    table = Path(".cache/contract.md")
+    table.parent.mkdir(exist_ok=True)
+    table.write_text(as_table(seen))
+
+
 @pytest.fixture(scope="module", params=VERSIONS)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     server = Standalone(tmp_path_factory.mktemp("contract"), version=request.param, settings=SETTINGS)
@@ -94,15 +156,31 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("one", CASES, ids=[one.name for one in CASES])
-def test_a_broker_keeps_the_contract(broker: Standalone, one: Case) -> None:
+def test_a_broker_keeps_the_contract(broker: Standalone, one: Case[World], held: Held) -> None:
     async def play() -> None:
-        client, of_admin = PulsarClient(broker.url), PulsarAdmin(broker.admin_url)
-        try:
-            topic = RealTopic(broker, client, of_admin)
+        async with at(broker, f"public/default/{new_name()}") as topic:
             await topic.make(deduplicates=one.deduplicates)
             await one.play(topic)
-        finally:
-            await client.close()
-            await of_admin.close()
 
     asyncio.run(play())
+    note(held, one, broker.version)
+
+
+@pytest.fixture(scope="module", params=(DEFAULT_VERSION, OLDEST))
+def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Standalone, Standalone]]:
+    with two_clusters(tmp_path_factory.mktemp("clusters"), NAMESPACE, request.param) as brokers:
+        yield brokers
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("one", COPIES, ids=[one.name for one in COPIES])
+def test_two_clusters_keep_the_contract(clusters: tuple[Standalone, Standalone], one: Case[Clusters], held: Held) -> None:
+    async def play() -> None:
+        name = f"{NAMESPACE}/{new_name()}"
+        async with at(clusters[0], name) as here, at(clusters[1], name) as there:
+            for topic in (here, there):
+                await topic.make_if_it_is_not_there()
+            await one.play(RealClusters(here, there, names_entries=version_tuple(clusters[0].version) >= WITH_ENTRIES_OF_COPIES))
+
+    asyncio.run(play())
+    note(held, one, clusters[0].version)

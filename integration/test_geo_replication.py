@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
-from integration.support import admin
+from integration.two_clusters import NAMES, call, two_clusters
 from tests.contract.case import Scribe
 from tests.support.batches import batch
 
@@ -50,10 +50,6 @@ class Side:
         return self.sidecar.address
 
 
-def _call(side: Standalone, method: str, path: str, body: object = None) -> bytes:
-    return admin(method, f"{side.admin_url}/admin/v2/{path}", None if body is None else json.dumps(body).encode())
-
-
 def _sidecar(directory: Path, side: Standalone) -> SidecarProcess:
     control = f"127.0.0.1:{free_port()}"
     return SidecarProcess(directory, side.url, side.admin_url, kafka__namespace=NAMESPACE, control__listen=control)
@@ -62,31 +58,18 @@ def _sidecar(directory: Path, side: Standalone) -> SidecarProcess:
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     directory = tmp_path_factory.mktemp("geo")
-    settings = {"replicationStartAt": "earliest"}
-    brokers = {name: Standalone(directory / name, settings={"clusterName": name, **settings}) for name in ("east", "west")}
-    sidecars = []
-    try:
-        for broker in brokers.values():
-            broker.start()
-        for name, broker in brokers.items():
-            for other in brokers.keys() - {name}:
-                _call(broker, "PUT", f"clusters/{other}", {"serviceUrl": brokers[other].admin_url, "brokerServiceUrl": brokers[other].url})
-            _call(broker, "POST", "tenants/public", {"adminRoles": [], "allowedClusters": sorted(brokers)})
-            _call(broker, "PUT", f"namespaces/{NAMESPACE}", {"replication_clusters": sorted(brokers)})
-            _call(broker, "POST", f"namespaces/{NAMESPACE}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-        for name, broker in brokers.items():
-            sidecars.append(_sidecar(directory / f"sidecar-{name}", broker))
-            sidecars[-1].start()
-        east, west = (Side(name, broker, one) for (name, broker), one in zip(brokers.items(), sidecars, strict=True))
+    with two_clusters(directory, NAMESPACE) as brokers, ExitStack() as sidecars:
+        sides = []
+        for name, broker in zip(NAMES, brokers, strict=True):
+            sidecar = _sidecar(directory / f"sidecar-{name}", broker)
+            sidecars.callback(sidecar.stop)
+            sidecar.start()
+            sides.append(Side(name, broker, sidecar))
+        east, west = sides
         yield east, west
-        for one in sidecars:
-            assert one.stop() == 0
-            assert not one.complaints()
-    finally:
-        for one in sidecars:
-            one.stop()
-        for broker in brokers.values():
-            broker.stop()
+        for side in sides:
+            assert side.sidecar.stop() == 0
+            assert not side.sidecar.complaints()
 
 
 def _made(sides: Sequence[Side], entry_format: str | None) -> str:
@@ -102,7 +85,7 @@ def _make(side: Side, topic: str, local: str, namespace: str, entry_format: str 
     try:
         create(side.kafka, topic, configs=configs)
     except KafkaException:  # it is there
-        _call(side.pulsar, "PUT", f"persistent/{namespace}/{local}/properties", configs)
+        call(side.pulsar, "PUT", f"persistent/{namespace}/{local}/properties", configs)
 
 
 def _until_there(side: Side, topic: str, end: int) -> None:
@@ -222,8 +205,8 @@ def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or
     east, west = sides
     namespace = f"public/later-{uuid.uuid4().hex[:8]}"
     for side in sides:
-        _call(side.pulsar, "PUT", f"namespaces/{namespace}", {"replication_clusters": [side.name]})
-        _call(side.pulsar, "POST", f"namespaces/{namespace}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        call(side.pulsar, "PUT", f"namespaces/{namespace}", {"replication_clusters": [side.name]})
+        call(side.pulsar, "POST", f"namespaces/{namespace}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
     local = new_topic()
     topic = f"{namespace}/{local}"
     for side in sides:
@@ -231,7 +214,7 @@ def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or
     settings = {"linger.ms": 100, "enable.idempotence": True}
     produce(east.kafka, topic, [b"a", b"b", b"c"], settings=settings)
     produce(east.kafka, topic, [b"d"], settings=settings)
-    _call(east.pulsar, "POST", f"namespaces/{namespace}/replication", ["east", "west"])
+    call(east.pulsar, "POST", f"namespaces/{namespace}/replication", ["east", "west"])
     _until_there(west, topic, 2)
     with pytest.raises((AssertionError, KafkaException)):
         read(west.kafka, topic, 1, seconds=5)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
 from handler.pulsar.entry import Position, RawEntry
@@ -45,18 +45,21 @@ class World(Protocol):
         ...
 
 
+W = TypeVar("W")
+
+
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(Generic[W]):
     source: str  # class and method of Pulsar's that does it
-    play: Callable[[World], Awaitable[None]]
-    deduplicates: bool
+    play: Callable[[W], Awaitable[None]]
+    deduplicates: bool = False
 
     @property
     def name(self) -> str:
         return self.play.__name__
 
 
-CASES: Final[list[Case]] = []
+CASES: Final[list[Case[World]]] = []
 
 
 def case(source: str, *, deduplicates: bool = False) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[World], Awaitable[None]]]:

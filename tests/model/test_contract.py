@@ -6,8 +6,10 @@ import pytest
 
 from handler.partition.log.port import EntryLog
 from tests.contract.all_cases import CASES
-from tests.contract.case import Case
+from tests.contract.case import Case, World
+from tests.contract.copies import COPIES, Clusters
 from tests.support.memory_log import MemoryLog
+from tests.support.replicator import Replicator
 
 
 class Scripted:
@@ -15,28 +17,47 @@ class Scripted:
 
     def __init__(self, *, deduplicates: bool, names_markers: bool) -> None:
         self.names_markers = names_markers
-        self._log = MemoryLog(deduplicates=deduplicates, names_markers=names_markers)
+        self.topic = MemoryLog(deduplicates=deduplicates, names_markers=names_markers)
 
     def log(self, writer: str) -> EntryLog:
-        return self._log.named(writer)
+        return self.topic.named(writer)
 
     async def unload(self) -> None:
-        self._log.unload()
+        self.topic.unload()
 
     async def roll(self) -> None:
-        self._log.roll()
+        self.topic.roll()
 
     async def make_anew(self) -> None:
-        self._log.make_anew()
+        self.topic.make_anew()
 
     async def mark(self) -> None:
-        self._log.mark()
+        self.topic.mark()
 
     async def trim(self) -> None:
-        self._log.trim(sum(entry.position.ledger < self._log.ledger for entry in self._log.entries))
+        self.topic.trim(sum(entry.position.ledger < self.topic.ledger for entry in self.topic.entries))
 
 
 @pytest.mark.parametrize("names_markers", [False, True], ids=["newer", "older"])
 @pytest.mark.parametrize("one", CASES, ids=[one.name for one in CASES])
-async def test_the_model_keeps_the_contract(one: Case, names_markers: bool) -> None:
+async def test_the_model_keeps_the_contract(one: Case[World], names_markers: bool) -> None:
     await one.play(Scripted(deduplicates=one.deduplicates, names_markers=names_markers))
+
+
+class ScriptedClusters:
+    source = "east"
+    names_entries = True
+
+    def __init__(self) -> None:
+        self.here, self.there = (Scripted(deduplicates=False, names_markers=False) for _ in range(2))
+        here, there = self.here.topic, self.there.topic
+        self._replicators = Replicator(here, "east", there), Replicator(there, "west", here)
+
+    async def replicate(self) -> None:
+        for one in self._replicators:
+            one.go_on()
+
+
+@pytest.mark.parametrize("one", COPIES, ids=[one.name for one in COPIES])
+async def test_the_model_keeps_the_contract_of_copies(one: Case[Clusters]) -> None:
+    await one.play(ScriptedClusters())

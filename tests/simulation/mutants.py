@@ -69,7 +69,7 @@ MUTANTS: Final = {
     "the-past-is-nothing": Mutant("nothing is learnt of the past", "handler.partition.read.replay.Replay._learn", lambda _: _at_once),
     "unjudged-is-new": Mutant(
         "a verdict is told from what is known, however little it is", f"{PRODUCERS}.precheck",
-        lambda _: lambda self, batch: self.check(batch),
+        lambda _: lambda self, batch, **_: self.check(batch),
     ),
     "gaps-are-nothing": Mutant("what retention took unread changes nothing", f"{FOLD}.is_gap", lambda _: lambda *_: False),
     "duplicates-are-new": Mutant("a batch that is known is accepted once more", f"{PRODUCERS}.check", _accepts_duplicates),

@@ -18,7 +18,7 @@ from tests.simulation.node import Node
 from tests.simulation.plan import WINDOW_ENTRIES, Bounds, Client, ClientKind
 from tests.simulation.sidecar import Sidecar
 from tests.simulation.topic import SimulatedTopic
-from tests.support.replicator import metadata_of_copy
+from tests.support.replicator import copy_one, is_copied
 
 READ_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
@@ -48,7 +48,7 @@ class SecondCluster:
         self._aborted = aborted
         expected = [value for value in expected if value not in aborted]
         along = self._consumer("west-along")
-        await self._copy([one for one in entries if not is_marker(one)], along)
+        await self._copy([one for one in entries if is_copied(one)], along)
         await self._check_reader(along, self.nodes[0], expected)
         self.nodes.append(self._new_node("west-fresh"))
         for node in self.nodes:
@@ -65,7 +65,7 @@ class SecondCluster:
         draw, at = self._draw, 0
         while at < len(entries):
             for entry in entries[at : at + draw.choice((1, 3, 20))]:
-                self._copy_one(entry)
+                copy_one(entry, self._topic, "east")
                 at += 1
             if draw.random() < 0.15:
                 at -= draw.randint(1, min(at, 30))
@@ -76,10 +76,6 @@ class SecondCluster:
             if draw.random() < 0.3:
                 await along.read_through(self.nodes[0], 0.5)
             await asyncio.sleep(draw.choice((0.0, 0.001, 0.05)))
-
-    def _copy_one(self, entry: RawEntry) -> None:
-        copied = metadata_of_copy(entry, "east")
-        self._topic.append(copied, copied.num_messages_in_batch, bytes(entry.payload))
 
     async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
         end = max(((one.last_index or 0) + 1 for one in self._topic.entries if not is_marker(one)), default=0)

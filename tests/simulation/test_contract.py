@@ -9,7 +9,7 @@ import pytest
 
 from handler.partition.log.port import EntryLog
 from tests.contract.all_cases import CASES
-from tests.contract.case import Case
+from tests.contract.case import Case, World
 from tests.simulation.chance import Chance
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.plan import Bounds
@@ -51,7 +51,7 @@ class Model:
 
 @pytest.mark.parametrize("names_markers", [False, True], ids=["newer", "older"])
 @pytest.mark.parametrize("one", CASES, ids=[one.name for one in CASES])
-def test_the_model_keeps_the_contract(one: Case, names_markers: bool) -> None:
+def test_the_model_keeps_the_contract(one: Case[World], names_markers: bool) -> None:
     for seed in range(5):
         loop = SimulatedLoop(lambda: 0.0)
         asyncio.set_event_loop(loop)

@@ -6,19 +6,41 @@ from collections.abc import Sequence
 
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from tests.support.memory_log import MemoryLog
+from tests.contract.copies import ENTRY_PROPERTY
+from tests.model.topic import Topic, is_marker
 
 
-def replicate(entries: Sequence[RawEntry], target: MemoryLog, source: str = "east") -> None:
+def is_copied(entry: RawEntry) -> bool:
+    """What came from another cluster is not copied back."""
+    return not is_marker(entry) and not entry.message_metadata.replicated_from
+
+
+def replicate(entries: Sequence[RawEntry], target: Topic, source: str = "east") -> None:
     """Copy entries in order."""
     for entry in entries:
-        metadata = metadata_of_copy(entry, source)
-        target.append(metadata, metadata.num_messages_in_batch, bytes(entry.payload))
+        copy_one(entry, target, source)
 
 
-def metadata_of_copy(entry: RawEntry, source: str) -> MessageMetadata:
+def copy_one(entry: RawEntry, target: Topic, source: str) -> None:
     """It stays as it is. The broker is told the number of messages that it says, or one where the field is missing."""
     metadata = MessageMetadata()
     metadata.CopyFrom(entry.message_metadata)
     metadata.replicated_from = source.encode()
-    return metadata
+    metadata.properties.add(key=ENTRY_PROPERTY, value=b"%d:%d" % entry.position[:2])
+    target.append(metadata, metadata.num_messages_in_batch, bytes(entry.payload))
+
+
+class Replicator:
+    """From one topic to another of its name."""
+
+    def __init__(self, origin: Topic, source: str, target: Topic) -> None:
+        self._origin = origin
+        self._source = source
+        self._target = target
+        self._at = 0
+
+    def go_on(self) -> None:
+        """To the end."""
+        entries = self._origin.entries[self._at :]
+        self._at += len(entries)
+        replicate([one for one in entries if is_copied(one)], self._target, self._source)
