@@ -12,7 +12,8 @@ from typing import Any, Final
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AioPartition
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 from kafka import TopicPartition as PyPartition
 
@@ -22,7 +23,7 @@ from handler.partition.log.basis import BASIS_PROPERTY, Basis
 from handler.partition.log.formats import KAFKA
 from handler.pulsar.client import PulsarClient
 from integration.conftest import Cluster
-from integration.kafka_clients import create, produce
+from integration.kafka_clients import consumer, create, produce
 from integration.launcher.programs import ProgramMember, skip_without
 from integration.members import java_member, offsets, tool
 from integration.patience import LONG, wait_for
@@ -33,6 +34,7 @@ COPIES: Final = 50
 LARGE: Final = 1_000
 # One of them stands in a transaction that is aborted.
 RECORDS: Final = 1 + 5 + 1 + LARGE + 5 + 1
+ISOLATION: Final = pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 
 
 async def _write_copies(cluster: Cluster, topic: str, values: Sequence[bytes], copies: int) -> None:
@@ -85,6 +87,10 @@ class Topic:
     def committed(self) -> list[int]:
         return [offset for offset in self.offsets if offset != self.aborted]
 
+    def given(self, isolation: str) -> list[int]:
+        """The offsets whose records a consumer gets."""
+        return self.committed if isolation == "read_committed" else self.offsets
+
     def write_copies_at_the_end(self) -> int:
         """A record, and copies of it that its reader has to step over; the end then."""
         asyncio.run(_write_copies(self.cluster, self.name, [b"late"], COPIES))
@@ -105,7 +111,7 @@ def filled(cluster: Cluster, topic: str) -> Topic:
     return Topic(cluster, topic)
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@ISOLATION
 def test_librdkafka_steps_over_them_and_asks_for_no_more_bytes_than_before(filled: Topic, isolation: str) -> None:
     lines: list[str] = []
 
@@ -137,12 +143,12 @@ def test_librdkafka_steps_over_them_and_asks_for_no_more_bytes_than_before(fille
     end = filled.append()
     wait_for(lambda: has_reached(end))
     reader.close()
-    assert found == (filled.offsets if isolation == "read_uncommitted" else filled.committed)
+    assert found == (filled.given(isolation))
     assert any("Fetch topic" in line for line in lines)
     assert not [line for line in lines if "ncreasing max fetch bytes" in line]
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@ISOLATION
 def test_javas_consumer_reads_and_commits_to_the_end(filled: Topic, isolation: str, tmp_path: Path) -> None:
     (settings := tmp_path / "consumer.properties").write_text(f"isolation.level={isolation}\n")
     expected = len(filled.offsets) + 2 - (isolation == "read_committed")
@@ -156,7 +162,7 @@ def test_javas_consumer_reads_and_commits_to_the_end(filled: Topic, isolation: s
     assert offsets(tool(filled.cluster, "--describe", "--group", group)) == {0: end}
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@ISOLATION
 async def test_aiokafka_comes_to_the_end(filled: Topic, isolation: str) -> None:
     reader = AIOKafkaConsumer(bootstrap_servers=filled.cluster.kafka, isolation_level=isolation, enable_auto_commit=False)
     await reader.start()
@@ -164,19 +170,19 @@ async def test_aiokafka_comes_to_the_end(filled: Topic, isolation: str) -> None:
     reader.assign([place])
     await reader.seek_to_beginning()
     found: list[int] = []
-    is_committed = isolation == "read_committed"
     async with asyncio.timeout(60):
-        while len(found) < len(filled.offsets) - is_committed:
+        while len(found) < len(filled.given(isolation)):
             found += [record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records]
         await asyncio.to_thread(filled.append)
-        while len(found) < len(filled.offsets) - is_committed:
+        while len(found) < len(filled.given(isolation)):
             found += [record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records]
     await reader.stop()
-    assert found == (filled.committed if is_committed else filled.offsets)
+    assert found == (filled.given(isolation))
 
 
-def test_kafka_python_comes_to_the_end(filled: Topic) -> None:
-    reader = KafkaConsumer(bootstrap_servers=filled.cluster.kafka, enable_auto_commit=False)
+@ISOLATION
+def test_kafka_python_comes_to_the_end(filled: Topic, isolation: str) -> None:
+    reader = KafkaConsumer(bootstrap_servers=filled.cluster.kafka, enable_auto_commit=False, isolation_level=isolation)
     place = PyPartition(filled.name, 0)
     reader.assign([place])
     reader.seek(place, 0)
@@ -184,27 +190,56 @@ def test_kafka_python_comes_to_the_end(filled: Topic) -> None:
 
     def has_all() -> bool:
         found.extend(record.offset for records in reader.poll(500).values() for record in records)
-        return len(found) >= len(filled.offsets)
+        return len(found) >= len(filled.given(isolation))
 
     wait_for(has_all)
     filled.append()
     wait_for(has_all)
     reader.close()
-    assert found == filled.offsets
+    assert found == filled.given(isolation)
 
 
+@ISOLATION
 @pytest.mark.parametrize("client", ["kafkajs", "sarama", "franz"])
-def test_clients_of_other_languages_come_to_the_end(filled: Topic, client: str) -> None:
+def test_clients_of_other_languages_come_to_the_end(filled: Topic, client: str, isolation: str) -> None:
     skip_without(client)
-    one = ProgramMember(client, filled.cluster.kafka, f"g-{filled.name}", filled.name)
+    one = ProgramMember(client, filled.cluster.kafka, f"g-{filled.name}", filled.name, isolation)
     try:
-        wait_for(lambda: len(one.read) >= len(filled.committed))
+        wait_for(lambda: len(one.read) >= len(filled.given(isolation)))
         end = filled.append()
         wait_for(lambda: (0, end - 1) in one.read)
     finally:
         one.stop()
-    expected = filled.committed if client == "kafkajs" else filled.offsets
-    assert sorted(one.read) == [(0, offset) for offset in expected]
+    assert sorted(one.read) == [(0, offset) for offset in filled.given(isolation)]
+    assert not one.failures
+
+
+@pytest.mark.parametrize("client", ["kafkajs", "sarama", "franz"])
+def test_a_log_of_nothing_else_is_stepped_over(cluster: Cluster, topic: str, client: str) -> None:
+    """What a retry doubled is left, and the record itself is deleted."""
+    skip_without(client)
+    create(cluster.kafka, topic)
+    asyncio.run(_write_copies(cluster, topic, [b"deleted"], COPIES))
+    admin = AdminClient({"bootstrap.servers": cluster.kafka})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 1)]).values()
+    assert deleted.result(30).low_watermark == 1
+    one = ProgramMember(client, cluster.kafka, f"g-{topic}", topic)
+    found: list[int] = []
+    reader = consumer(cluster.kafka)
+    reader.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    try:
+        wait_for(lambda: one.assigned == {0})
+        (ack,) = produce(cluster.kafka, topic, [b"end"])
+        assert ack.offset == COPIES + 1
+        wait_for(lambda: one.read == [(0, ack.offset)])
+        while not found:
+            message = reader.poll(1)
+            if message is not None and message.error() is None:
+                found.append(message.offset() or 0)
+    finally:
+        one.stop()
+        reader.close()
+    assert found == [ack.offset]
     assert not one.failures
 
 

@@ -84,13 +84,18 @@ def _run(arguments: list[str], directory: Path) -> None:
 class ProgramMember:
     """One running member: what it says is heard in a thread; it leaves when its input ends."""
 
-    def __init__(self, client: str, address: str, group: str, topic: str) -> None:
+    def __init__(self, client: str, address: str, group: str, topic: str, isolation: str = "") -> None:
+        """`isolation`: as Java names it, where it is not to be the client's default."""
         self.assigned: set[int] = set()
         self.read: list[tuple[int, int]] = []
         self.positions: dict[int, int] = {}  # where it reads next, of kafkajs
         self.failures: list[str] = []
         self._process = subprocess.Popen(
-            [*command(client), address, group, topic], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [*command(client), address, group, topic, isolation],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         self._thread = threading.Thread(target=self._listen)
         self._thread.start()

@@ -21,6 +21,10 @@ func say(what map[string]any) {
 
 func main() {
 	address, group, topic := os.Args[1], os.Args[2], os.Args[3]
+	isolation := kgo.ReadUncommitted()
+	if len(os.Args) > 4 && os.Args[4] == "read_committed" {
+		isolation = kgo.ReadCommitted()
+	}
 	held := map[int32]bool{}
 	tell := func() {
 		partitions := []int32{}
@@ -31,7 +35,7 @@ func main() {
 	}
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(address), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(isolation),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) {
 			for _, partition := range given[topic] {
 				held[partition] = true

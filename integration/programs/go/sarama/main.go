@@ -51,6 +51,9 @@ func main() {
 	address, group, topic := os.Args[1], os.Args[2], os.Args[3]
 	config := sarama.NewConfig()
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if len(os.Args) > 4 && os.Args[4] == "read_committed" {
+		config.Consumer.IsolationLevel = sarama.ReadCommitted
+	}
 	client, err := sarama.NewConsumerGroup([]string{address}, group, config)
 	if err != nil {
 		say(map[string]any{"failed": err.Error()})
