@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from integration.kafka_clients import QUIET
@@ -69,9 +69,15 @@ def wait_until_agreed(addresses: Sequence[str], topic: str, leaders: int, second
 _UNANSWERED = 5
 
 
-def group_of(topic: str) -> str:
-    """The group of a load."""
+def _group_of(topic: str) -> str:
     return f"{topic}-readers"
+
+
+def pass_over(address: str, topic: str, partitions: int, offset: int) -> None:
+    """The group of a load on this topic begins there in each partition."""
+    group = Consumer({"bootstrap.servers": address, **QUIET, "group.id": _group_of(topic)})
+    group.commit(offsets=[TopicPartition(topic, partition, offset) for partition in range(partitions)], asynchronous=False)
+    group.close()
 
 
 class Load:
@@ -93,7 +99,7 @@ class Load:
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
         statistics = {"statistics.interval.ms": 500, "stats_cb": self._on_statistics}
         self._producer = Producer({**servers, **statistics, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
-        group = {"group.id": group_of(topic), "auto.offset.reset": "earliest", "enable.auto.commit": True}
+        group = {"group.id": _group_of(topic), "auto.offset.reset": "earliest", "enable.auto.commit": True}
         self._consumers = [Consumer({**servers, **group}) for _ in range(2)]
         self._stop, self._stop_reading = threading.Event(), threading.Event()
         self._threads = [

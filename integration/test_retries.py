@@ -14,6 +14,7 @@ from kio.schema.produce.v8.request import PartitionProduceData, TopicProduceData
 
 from integration import support
 from integration.conftest import Cluster
+from integration.fleet import Load, pass_over
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
 from integration.raw import RawConnection, milliseconds
@@ -90,6 +91,28 @@ def test_a_retry_is_recognised_after_kill_9(
     print(f"answered after {time.monotonic() - begun:.3f} s")
     end = before[0] + 1 + len(others) + since[0]
     assert _offsets_of(own_sidecar.address, topic, b"pay 100", end) == [first]
+
+
+def test_a_retry_is_recognised_after_kill_9_under_load(own_sidecar: SidecarProcess, topic: str) -> None:
+    """Of others, which lose nothing by it and have nothing twice."""
+    admin = AdminClient({"bootstrap.servers": own_sidecar.address})
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    assert asyncio.run(_produce(own_sidecar.address, topic, LOST)) == [(0, 0)]
+    _write(own_sidecar.address, topic, 8_000, 100)
+    pass_over(own_sidecar.address, topic, 1, 8_001)
+    load = Load([own_sidecar.address], topic, 1, {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000}, rest=0.002)
+    try:
+        for _ in range(2):
+            load.wait_for_more(500)
+            own_sidecar.kill()
+            own_sidecar.start()
+            assert asyncio.run(_produce(own_sidecar.address, topic, LOST)) == [(0, 0)]
+        load.wait_for_more()
+    finally:
+        load.stop()
+    assert [one for one in load.failed if "_ALL_BROKERS_DOWN" not in one] == [], "there is one sidecar, and it was killed"
+    load.check()
+    assert _offsets_of(own_sidecar.address, topic, b"pay 100", 8_001) == [0]
 
 
 def test_sidecars_go_on_where_somebody_has_deleted_what_was_kept(cluster: Cluster, tmp_path: Path, topic: str) -> None:

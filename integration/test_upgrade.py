@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
-from integration.fleet import Load, gateways, group_of, wait_until_all_lead
+from integration.fleet import Load, gateways, pass_over, wait_until_all_lead
 from integration.kafka_clients import QUIET, create
 from integration.launcher.pulsar import Standalone
 
@@ -65,13 +65,6 @@ def write_before(addresses: list[str], topic: str) -> None:
     assert failed == []
 
 
-def pass_over(address: str, topic: str) -> None:
-    """What was written before: the group of the load begins behind it. Else it would read for longer than all else takes."""
-    group = Consumer({"bootstrap.servers": address, **QUIET, "group.id": group_of(topic)})
-    group.commit(offsets=[TopicPartition(topic, partition, BATCHES_BEFORE) for partition in range(PARTITIONS)], asynchronous=False)
-    group.close()
-
-
 def test_applications_do_not_see_an_upgrade(broker: Standalone, last_release: Path, tmp_path: Path, topic: str) -> None:
     fleet = gateways(broker, tmp_path, range(3), site=last_release)
     addresses = [sidecar.address for sidecar in fleet]
@@ -80,7 +73,7 @@ def test_applications_do_not_see_an_upgrade(broker: Standalone, last_release: Pa
     create(addresses[0], topic, PARTITIONS)
     wait_until_all_lead(fleet, topic)
     write_before(addresses, topic)
-    pass_over(addresses[0], topic)
+    pass_over(addresses[0], topic, PARTITIONS, BATCHES_BEFORE)  # else it would read for longer than all else takes
     load = Load(addresses, topic, PARTITIONS, SETTINGS, REST_SECONDS)
     try:
         load.wait_for_more()
