@@ -113,7 +113,7 @@ class RefusedBatches:
             return None
         while batches and not is_later(batches[0].first_sequence, first_sequence):
             first = batches[0]
-            if first.first_sequence != first_sequence and not _is_written(first, known(producer_id)):
+            if first.first_sequence != first_sequence and not (first.is_elsewhere and _was_taken_elsewhere(first, known(producer_id))):
                 return first
             self._is_back(key, batches, now)
         return None
@@ -141,8 +141,12 @@ class RefusedBatches:
         return now - max(first.left_at, self.read_since) >= FORGET_SECONDS
 
 
-def _is_written(refused: Refused, known: KnownProducer | None) -> bool:
-    """Whether the refused batch is in the log by now: its client took it elsewhere."""
+def _was_taken_elsewhere(refused: Refused, known: KnownProducer | None) -> bool:
+    """Whether a batch is in the log by now whose client was sent to another leader.
+
+    Of a client that was to come back here that would say nothing: what was refused may have been a retry, whose first try is in the log.
+    If later batches were taken then, the next retry might not be among the producer's last five any more.
+    """
     if known is None or known.epoch != refused.epoch:
         return known is not None and known.epoch > refused.epoch
     last = known.last_sequence  # -1 where nothing of the epoch is

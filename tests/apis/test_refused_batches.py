@@ -25,10 +25,12 @@ def error(before: Refused | None) -> ErrorCode | None:
     return None if before is None else before.error
 
 
-def refused(first: int = 5, epoch: int = 0, code: ErrorCode = ELSEWHERE, at: float = 1.0) -> RefusedBatches:
+def refused(
+    first: int = 5, epoch: int = 0, code: ErrorCode = ELSEWHERE, at: float = 1.0, *, is_elsewhere: bool = False
+) -> RefusedBatches:  # fmt: skip
     """Its client has the answer at once."""
     batches = RefusedBatches()
-    assert batches.note("p", PRODUCER, epoch, first, code, at)
+    assert batches.note("p", PRODUCER, epoch, first, code, at, is_elsewhere)
     batches.answered(None, at)
     return batches
 
@@ -53,9 +55,9 @@ def test_each_refused_batch_has_to_come_back() -> None:
     """The first one is in the log after all, or came again: the second one has yet to come."""
     known = KnownProducer(0, 5)
     for first_is_written in (True, False):
-        batches = refused()
+        batches = refused(is_elsewhere=True)
         for sequence in (6, 7):
-            batches.note("p", PRODUCER, 0, sequence, ELSEWHERE, 1.0)
+            batches.note("p", PRODUCER, 0, sequence, ELSEWHERE, 1.0, is_elsewhere=True)
         if not first_is_written:
             assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
         assert error(batches.before("p", PRODUCER, 0, 8, 2.0, lambda _: known)) is ELSEWHERE
@@ -108,7 +110,17 @@ def test_an_epoch_that_came_late_is_none_of_its_business() -> None:
 )  # fmt: skip
 def test_a_refused_batch_that_was_written_elsewhere_holds_back_nothing(known: KnownProducer, goes_on: bool) -> None:
     """Its producer has had two leaders within fifteen seconds, and this sidecar is the second."""
-    assert (refused().before("p", PRODUCER, 0, 6, 2.0, lambda _: known) is None) is goes_on
+    assert (refused(is_elsewhere=True).before("p", PRODUCER, 0, 6, 2.0, lambda _: known) is None) is goes_on
+
+
+def test_a_refused_retry_holds_back_what_is_behind_though_its_first_try_is_written() -> None:
+    """The answers to five batches were lost. If the fourth and fifth were answered now, two more would be sent, and the first one's next
+    retry would not be recognised: only the last five of a producer are.
+    """
+    batches = refused(first=5, code=ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert error(batches.before("p", PRODUCER, 0, 8, 2.0, lambda _: KnownProducer(0, 9))) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
+    assert batches.before("p", PRODUCER, 0, 8, 2.0, nobody) is None
 
 
 def test_a_client_that_has_given_the_batch_up_is_served() -> None:
