@@ -17,7 +17,7 @@ from tests.simulation.plan import drawn
 from tests.simulation.replaced import replaced
 from tests.simulation.run import run_plan
 
-SECONDS: Final = 60.0
+SECONDS: Final = 120.0  # a minute of two processors
 
 
 class Mutant(NamedTuple):

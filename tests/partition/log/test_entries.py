@@ -181,6 +181,31 @@ def test_any_bytes_are_an_entry_or_unreadable(metadata: bytes, payload: bytes) -
         pass
 
 
+_far = st.integers(-2, 5) | st.sampled_from(
+    [2**15 - 1, 2**15, 2**31 - 1, 2**31, 2**60, 2**60 + 1, 2**63 - 1, 2**63, -(2**31), -(2**63) - 1]
+)
+
+
+@given(_far, _far, _far, _far, st.none() | st.integers(0, 64), st.integers(-3, 3))
+def test_who_reads_headers_alone_believes_what_who_reads_all_believes(
+    producer_id: int, epoch: int, sequence: int, time: int, attributes: int | None, count: int
+) -> None:  # fmt: skip
+    """Else a fold would know a batch that others can't read: anybody may have written the entry."""
+    facts = b"%d %d %d %d" % (producer_id, epoch, sequence, time) + (b"" if attributes is None else b" %d" % attributes)
+    metadata = _metadata(num_messages_in_batch=count)
+    metadata.properties.add(key=b"kafka.batch", value=facts)
+    entry = _entry(metadata, _native_batch(*[b"value"] * max(1, count)))
+    try:
+        whole = read_entry(entry)
+    except EntryUnreadable:
+        with pytest.raises(EntryUnreadable):
+            read_headers(entry)
+        return
+    ((header, _),), ((read, _),) = read_headers(entry).batches, whole.batches
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (read.producer_id, read.producer_epoch, read.base_sequence)
+    assert (header.max_timestamp, header.offset_count, header.attributes) == (read.max_timestamp, read.offset_count, read.attributes)
+
+
 def test_an_entry_whose_basis_is_not_for_its_batches_can_not_be_read() -> None:
     payload = batch(b"a", producer_id=1, epoch=0, sequence=0) + batch(b"b", producer_id=2, epoch=0, sequence=0)
     for basis, readable in ((b"1:2 0 4 -1 -1", True), (b"1:2 0 4", False), (b"1:2 0 4 0 4 0 4", False), (b"1:2 0", False)):

@@ -64,6 +64,8 @@ class _Facts(NamedTuple):
 
 
 _NO_FACTS: Final = _Facts(-1, -1, -1, -1)
+# Of each fact, the least and the greatest: as wide as its field in a record batch.
+_RANGES: Final = ((-(2**63), 2**63 - 1), (-(2**15), 2**15 - 1), (-(2**31), 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -87,7 +89,7 @@ class PulsarFormat:
 
     def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
         facts = _facts(metadata)
-        count = metadata.num_messages_in_batch
+        count = _message_count(metadata)
         if facts is None:  # the greatest time of native messages stands in each of them
             facts = _NO_FACTS._replace(max_timestamp=_greatest_time(metadata, payload))
         producer_id, epoch, sequence, max_timestamp, attributes = facts
@@ -105,7 +107,7 @@ class PulsarFormat:
         headers_of = properties_of if facts is None else _headers
         last = -1
         later = 0
-        count = metadata.num_messages_in_batch
+        count = _message_count(metadata)
         for number, message, value in split_batch(data, count):
             timestamp = _signed(message.event_time or unstamped)
             if last < 0 and timestamp < 0:
@@ -170,11 +172,26 @@ def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
 
 
 def _facts(metadata: MessageMetadata) -> _Facts | None:
-    """What a sidecar has written beside the messages of a batch; None where it is somebody else's."""
+    """What a sidecar has written beside the messages of a batch; None where it is somebody else's.
+
+    ValueError where no sidecar has written it. Who folds an entry by its headers alone must refuse what can't be decoded.
+    """
     for pair in metadata.properties:
         if pair.key == BATCH_PROPERTY:
-            return _Facts(*map(int, pair.value.split()))
+            facts = _Facts(*map(int, pair.value.split()))
+            if not all(least <= number <= most for number, (least, most) in zip(facts, _RANGES, strict=True)):
+                raise ValueError(f"{pair.value!r} is of no batch")
+            if facts.attributes & ~(TRANSACTIONAL | LOG_APPEND_TIME):
+                raise ValueError(f"{pair.value!r} has attributes that no sidecar writes")
+            return facts
     return None
+
+
+def _message_count(metadata: MessageMetadata) -> int:
+    """ValueError where it is none: no record would stand at the entry's offsets, or there were none."""
+    if metadata.num_messages_in_batch < 1:
+        raise ValueError(f"it says that it has {metadata.num_messages_in_batch} messages")
+    return metadata.num_messages_in_batch
 
 
 def _messages(data: bytes | bytearray, count: int) -> tuple[bytes, int]:
