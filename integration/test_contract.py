@@ -1,4 +1,4 @@
-"""Real brokers keep the contract that the model of the simulation keeps (tests/simulation/test_contract.py)."""
+"""Real brokers keep the contract that the model of the simulation keeps (tests/model/test_contract.py)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import itertools
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 
 import httpx
@@ -18,6 +18,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
+from integration.launcher.jars import CACHE
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.markers import write_marker
 from integration.support import admin
@@ -26,7 +27,7 @@ from integration.versions import OLDER_VERSIONS, OLDEST
 from tests.contract.all_cases import CASES
 from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, World
 from tests.contract.copies import COPIES, Clusters
-from tests.contract.table import Held, as_table, note
+from tests.contract.table import Played, as_table, noted
 from tests.support.stored_topics import PlainTopic
 
 SETTINGS = {
@@ -58,8 +59,11 @@ class RealTopic:
 
     async def make_if_it_is_not_there(self) -> None:
         """Some versions make a topic in each cluster."""
-        with suppress(httpx.HTTPStatusError):
+        try:
             await self._call("PUT", "/partitions", 1)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != HTTPStatus.CONFLICT:
+                raise
 
     async def lacks(self, other: str) -> bool:
         """Whether the cluster `other` has yet to get something of it."""
@@ -138,13 +142,12 @@ def new_name() -> str:
 
 
 @pytest.fixture(scope="module")
-def held() -> Iterator[Held]:
+def played() -> Iterator[Played]:
     """What this run has seen: `.cache/contract.md` is made of it."""
-    seen: Held = {}
+    seen: Played = {}
     yield seen
-    table = Path(".cache/contract.md")
-    table.parent.mkdir(exist_ok=True)
-    table.write_text(as_table(seen))
+    CACHE.mkdir(exist_ok=True)
+    (CACHE / "contract.md").write_text(as_table(seen))
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -156,14 +159,14 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("one", CASES, ids=[one.name for one in CASES])
-def test_a_broker_keeps_the_contract(broker: Standalone, one: Case[World], held: Held) -> None:
+def test_a_broker_keeps_the_contract(broker: Standalone, one: Case[World], played: Played) -> None:
     async def play() -> None:
         async with at(broker, f"public/default/{new_name()}") as topic:
             await topic.make(deduplicates=one.deduplicates)
             await one.play(topic)
 
-    asyncio.run(play())
-    note(held, one, broker.version)
+    with noted(played, one, broker.version):
+        asyncio.run(play())
 
 
 @pytest.fixture(scope="module", params=(DEFAULT_VERSION, OLDEST))
@@ -174,7 +177,7 @@ def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.soak
 @pytest.mark.parametrize("one", COPIES, ids=[one.name for one in COPIES])
-def test_two_clusters_keep_the_contract(clusters: tuple[Standalone, Standalone], one: Case[Clusters], held: Held) -> None:
+def test_two_clusters_keep_the_contract(clusters: tuple[Standalone, Standalone], one: Case[Clusters], played: Played) -> None:
     async def play() -> None:
         name = f"{NAMESPACE}/{new_name()}"
         async with at(clusters[0], name) as here, at(clusters[1], name) as there:
@@ -182,5 +185,5 @@ def test_two_clusters_keep_the_contract(clusters: tuple[Standalone, Standalone],
                 await topic.make_if_it_is_not_there()
             await one.play(RealClusters(here, there, names_entries=version_tuple(clusters[0].version) >= WITH_ENTRIES_OF_COPIES))
 
-    asyncio.run(play())
-    note(held, one, clusters[0].version)
+    with noted(played, one, clusters[0].version):
+        asyncio.run(play())

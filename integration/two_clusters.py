@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone
 from integration.support import admin
 
-NAMES = ("east", "west")
+NAMES: Final = ("east", "west")
 
 
 def call(side: Standalone, method: str, path: str, body: object = None) -> bytes:

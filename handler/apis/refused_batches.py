@@ -113,7 +113,7 @@ class RefusedBatches:
             return None
         while batches and not is_later(batches[0].first_sequence, first_sequence):
             first = batches[0]
-            if first.first_sequence != first_sequence and not (first.is_elsewhere and _was_taken_elsewhere(first, known(producer_id))):
+            if first.first_sequence != first_sequence and not _was_taken_elsewhere(first, producer_id, known):
                 return first
             self._is_back(key, batches, now)
         return None
@@ -141,13 +141,16 @@ class RefusedBatches:
         return now - max(first.left_at, self.read_since) >= FORGET_SECONDS
 
 
-def _was_taken_elsewhere(refused: Refused, known: KnownProducer | None) -> bool:
-    """Whether a batch is in the log by now whose client was sent to another leader.
+def _was_taken_elsewhere(refused: Refused, producer_id: int, known: KnownProducers) -> bool:
+    """Whether the client was sent to another leader, and the log shows that the batch was written there.
 
-    Of a client that was to come back here that would say nothing: what was refused may have been a retry, whose first try is in the log.
+    Where a client was to come back here, the log says nothing: what was refused may have been a retry, whose first try is in the log.
     If later batches were taken then, the next retry might not be among the producer's last five any more.
     """
-    if known is None or known.epoch != refused.epoch:
-        return known is not None and known.epoch > refused.epoch
-    last = known.last_sequence  # -1 where nothing of the epoch is
+    if not refused.is_elsewhere:
+        return False
+    producer = known(producer_id)
+    if producer is None or producer.epoch != refused.epoch:
+        return producer is not None and producer.epoch > refused.epoch
+    last = producer.last_sequence  # -1 where nothing of the epoch is
     return last >= 0 and (last == refused.first_sequence or is_later(last, refused.first_sequence))

@@ -46,18 +46,22 @@ async def test_the_model_keeps_the_contract(one: Case[World], names_markers: boo
 
 class ScriptedClusters:
     source = "east"
-    names_entries = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_entries: bool) -> None:
+        self.names_entries = names_entries
         self.here, self.there = (Scripted(deduplicates=False, names_markers=False) for _ in range(2))
         here, there = self.here.topic, self.there.topic
-        self._replicators = Replicator(here, "east", there), Replicator(there, "west", here)
+        self._replicators = [
+            Replicator(origin, source, target, names_entries=names_entries)
+            for origin, source, target in ((here, "east", there), (there, "west", here))
+        ]
 
     async def replicate(self) -> None:
         for one in self._replicators:
             one.go_on()
 
 
+@pytest.mark.parametrize("names_entries", [True, False], ids=["newer", "older"])
 @pytest.mark.parametrize("one", COPIES, ids=[one.name for one in COPIES])
-async def test_the_model_keeps_the_contract_of_copies(one: Case[Clusters]) -> None:
-    await one.play(ScriptedClusters())
+async def test_the_model_keeps_the_contract_of_copies(one: Case[Clusters], names_entries: bool) -> None:
+    await one.play(ScriptedClusters(names_entries=names_entries))

@@ -3,132 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from handler.apis.answer_share import AnswerShare, CountedFetchResponse
-from handler.apis.promise import Promise
-from handler.errors import ProtocolError
+from handler.apis.answer_share import CountedFetchResponse
 from handler.server import connection
-from handler.server.awake import STOOD_STILL_SECONDS, Awake
+from handler.server.awake import STOOD_STILL_SECONDS
 from handler.server.budget import ByteBudget
-from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS, KafkaConnection
+from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
-
-
-class FakeTransport:
-    def __init__(self) -> None:
-        self.taken: list[bytes] = []
-        self.end_turn: Callable[[], None] = lambda: None
-        self.reading = True
-        self.closed = False
-        self.ended = False
-        self.aborted = False
-
-    @property
-    def sent(self) -> list[bytes]:
-        """What has left by the end of this turn of the loop."""
-        self.end_turn()
-        return self.taken
-
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return ("127.0.0.1", 1)
-
-    def writelines(self, parts: list[bytes]) -> None:
-        self.taken += map(bytes, parts)
-
-    def is_closing(self) -> bool:
-        return self.closed or self.aborted
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def write_eof(self) -> None:
-        self.ended = True
-
-    def close(self) -> None:
-        self.closed = True
-
-    def abort(self) -> None:
-        self.aborted = True
-
-
-@dataclass
-class Work:
-    """A request in work, as dispatch hands it over."""
-
-    answer: Any
-    api: str = "Test"
-    ends_with_client: bool = True
-
-    def encode(self, answer: bytes | CountedFetchResponse) -> tuple[bytes]:
-        if answer == b"broken":
-            raise ValueError("can't be encoded")
-        return (answer if isinstance(answer, bytes) else b"x" * answer.counted_bytes,)
-
-    def took(self, seconds: float) -> None:
-        assert seconds >= 0
-
-
-@dataclass
-class Client:
-    """A connection whose requests are answered by hand: `works[n]` is the n-th request's promise."""
-
-    answers: Mapping[bytes, Any] = field(default_factory=dict)
-    budget: ByteBudget = field(default_factory=lambda: ByteBudget(10_000))
-    max_request: int = 1_000
-    works: list[Promise[Any]] = field(default_factory=list)
-    seen: list[bytes] = field(default_factory=list)
-    lost: int = 0
-    answers_share: AnswerShare = field(default_factory=lambda: AnswerShare(10_000))
-    clock: float = 0.0
-    changes: bool = False  # its requests change something
-
-    def __post_init__(self) -> None:
-        self.transport = FakeTransport()
-        self.awake = Awake(lambda: True, lambda: self.clock)
-        self.stood_still = 0
-        self.connection = KafkaConnection(
-            self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost, self.awake, self._on_stood_still
-        )
-        self.connection.connection_made(self.transport)  # type: ignore[arg-type]
-        assert self.connection._writer is not None
-        self.transport.end_turn = self.connection._writer.flush
-
-    def _on_stood_still(self) -> None:
-        self.stood_still += 1
-
-    def _on_lost(self, _: KafkaConnection) -> None:
-        self.lost += 1
-
-    def _dispatch(self, _: KafkaConnection, frame: memoryview) -> Work:
-        body = bytes(frame)
-        self.seen.append(body)
-        if body == b"garbage":
-            raise ProtocolError("garbage")
-        if body == b"bug":
-            raise RuntimeError("a bug")
-        if body in self.answers:
-            return Work(self.answers[body], ends_with_client=not self.changes)
-        promise: Promise[Any] = Promise()
-        self.works.append(promise)
-        return Work(promise, ends_with_client=not self.changes)
-
-    def send(self, *bodies: bytes) -> None:
-        self.connection.data_received(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
-
-    def resolve(self, number: int, data: bytes) -> None:
-        self.works[number].resolve(data)
+from tests.server.client_by_hand import Client
 
 
 async def test_answers_leave_in_the_order_of_the_requests() -> None:
@@ -170,33 +57,6 @@ async def test_coroutines_promises_and_plain_answers_keep_their_order() -> None:
     assert client.transport.sent == []
     await asyncio.sleep(0.01)
     assert client.transport.sent == [b"1", b"2", b"3"]
-
-
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("without_collector")
-@pytest.mark.parametrize("body", [b"promise", b"coroutine", b"plain"])
-async def test_a_request_whose_answer_has_left_takes_no_memory(body: bytes) -> None:
-    """Nor does it wait until Python looks for cycles: that would cost each of thousands of requests a second."""
-
-    async def soon() -> bytes:
-        await asyncio.sleep(0)
-        return b"A"
-
-    client = Client({b"coroutine": soon()} if body == b"coroutine" else {b"plain": b"A"})
-    client.send(body)
-    if client.works:
-        client.works.pop().resolve(b"A")
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert client.transport.sent == [b"A"]
-    assert not [one for one in gc.get_objects() if isinstance(one, Work)]
 
 
 async def test_frames_may_come_byte_by_byte() -> None:

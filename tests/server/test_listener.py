@@ -11,7 +11,7 @@ from handler.apis.answer_share import AnswerShare
 from handler.errors import ConfigError
 from handler.server.budget import ByteBudget
 from handler.server.listener import Listener
-from tests.server.test_connection import Work
+from tests.server.client_by_hand import Work
 
 
 def listener(answer: object, *, max_connections: int = 10, idle_seconds: float = 60.0) -> Listener:

@@ -65,7 +65,7 @@ class SecondCluster:
         draw, at = self._draw, 0
         while at < len(entries):
             for entry in entries[at : at + draw.choice((1, 3, 20))]:
-                copy_one(entry, self._topic, "east")
+                copy_one(entry, self._topic, "east", names_entries=not self._bounds.names_markers)
                 at += 1
             if draw.random() < 0.15:
                 at -= draw.randint(1, min(at, 30))

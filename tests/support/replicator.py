@@ -15,32 +15,37 @@ def is_copied(entry: RawEntry) -> bool:
     return not is_marker(entry) and not entry.message_metadata.replicated_from
 
 
-def replicate(entries: Sequence[RawEntry], target: Topic, source: str = "east") -> None:
+def replicate(entries: Sequence[RawEntry], target: Topic, source: str = "east", *, names_entries: bool = True) -> None:
     """Copy entries in order."""
     for entry in entries:
-        copy_one(entry, target, source)
+        copy_one(entry, target, source, names_entries=names_entries)
 
 
-def copy_one(entry: RawEntry, target: Topic, source: str) -> None:
-    """It stays as it is. The broker is told the number of messages that it says, or one where the field is missing."""
+def copy_one(entry: RawEntry, target: Topic, source: str, *, names_entries: bool) -> None:
+    """It stays as it is. The broker is told the number of messages that it says, or one where the field is missing.
+
+    `names_entries`: the copy says which entry it was, as brokers with apache/pulsar#23697 do.
+    """
     metadata = MessageMetadata()
     metadata.CopyFrom(entry.message_metadata)
     metadata.replicated_from = source.encode()
-    metadata.properties.add(key=ENTRY_PROPERTY, value=b"%d:%d" % entry.position[:2])
+    if names_entries:
+        metadata.properties.add(key=ENTRY_PROPERTY, value=b"%d:%d" % entry.position[:2])
     target.append(metadata, metadata.num_messages_in_batch, bytes(entry.payload))
 
 
 class Replicator:
     """From one topic to another of its name."""
 
-    def __init__(self, origin: Topic, source: str, target: Topic) -> None:
+    def __init__(self, origin: Topic, source: str, target: Topic, *, names_entries: bool) -> None:
         self._origin = origin
         self._source = source
         self._target = target
+        self._names_entries = names_entries
         self._at = 0
 
     def go_on(self) -> None:
         """To the end."""
         entries = self._origin.entries[self._at :]
         self._at += len(entries)
-        replicate([one for one in entries if is_copied(one)], self._target, self._source)
+        replicate([one for one in entries if is_copied(one)], self._target, self._source, names_entries=self._names_entries)

@@ -32,7 +32,7 @@ _FIRST: Final = 128
 _GO_ON: Final = bytes(range(0x80, 0x100))
 # A number has ten bytes at the most, of seven bits each.
 _LONG: Final = re.compile(b"[\x80-\xff]{10}")
-# Of at most 27 and 55 bits and a sign. No sum of those that one row holds is too large.
+# Numbers of at most 27 and 55 bits, and a sign: whatever a row sums up of them fits in 32 and 64 bits.
 _SMALL: Final = b"[\x80-\xff]{0,3}[\x00-\x7f]"
 _LARGE: Final = b"[\x80-\xff]{0,7}[\x00-\x7f]"
 _INT32: Final = 2**31
@@ -208,7 +208,7 @@ def _checked(page: bytes, producer_id: int, begin: int, end: int) -> int:
 
 @cache
 def _ordinary(flags: int) -> re.Pattern[bytes]:
-    """What nearly all rows with these flags are: one look shows that they make sense."""
+    """The shape of nearly all rows with these flags. A row of that shape needs no other look."""
     more = bool(flags & _BEGAN) + bool(flags & _FILLED) + 2 * bool(flags & _FOLLOWS)
     batch = 2 * _SMALL + 3 * _LARGE
     return re.compile(b"." + 2 * _LARGE + 2 * _SMALL + _LARGE + more * _SMALL + _count(flags) * batch, re.DOTALL)

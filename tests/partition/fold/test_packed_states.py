@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.packed_states import PackedStates
+from handler.partition.fold.packed_states import _HEAD_BYTES, PackedStates, _ordinary
 from handler.partition.fold.producer_state import ANY_SEQUENCE, Before, ProducerState, WrittenBatch
 from handler.partition.log.basis import KnownProducer
 from handler.pulsar.entry import Position
@@ -134,6 +134,9 @@ def test_no_sum_of_what_one_look_passes_is_too_large(sign: int) -> None:
         last = first
     packed = PackedStates()
     packed.add(1, state)
+    (page,) = packed.pages
+    body = page[_HEAD_BYTES:]
+    assert _ordinary(body[0]).fullmatch(body)
     assert dict(PackedStates.of_pages(packed.pages).items()) == {1: state}
     assert all(abs(number) < 2**31 for number in (small, first))
     assert all(abs(number) < 2**63 for number in (offset, *at))

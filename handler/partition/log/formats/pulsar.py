@@ -188,7 +188,7 @@ def _facts(metadata: MessageMetadata) -> _Facts | None:
 
 
 def _message_count(metadata: MessageMetadata) -> int:
-    """ValueError where it is none: no record would stand at the entry's offsets, or there were none."""
+    """ValueError where it is no number of messages: then no record would stand at the entry's offsets."""
     if metadata.num_messages_in_batch < 1:
         raise ValueError(f"it says that it has {metadata.num_messages_in_batch} messages")
     return metadata.num_messages_in_batch
