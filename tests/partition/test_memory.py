@@ -10,10 +10,10 @@ from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Told, open_table
 
-PARTITIONS = 60
+PARTITIONS = 30
 BATCHES = 80
 SIZE = 2_000
-BUDGET = 100_000  # less than two batches for each
+BUDGET = 50_000  # less than two batches for each
 
 
 async def consume(partition: Partition, seen: list[int], pause: float) -> None:
@@ -37,7 +37,7 @@ async def test_many_readers_of_old_data_share_one_budget() -> None:
     for log in logs.values():
         for number in range(BATCHES):
             log.write(batch(b"%04d" % number * (SIZE // 4)))
-    table = open_table(lambda topic, name: logs[topic].named(name), cache=BUDGET, replay_entries=1, read_ahead=50_000)
+    table = open_table(lambda topic, name: logs[topic].named(name), cache=BUDGET, replay_entries=1, read_ahead=25_000)
     most = 0
 
     async def watch() -> None:
