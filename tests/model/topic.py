@@ -98,6 +98,7 @@ class Topic:
         return Writer(self, name, events, caller.way(self.opens("writer", name)))
 
     def reader_as(self, name: str, start: Position | None, events: ConsumerEvents, caller: Caller) -> Reader:
+        assert start is None or min(start) >= 0  # the numbers of a MessageIdData have no sign
         self.opened_at.append(start)
         return Reader(self, start, events, caller.way(self.opens("reader", name)))
 

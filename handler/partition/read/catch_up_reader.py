@@ -331,7 +331,9 @@ class CatchUpReader(ConsumerEvents):
         if self._knows_the_past:
             window = self._partition.begin_of_window(stats, wanted)
             folded_to = window if folded_to == THE_PAST else min(window, folded_to)
-        return None if self._first is None or folded_to <= self._first else folded_to
+        if self._first is None or folded_to <= self._first:
+            return None
+        return max(folded_to, Position(folded_to.ledger, 0))  # a ledger was empty then: no reader can begin at entry −1
 
     async def _put_chunked(self, last: RawEntry, folded: Folded) -> None:
         """Hold the message of which this is the last part."""

@@ -175,6 +175,31 @@ async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_f
         reading.close()
 
 
+async def test_what_was_sent_together_to_a_log_of_markers_alone_is_read_by_others() -> None:
+    """Its writer says that it had read up to the place before the first entry of an empty ledger. No reader can begin at that place."""
+    log = MemoryLog()
+    before = open_partition(log, "kafka-sidecar-a")
+    await append(before, other())
+    before.close()
+    log.roll()
+    log.mark()
+    log.trim(1)
+    log.unload()
+    partition = open_partition(log, "kafka-sidecar-b", batches_per_entry=1)
+    assert await partition.opened() is ErrorCode.NONE
+    log.hold_sends = True
+    sent = [begin_append(partition, numbered(sequence)) for sequence in range(100)]
+    while len(log.held) < MAX_ENTRIES_IN_FLIGHT:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.hold_sends = False
+    log.let_go()
+    assert {one.error for one in await asyncio.gather(*sent)} == {ErrorCode.NONE}
+    partition.close()
+    late = open_partition(log, "kafka-sidecar-c", cache=1)
+    assert await read_all(late, 101) == [(101, b"b99")]
+    late.close()
+
+
 @pytest.mark.parametrize("gap", [False, True])
 async def test_an_append_that_is_held_is_not_judged_by_a_fold_that_begins_again(gap: bool) -> None:
     log, states = MemoryLog(), MemoryStates()
