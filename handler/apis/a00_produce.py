@@ -28,7 +28,6 @@ from handler.apis.refused_batches import Refused
 from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from handler.apis.topics import resolve
 from handler.fleet.member import Member
-from handler.partition.log.basis import KnownProducer
 from handler.partition.partition import Partition
 from handler.partition.write.append import Append
 from handler.partition.write.log_validator import BatchRefused
@@ -194,20 +193,10 @@ def _verification(
     )
 
 
-def _last_written(services: Services, name: TopicName, index: int, producer_id: int) -> KnownProducer | None:
-    """A producer's last batch in the log, as far as that was read here. Others write there, so a later question learns more."""
-    try:
-        partition = services.partition(name, index)
-    except TopicMissing:
-        return None
-    partition.read_on()
-    return partition.known_producer(producer_id)
-
-
-def _refused_before(services: Services, client: Client, name: TopicName, batch: _Batch, now: float) -> Refused | None:
+def _refused_before(client: Client, batch: _Batch, now: float) -> Refused | None:
     """The refused batch that has to come back before this one."""
-    header, last_written = batch.header, partial(_last_written, services, name, batch.partition_index)
-    return client.refused.before(batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, now, last_written)
+    header = batch.header
+    return client.refused.before(batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, now)
 
 
 def _is_sent_away(
@@ -229,7 +218,7 @@ def _begin(
 ) -> None:  # fmt: skip
     """Append a batch, or refuse it."""
     index, leader = batch.partition_index, services.leader(name, batch.partition_index)
-    refused = _refused_before(services, call.client, name, batch, now)
+    refused = _refused_before(call.client, batch, now)
     if refused is not None:
         may_be_told = leader is not None and leader != services.fleet.own and is_told(services, call.client, leader)
         if leader is not None and refused.is_elsewhere and may_be_told:

@@ -6,19 +6,22 @@ member has left. One that was taken then would stand before the refused batch in
 producer would refuse that one for ever (OUT_OF_ORDER_SEQUENCE_NUMBER, which librdkafka takes for fatal).
 
 A connection keeps the order of requests, so what was behind the refused batch comes before its second try.
+
+That the log has the refused batch does not end the wait. It may have been a retry, whose first try is written and whose producer does not
+know it. If later batches were taken, its next retry might not be among the last five of its producer any more, and only those are
+recognised.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
 from handler.partition.errors import SENT_AGAIN
 from handler.partition.fold.producers import is_later
-from handler.partition.log.basis import KnownProducer
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import NO_PRODUCER_ID
 
@@ -28,9 +31,6 @@ FORGET_SECONDS: Final = 15.0
 # Of one connection. One that has more ends, and with it all that was behind them.
 MOST_REFUSED: Final = 10_000
 MOST_OF_A_PRODUCER: Final = 1_000  # and of a partition
-
-# Of a producer id the last batch in the partition's log, where that is known.
-KnownProducers = Callable[[int], KnownProducer | None]
 
 
 @dataclass(slots=True)
@@ -100,9 +100,7 @@ class RefusedBatches:
         self.unanswered.append(refused)
         return True
 
-    def before(
-        self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, now: float, known: KnownProducers
-    ) -> Refused | None:  # fmt: skip
+    def before(self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, now: float) -> Refused | None:
         """The refused batch behind which this one comes, and for which it has to wait."""
         key = partition, producer_id
         batches = self._refused.get(key)
@@ -113,13 +111,13 @@ class RefusedBatches:
             return None
         while batches and not is_later(batches[0].first_sequence, first_sequence):
             first = batches[0]
-            if first.first_sequence != first_sequence and not _was_taken_elsewhere(first, producer_id, known):
+            if first.first_sequence != first_sequence:
                 return first
             self._is_back(key, batches, now)
         return None
 
     def _is_back(self, key: tuple[Hashable, int], batches: list[Refused], now: float) -> None:
-        """The first one came again, or is in the log. The next one can come from now on."""
+        """The first one came again. The next one can come from now on."""
         del batches[0]
         self._count -= 1
         del self._refused[key]
@@ -139,18 +137,3 @@ class RefusedBatches:
 
     def _is_given_up(self, first: Refused, now: float) -> bool:
         return now - max(first.left_at, self.read_since) >= FORGET_SECONDS
-
-
-def _was_taken_elsewhere(refused: Refused, producer_id: int, known: KnownProducers) -> bool:
-    """Whether the client was sent to another leader, and the log shows that the batch was written there.
-
-    Where a client was to come back here, the log says nothing: what was refused may have been a retry, whose first try is in the log.
-    If later batches were taken then, the next retry might not be among the producer's last five any more.
-    """
-    if not refused.is_elsewhere:
-        return False
-    producer = known(producer_id)
-    if producer is None or producer.epoch != refused.epoch:
-        return producer is not None and producer.epoch > refused.epoch
-    last = producer.last_sequence  # -1 where nothing of the epoch is
-    return last >= 0 and (last == refused.first_sequence or is_later(last, refused.first_sequence))

@@ -27,7 +27,6 @@ from handler.partition.foreign_transactions import ForeignTransactions
 from handler.partition.gap_check import GapCheck
 from handler.partition.kept_fold import KeptFold
 from handler.partition.kept_producers import KeptProducers
-from handler.partition.log.basis import KnownProducer
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -500,10 +499,6 @@ class Partition:
         """The end as consumers of read_committed see it. What began before the log start holds it there (UnifiedLog does the same)."""
         end = self._fold.next_offset
         return min(end, max(self.transactions.last_stable_offset(end), self.log_start))
-
-    def known_producer(self, producer_id: int) -> KnownProducer | None:
-        """The last batch of a producer, as far as the log was read."""
-        return self._fold.known_producer(producer_id)
 
     async def end_transaction(self, marker: bytes, number: int, deadline: float) -> ErrorCode:
         """Append the marker of a transaction. INVALID_TXN_STATE where that had ended before."""

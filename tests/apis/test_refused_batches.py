@@ -8,17 +8,11 @@ import pytest
 
 from handler.apis import refused_batches
 from handler.apis.refused_batches import FORGET_SECONDS, Refused, RefusedBatches
-from handler.partition.log.basis import KnownProducer
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
 
 ELSEWHERE = ErrorCode.NOT_LEADER_OR_FOLLOWER
 PRODUCER = 7
-
-
-def nobody(producer_id: int) -> KnownProducer | None:
-    """No producer is known."""
-    return None
 
 
 def error(before: Refused | None) -> ErrorCode | None:
@@ -37,9 +31,9 @@ def refused(
 
 def test_the_refused_batch_comes_back_first() -> None:
     batches = refused()
-    assert error(batches.before("p", PRODUCER, 0, 6, 2.0, nobody)) is ELSEWHERE, "it would be taken for the producer's first"
-    assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
-    assert batches.before("p", PRODUCER, 0, 6, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 6, 2.0)) is ELSEWHERE, "it would be taken for the producer's first"
+    assert batches.before("p", PRODUCER, 0, 5, 2.0) is None
+    assert batches.before("p", PRODUCER, 0, 6, 2.0) is None
     assert not batches.holds_any(2.0)
 
 
@@ -47,23 +41,19 @@ def test_the_first_of_several_is_remembered_whatever_is_refused_first() -> None:
     batches = refused(first=6)
     batches.note("p", PRODUCER, 0, 5, ErrorCode.REQUEST_TIMED_OUT, 1.5)
     batches.note("p", PRODUCER, 0, 7, ELSEWHERE, 1.5)
-    assert error(batches.before("p", PRODUCER, 0, 6, 2.0, nobody)) is ErrorCode.REQUEST_TIMED_OUT
-    assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 6, 2.0)) is ErrorCode.REQUEST_TIMED_OUT
+    assert batches.before("p", PRODUCER, 0, 5, 2.0) is None
 
 
 def test_each_refused_batch_has_to_come_back() -> None:
-    """The first one is in the log after all, or came again: the second one has yet to come."""
-    known = KnownProducer(0, 5)
-    for first_is_written in (True, False):
-        batches = refused(is_elsewhere=True)
-        for sequence in (6, 7):
-            batches.note("p", PRODUCER, 0, sequence, ELSEWHERE, 1.0, is_elsewhere=True)
-        if not first_is_written:
-            assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
-        assert error(batches.before("p", PRODUCER, 0, 8, 2.0, lambda _: known)) is ELSEWHERE
-        batches.note("p", PRODUCER, 0, 8, ELSEWHERE, 2.0)
-        assert [batches.before("p", PRODUCER, 0, sequence, 2.0, lambda _: known) for sequence in (6, 7, 8, 9)] == [None] * 4
-        assert not batches.holds_any(2.0)
+    batches = refused()
+    for sequence in (6, 7):
+        batches.note("p", PRODUCER, 0, sequence, ELSEWHERE, 1.0)
+    assert batches.before("p", PRODUCER, 0, 5, 2.0) is None
+    assert error(batches.before("p", PRODUCER, 0, 8, 2.0)) is ELSEWHERE
+    batches.note("p", PRODUCER, 0, 8, ELSEWHERE, 2.0)
+    assert [batches.before("p", PRODUCER, 0, sequence, 2.0) for sequence in (6, 7, 8, 9)] == [None] * 4
+    assert not batches.holds_any(2.0)
 
 
 def test_the_second_one_is_waited_for_from_when_it_can_come() -> None:
@@ -71,60 +61,38 @@ def test_the_second_one_is_waited_for_from_when_it_can_come() -> None:
     batches = refused(at=1.0)
     batches.note("p", PRODUCER, 0, 6, ELSEWHERE, 1.0)
     batches.answered(None, 1.0)
-    assert batches.before("p", PRODUCER, 0, 5, 10.0, nobody) is None
-    assert error(batches.before("p", PRODUCER, 0, 7, 1.0 + FORGET_SECONDS, nobody)) is ELSEWHERE
-    assert batches.before("p", PRODUCER, 0, 7, 10.0 + FORGET_SECONDS, nobody) is None
+    assert batches.before("p", PRODUCER, 0, 5, 10.0) is None
+    assert error(batches.before("p", PRODUCER, 0, 7, 1.0 + FORGET_SECONDS)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, 7, 10.0 + FORGET_SECONDS) is None
 
 
 def test_one_from_before_the_refused_batch_goes_on() -> None:
     batches = refused()
-    assert batches.before("p", PRODUCER, 0, 4, 2.0, nobody) is None
-    assert error(batches.before("p", PRODUCER, 0, 6, 2.0, nobody)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, 4, 2.0) is None
+    assert error(batches.before("p", PRODUCER, 0, 6, 2.0)) is ELSEWHERE
 
 
 def test_sequences_begin_again_after_the_greatest() -> None:
     batches = refused(first=MAX_SEQUENCE)
-    assert error(batches.before("p", PRODUCER, 0, 0, 2.0, nobody)) is ELSEWHERE
-    assert batches.before("p", PRODUCER, 0, MAX_SEQUENCE - 1, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 0, 2.0)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, MAX_SEQUENCE - 1, 2.0) is None
 
 
 @pytest.mark.parametrize(("partition", "producer", "epoch"), [("q", PRODUCER, 0), ("p", 8, 0), ("p", PRODUCER, 1)])
 def test_other_partitions_producers_and_epochs_go_on(partition: str, producer: int, epoch: int) -> None:
-    assert refused().before(partition, producer, epoch, 6, 2.0, nobody) is None
+    assert refused().before(partition, producer, epoch, 6, 2.0) is None
 
 
 def test_an_epoch_that_came_late_is_none_of_its_business() -> None:
     """The log fences it."""
     batches = refused(epoch=3)
-    assert batches.before("p", PRODUCER, 2, 6, 2.0, nobody) is None
+    assert batches.before("p", PRODUCER, 2, 6, 2.0) is None
     assert batches.note("p", PRODUCER, 2, 1, ELSEWHERE, 2.0)
-    assert error(batches.before("p", PRODUCER, 3, 6, 2.0, nobody)) is ELSEWHERE
-
-
-@pytest.mark.parametrize(
-    ("known", "goes_on"),
-    [
-        (KnownProducer(0, 4), False), (KnownProducer(0, 5), True), (KnownProducer(0, 8), True), (KnownProducer(0, -1), False),
-        (KnownProducer(1, -1), True),
-    ],
-)  # fmt: skip
-def test_a_refused_batch_that_was_written_elsewhere_holds_back_nothing(known: KnownProducer, goes_on: bool) -> None:
-    """Its producer has had two leaders within fifteen seconds, and this sidecar is the second."""
-    assert (refused(is_elsewhere=True).before("p", PRODUCER, 0, 6, 2.0, lambda _: known) is None) is goes_on
-
-
-def test_a_refused_retry_holds_back_what_is_behind_though_its_first_try_is_written() -> None:
-    """The answers to five batches were lost. If the fourth and fifth were answered now, two more would be sent, and the first one's next
-    retry would not be recognised: only the last five of a producer are.
-    """
-    batches = refused(first=5, code=ErrorCode.NOT_ENOUGH_REPLICAS)
-    assert error(batches.before("p", PRODUCER, 0, 8, 2.0, lambda _: KnownProducer(0, 9))) is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert batches.before("p", PRODUCER, 0, 5, 2.0, nobody) is None
-    assert batches.before("p", PRODUCER, 0, 8, 2.0, nobody) is None
+    assert error(batches.before("p", PRODUCER, 3, 6, 2.0)) is ELSEWHERE
 
 
 def test_a_client_that_has_given_the_batch_up_is_served() -> None:
-    assert refused(at=1.0).before("p", PRODUCER, 0, 9, 1.0 + FORGET_SECONDS, nobody) is None
+    assert refused(at=1.0).before("p", PRODUCER, 0, 9, 1.0 + FORGET_SECONDS) is None
 
 
 @pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])
@@ -144,7 +112,7 @@ def test_no_connection_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [batches.note(partition, PRODUCER, 0, 0, ELSEWHERE, 1.0) for partition in "abca"] == [True, True, False, True]
     batches.answered(None, 1.0)
     assert batches.note("d", PRODUCER, 0, 0, ELSEWHERE, 1.0 + FORGET_SECONDS), "the oldest are forgotten first"
-    assert batches.before("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS, nobody) is None
+    assert batches.before("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS) is None
 
 
 def test_no_producer_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +126,7 @@ def test_what_clients_have_given_up_is_forgotten_also_beside_one_that_comes_agai
     batches = RefusedBatches()
     for second in range(100):
         for sequence in (0, 1):
-            assert batches.before("down", PRODUCER, 0, sequence, second, nobody) is None or sequence == 1
+            assert batches.before("down", PRODUCER, 0, sequence, second) is None or sequence == 1
             batches.note("down", PRODUCER, 0, sequence, ELSEWHERE, second)
         batches.note(second, PRODUCER, 0, 0, ELSEWHERE, second)
         batches.answered(None, second)
@@ -178,10 +146,10 @@ def test_a_batch_is_given_up_only_some_time_after_its_answer_has_left() -> None:
     batches.note("p", PRODUCER, 0, 5, ELSEWHERE, 1.0)
     late = 1.0 + 2 * FORGET_SECONDS
     batches.answered(0.5, late)  # the answer to an older request has not left
-    assert error(batches.before("p", PRODUCER, 0, 9, late, nobody)) is ELSEWHERE
+    assert error(batches.before("p", PRODUCER, 0, 9, late)) is ELSEWHERE
     batches.answered(1.5, late)
-    assert error(batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS - 0.1, nobody)) is ELSEWHERE
-    assert batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS, nobody) is None
+    assert error(batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS - 0.1)) is ELSEWHERE
+    assert batches.before("p", PRODUCER, 0, 9, late + FORGET_SECONDS) is None
 
 
 def test_time_in_which_nothing_is_read_does_not_count() -> None:
@@ -190,5 +158,5 @@ def test_time_in_which_nothing_is_read_does_not_count() -> None:
     batches.read_since = math.inf
     assert batches.holds_any(1.0 + 2 * FORGET_SECONDS)
     batches.read_since = 1.0 + 2 * FORGET_SECONDS
-    assert error(batches.before("p", PRODUCER, 0, 9, batches.read_since + FORGET_SECONDS - 0.1, nobody)) is ELSEWHERE
+    assert error(batches.before("p", PRODUCER, 0, 9, batches.read_since + FORGET_SECONDS - 0.1)) is ELSEWHERE
     assert not batches.holds_any(batches.read_since + FORGET_SECONDS)

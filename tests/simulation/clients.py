@@ -68,11 +68,9 @@ class Connection:
     def append(self, node: Node, data: bytes, now: float, verification: Verification | None) -> asyncio.Future[Verdict]:
         outcome = Outcome()
         header, partition, name = read_produced(data), node.current(), node.topic.name
-        known = partition.known_producer if partition.is_open else _nobody
-        behind = self.refused.before(name, header.producer_id, header.producer_epoch, header.base_sequence, now, known)
+        behind = self.refused.before(name, header.producer_id, header.producer_epoch, header.base_sequence, now)
         append = Append.of(header, data, now + REQUEST_SECONDS, _Noted(outcome, self.refused, name, header), 0)
         if behind is not None:
-            partition.read_on()
             append.refuse(behind.error)
         elif verification is None:
             partition.append(append)
@@ -84,10 +82,6 @@ class Connection:
         """Answers leave in the order of their requests."""
         del self.waiting[request]
         self.refused.answered(min(self.waiting.values(), default=None), now)
-
-
-def _nobody(_: int) -> None:
-    """Of a partition that is not open no producer is known."""
 
 
 class _Noted(AppendRequest):
