@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from google.protobuf.message import DecodeError
 
 from handler.errors import EntryUnreadable
-from handler.ids import WRITER_PREFIX
+from handler.ids import OUR_WRITER
 from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence, KnownProducer
 from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from handler.partition.log.formats.chunk import is_last_chunk
@@ -34,7 +34,6 @@ from handler.wire.records import (
     with_log_append_time,
 )
 
-_OUR_WRITER: Final = WRITER_PREFIX.encode()
 _KAFKA: Final = KAFKA.name.encode()
 
 
@@ -89,7 +88,7 @@ def is_from_before_index(entry: RawEntry) -> bool:
     if entry.last_index is not None:
         return False
     try:
-        return not entry.message_metadata.producer_name.startswith(_OUR_WRITER)
+        return not entry.message_metadata.producer_name.startswith(OUR_WRITER)
     except DecodeError:
         return True
 
@@ -118,7 +117,7 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         data, batches = batches_of(stored_format, metadata, entry.payload)
         if any([header.attributes & LOG_APPEND_TIME for header, _ in batches]) and entry.broker_timestamp is not None:
             data, batches = _with_broker_time(data, batches, entry.broker_timestamp)
-        of_a_sidecar = metadata.producer_name.startswith(_OUR_WRITER)
+        of_a_sidecar = metadata.producer_name.startswith(OUR_WRITER)
         known = properties.get(BASIS_PROPERTY if len(batches) == 1 else BASES_PROPERTY) if of_a_sidecar else None
         basis = None if known is None else Basis.decode(known)
         if basis is not None and len(basis.producers) != len(batches):

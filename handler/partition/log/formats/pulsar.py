@@ -23,10 +23,11 @@ from typing import Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from handler.ids import OUR_WRITER
 from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
 from handler.partition.log.opened_batch import MAX_BYTES, RecordsTooLarge, open_batch, reading_records
 from handler.pulsar.codecs import compress, decompress
-from handler.pulsar.messages import Properties, key_of, properties_of, split_batch
+from handler.pulsar.messages import MAX_MESSAGES, Properties, key_of, properties_of, split_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from handler.wire.records import (
     CODEC_MASK,
@@ -64,8 +65,8 @@ class _Facts(NamedTuple):
 
 
 _NO_FACTS: Final = _Facts(-1, -1, -1, -1)
-# Of each fact, the least and the greatest: as wide as its field in a record batch.
-_RANGES: Final = ((-(2**63), 2**63 - 1), (-(2**15), 2**15 - 1), (-(2**31), 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
+# Of each fact, the least and the greatest that a batch can have. −1 says that it has none.
+_RANGES: Final = ((-1, 2**63 - 1), (-1, 2**15 - 1), (-1, 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -174,8 +175,11 @@ def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
 def _facts(metadata: MessageMetadata) -> _Facts | None:
     """What a sidecar has written beside the messages of a batch; None where it is somebody else's.
 
-    ValueError where no sidecar has written it. Who folds an entry by its headers alone must refuse what can't be decoded.
+    ValueError where no sidecar writes such facts. A sidecar that reads the headers alone would believe them, and others could not decode
+    the entry.
     """
+    if not metadata.producer_name.startswith(OUR_WRITER) or not metadata.HasField("num_messages_in_batch"):
+        return None
     for pair in metadata.properties:
         if pair.key == BATCH_PROPERTY:
             facts = _Facts(*map(int, pair.value.split()))
@@ -188,9 +192,9 @@ def _facts(metadata: MessageMetadata) -> _Facts | None:
 
 
 def _message_count(metadata: MessageMetadata) -> int:
-    """ValueError where it is no number of messages: then no record would stand at the entry's offsets."""
-    if metadata.num_messages_in_batch < 1:
-        raise ValueError(f"it says that it has {metadata.num_messages_in_batch} messages")
+    """ValueError where nobody can open so many messages, or no record would stand at the entry's offsets."""
+    if not 1 <= metadata.num_messages_in_batch <= MAX_MESSAGES:
+        raise ValueError(f"it says that it has {metadata.num_messages_in_batch} messages, and 1 to {MAX_MESSAGES} can be opened")
     return metadata.num_messages_in_batch
 
 
