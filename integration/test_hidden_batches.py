@@ -143,7 +143,7 @@ def test_librdkafka_steps_over_them_and_asks_for_no_more_bytes_than_before(fille
     end = filled.append()
     wait_for(lambda: has_reached(end))
     reader.close()
-    assert found == (filled.given(isolation))
+    assert found == filled.given(isolation)
     assert any("Fetch topic" in line for line in lines)
     assert not [line for line in lines if "ncreasing max fetch bytes" in line]
 
@@ -177,7 +177,7 @@ async def test_aiokafka_comes_to_the_end(filled: Topic, isolation: str) -> None:
         while len(found) < len(filled.given(isolation)):
             found += [record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records]
     await reader.stop()
-    assert found == (filled.given(isolation))
+    assert found == filled.given(isolation)
 
 
 @ISOLATION

@@ -67,7 +67,7 @@ async def _write(address: str, topic: str, partitions: int, producers: int) -> N
 def test_producers_take_no_more_than_their_account(
     own_sidecar: SidecarProcess, topic: str, partitions: int, producers: int, mib: int
 ) -> None:  # fmt: skip
-    """A fifth more than docs/operations.md says, or half as much again of what is small. None of them is refused for good."""
+    """Within a fifth of the 134 MiB that docs/operations.md says, or three fifths of 31 MiB. None of them is refused for good."""
     admin = AdminClient({"bootstrap.servers": own_sidecar.address})
     admin.create_topics([NewTopic(topic, partitions)])[topic].result(LONG)
     before, begun = resident_mib(own_sidecar.pid), time.monotonic()

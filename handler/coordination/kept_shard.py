@@ -216,7 +216,7 @@ class KeptShard:
                     await self._ask_when_created()
 
     async def look_when_created(self) -> None:
-        """Notice if the topic was made anew. Who never asked has nothing there. Raises PulsarError."""
+        """Notice if the topic was made anew. A sidecar that never asked has stored nothing there. Raises PulsarError."""
         if self._created_at is not None:
             await self._ask_when_created()
 

@@ -42,9 +42,9 @@ LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
-# Of partitions that may have been created again with one that was.
-LOOK_SECONDS: Final = 30.0
-LOOKS: Final = 20
+# When one partition was made anew, a sidecar looks so often at the others.
+LOOK_AT_OTHERS_SECONDS: Final = 30.0
+LOOKS_AT_OTHERS: Final = 20
 
 
 class KeptStates:
@@ -146,10 +146,10 @@ class KeptStates:
             await _store_in(self._shard(key), key, value)
 
     def _look_at_others(self, noticed: KeptShard) -> None:
-        """Whoever deletes the topic deletes all its partitions, one after the other. Of some this sidecar would hear hours later, when it
-        stores something.
+        """Whoever deletes the topic deletes all its partitions, one after the other. This sidecar would notice some of them hours
+        later, when it stores something.
         """
-        self._looks_left.update((one, LOOKS) for one in self._shards if one is not noticed)
+        self._looks_left.update((one, LOOKS_AT_OTHERS) for one in self._shards if one is not noticed)
         self._looking.start()
 
     async def _look(self) -> None:
@@ -162,7 +162,7 @@ class KeptStates:
                 if left > 0 and shard in self._shards:
                     self._looks_left[shard] = left
             if self._looks_left:
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(LOOK_AT_OTHERS_SECONDS)
 
     async def _make_anew(self, known: list[KeptShard], gone: KeptShard, times: int) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""

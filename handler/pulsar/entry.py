@@ -67,7 +67,7 @@ class LogStats(NamedTuple):
 
     @property
     def end(self) -> Position | None:
-        """All that comes stands behind this place."""
+        """Whatever is written next stands behind this place."""
         return self.last if self.empty_ledger is None else Position(self.empty_ledger, -1)
 
     def may_hold(self, position: Position) -> bool:

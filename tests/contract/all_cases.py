@@ -1,4 +1,4 @@
-"""Every case, in the order of its file."""
+"""Every case of one topic, in the order of its file. Those of two clusters are in `copies`."""
 
 from __future__ import annotations
 

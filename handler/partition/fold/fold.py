@@ -7,7 +7,7 @@ so its index is that one's plus its own count. All others are folded as they are
 index the broker gave them. Offsets grow and may have gaps; an index that comes back is an alarm.
 
 A fold may begin in the middle of a log. Each batch that has a producer says what its writer knew of
-that producer, and up to where it had folded the log: a fold that began at or before that position comes to
+that producer, and up to where it had folded the log: a fold that began right behind that position or before it comes to
 the writer's own verdict, however little it has seen of the producer, and so does one that is sure of the
 producer (see `producers`). All others are not conclusive.
 """
@@ -100,7 +100,7 @@ class Fold:
         self._learns_where_it_begins = True  # from the first entry
         self.has_learnt = False  # of producers, what stands before all that it has folded itself
         self.was_emptied = False  # nothing is there, and all that was has been taken by retention
-        self.begins_behind = BEFORE_ALL  # no record that is left of the log stands up to there
+        self.begins_behind = BEFORE_ALL  # every record that is left stands behind this place
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
         self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
@@ -190,23 +190,19 @@ class Fold:
         if entry.broker_timestamp is not None:
             self.producers.states.times.note(entry.position, entry.broker_timestamp)
 
-    def known_producer(self, producer_id: int) -> KnownProducer | None:
-        """The last batch of a producer."""
-        return _known(self.producers.states.get(producer_id))
-
     def known_to_judge(self, batch: BatchSequence) -> KnownProducer | None:
         """The last batch of its producer, if that judges this one."""
-        return _known(self.producers.state_for(batch))
+        return _known(self.producers.judging_state(batch))
 
-    def known_at(self, batches: Iterable[BatchSequence]) -> Position:
-        """Up to where the log tells what is known of the producers of batches.
+    def known_up_to(self, batches: Iterable[BatchSequence]) -> Position:
+        """The place up to which this fold knows the producers of these batches.
 
-        Where only another writer's word tells of one of them, that is the place to which that writer had folded.
+        Where it has only another writer's word for one of them, that is the place which that writer had reached.
         """
         reached = self.reached or self.begins_behind
         if not self.producers.begins_expired:
             return reached
-        states = [self.producers.state_for(batch) for batch in batches]
+        states = [self.producers.judging_state(batch) for batch in batches]
         return min([reached, *(state.at for state in states if state is not None and state.is_the_least and state.last != ANY_SEQUENCE)])
 
     def basis(self, producer_id: int) -> bytes | None:
@@ -218,7 +214,7 @@ class Fold:
 
     def basis_with(self, batches: Iterable[BatchSequence], known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
         """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""
-        return Basis(self.known_at(batches), known, transactions).encode()
+        return Basis(self.known_up_to(batches), known, transactions).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
         """The last sequence of a writer that the log holds, −1 for none."""

@@ -82,7 +82,7 @@ class ProducerState:
 
     @property
     def is_the_least(self) -> bool:
-        """Whether none of its batches was seen that counts: it has come to this epoch and sequence at least."""
+        """Whether the fold has seen no batch of it that counts. Then the producer has come to this epoch and sequence at least."""
         return not self.batches and (self.has_expired or self.last == ANY_SEQUENCE)
 
     @property

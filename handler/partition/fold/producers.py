@@ -87,12 +87,12 @@ class ProducerTable:
 
     def check(self, batch: BatchSequence) -> Verdict:
         """The verdict that `batch` would get now, of a producer that is not unsure. Changes nothing."""
-        return _verdict(self.state_for(batch), batch)
+        return _verdict(self.judging_state(batch), batch)
 
-    def state_for(self, batch: BatchSequence) -> ProducerState | None:
-        """What is known of a batch's producer that judges the batch.
+    def judging_state(self, batch: BatchSequence) -> ProducerState | None:
+        """The state of a batch's producer; None where it does not judge this batch.
 
-        Retention may have taken what the producer wrote behind the least that it has written. So that says nothing of later batches.
+        Behind *the least* that a producer has written, retention may have taken batches of it.
         """
         state = self.states.get(batch.producer_id)
         if state is not None and self.begins_expired and state.is_the_least and _comes_behind(batch, state):
@@ -104,7 +104,7 @@ class ProducerTable:
 
         One that is out of order may be a retry of a batch that was written before what is known here.
         """
-        state = self.state_for(batch)
+        state = self.judging_state(batch)
         if state is None and (not self.knows_the_past or (batch.producer_id in self.unsure and not has_all)):
             return UNJUDGED
         verdict = _verdict(state, batch)
@@ -159,8 +159,9 @@ class ProducerTable:
         That counts where nothing is known. It also counts where retention has made a batch the first: it may be a late copy.
         """
         if self.begins_expired and state is not None and state.has_markers_alone and max(one.known.epoch, one.batch.epoch) > state.epoch:
-            state = None  # it does not judge the batch (`state_for`)
-        if self.begins_expired and _is_old(one) if state is None else state.has_expired and _is_ahead(one.known, state):
+            state = None  # it does not judge the batch (`judging_state`)
+        knew_more = (self.begins_expired and _is_old(one)) if state is None else (state.has_expired and _is_ahead(one.known, state))
+        if knew_more:
             least = ProducerState(*one.known, one.folded_to, follows=Before(one.known), has_expired=True)
             self.states.put_though_old(one.batch.producer_id, least)
 
@@ -270,7 +271,7 @@ class ProducerTable:
         """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
         producer_id = batch.producer_id
         unsure = self.unsure.pop(producer_id, None)
-        state = self.state_for(batch)
+        state = self.judging_state(batch)
         if state is None or state.epoch != batch.epoch:
             before = None
             has_expired = state is None and self.begins_expired

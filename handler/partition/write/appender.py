@@ -295,7 +295,9 @@ class Appender:
 
     def on_receipt(self, writer_sequence: int, ledger: int, entry: int) -> None:
         sent = self._in_flight.entries.get(writer_sequence)
-        self._sender.heard_at = self._loop.time()
+        now = self._sender.heard_at = self._loop.time()
+        if ledger < 2**63:
+            self._sender.took_at = now
         if sent is None:
             return
         sent.sent_at = 0.0
@@ -311,8 +313,7 @@ class Appender:
             return
         if ledger >= 2**63 or entry >= 2**63:
             # Deduplication knew it, or one behind it that has overtaken it. Reading to the end tells which, and all that is not in the
-            # log by then is sent again, but not without a pause: the broker has taken nothing.
-            self._sender.heard_at = 0.0
+            # log by then is sent again.
             self.on_end(Unavailable("deduplication does not say where an entry stands"))
             return
         is_first_try = not sent.sent_again  # else an entry behind it may have overtaken it, and every fold hides it

@@ -97,6 +97,7 @@ class Sender:
         self.max_batch_size = UNKNOWN_SIZE
         self.used_at = self.made_at = self._loop.time()
         self.heard_at = 0.0  # when the last receipt came
+        self.took_at = 0.0  # when the last one came that says where its entry stands
 
     def begin(self, append: Append, now: float) -> None:
         """The batch is on its way: in an entry of its own, or in one with all that wait."""
@@ -161,7 +162,7 @@ class Sender:
             known = self._fold.basis(entry.appends[0].producer_id)
             if known is not None:
                 return BASIS_PROPERTY, known
-        batches = (append.sequence for append in entry.appends if append.has_producer)
+        batches = (append.sequence for append in entry.appends if append.has_producer)  # most folds look at none
         known_producers = [self._known_producer(append) for append in entry.appends]
         basis = self._fold.basis_with(batches, known_producers, entry.transactions)
         return BASIS_PROPERTY if is_alone else BASES_PROPERTY, basis
@@ -185,7 +186,7 @@ class Sender:
                 await self._open()
                 opened_at = self._loop.time()
                 reason = await ended
-                if self.heard_at >= opened_at:  # else a broker that takes nothing would be asked without a pause
+                if self.took_at >= opened_at:  # else a broker that takes nothing would be asked without a pause
                     self._task.backoff.reset()
                 raise reason  # the task waits a moment, then begins here again
             finally:

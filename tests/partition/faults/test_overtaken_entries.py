@@ -6,14 +6,16 @@ The sidecar sends both again, under their numbers, and the first try of the late
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable
 
 import pytest
 
 from handler.partition.write import sender
+from handler.pulsar.events import ProducerEvents
 from handler.tasks import Backoff
 from handler.wire.error_code import ErrorCode
+from tests.model.conduct import Caller
+from tests.model.connections import Writer
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
@@ -119,15 +121,21 @@ async def test_a_broker_that_takes_nothing_because_it_knows_all_is_asked_with_pa
     log.deduplicates = True
     partition = open_partition(log)
     await append(partition, numbered(b"a0", 0))
-    opened, writer_as = itertools.count(), log.writer_as
+    writer_as = log.writer_as
+    opened: list[Writer] = []
     resets: list[Backoff] = []
-    monkeypatch.setattr(log, "writer_as", lambda *asked: next(opened) >= 0 and writer_as(*asked))
+
+    def open_one(name: str, events: ProducerEvents, caller: Caller) -> Writer:
+        opened.append(writer_as(name, events, caller))
+        return opened[-1]
+
+    monkeypatch.setattr(log, "writer_as", open_one)
     monkeypatch.setattr(Backoff, "reset", lambda one: resets.append(one))
     log.is_slow = True
     stuck = begin_append(partition, numbered(b"a1", 1))
     await until(lambda: bool(log._storing))
     log.disconnect()
-    await until(lambda: str(opened) == "count(3)")
+    await until(lambda: len(opened) == 3)
     log.answer()
     assert (await stuck).error is ErrorCode.NONE
     assert resets.count(partition._appender._sender._task.backoff) <= 1, "the first one was of use"

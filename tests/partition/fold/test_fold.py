@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -115,13 +116,14 @@ class Writer:
         self.read = len(self.log.entries)
 
     def send(self, *batches: BatchOf) -> None:
-        self.under_way.append(_content(self.name, self.number, *batches, basis=self.basis([one[0] for one in batches])))
+        self.under_way.append(_content(self.name, self.number, *batches, basis=self.basis(batches)))
         self.number += len(batches)
 
-    def basis(self, producer_ids: list[int]) -> Basis:
-        known = [self.fold.known_producer(producer_id) or UNKNOWN_PRODUCER for producer_id in producer_ids]
-        alone = self.fold.basis(producer_ids[0]) if len(producer_ids) == 1 else None
-        return Basis.decode(alone or self.fold.basis_with((), known))
+    def basis(self, batches: Sequence[BatchOf]) -> Basis:
+        sequences = [BatchSequence(producer_id, 0, first, first + records - 1) for producer_id, first, records in batches]
+        known = [self.fold.known_to_judge(one) or UNKNOWN_PRODUCER for one in sequences]
+        alone = self.fold.basis(batches[0][0]) if len(batches) == 1 else None
+        return Basis.decode(alone or self.fold.basis_with(sequences, known))
 
     def land(self) -> None:
         if self.under_way:
@@ -133,7 +135,7 @@ class Writer:
         again = []
         for content in self.under_way:
             if content.writer_sequence > self.fold.writer_sequence(self.name):
-                basis = self.basis([header.producer_id for header, _ in content.batches])
+                basis = self.basis([(header.producer_id, header.base_sequence, header.record_count) for header, _ in content.batches])
                 again.append(content._replace(basis=basis, sent_again=True))
         self.under_way.extend(again)
 
