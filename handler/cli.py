@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Coroutine
 from dataclasses import fields
@@ -18,6 +19,8 @@ from handler.config import CONFIG_HELP, ENV_PREFIX, Config, load
 from handler.errors import ConfigError, SidecarError
 from handler.pipelines import command as pipelines
 from handler.telemetry import logs
+
+ENDED_BY_SIGPIPE = 128 + signal.SIGPIPE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -200,10 +203,7 @@ def _check_config(config: Config) -> int:
             shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
             lines.append(f"{item.name} = {shown}")
         lines.append("")
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # `head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python fails again as it ends
+    print("\n".join(lines))
     return 0
 
 
@@ -237,32 +237,41 @@ def _translate(config: Config, options: argparse.Namespace) -> int:
     return _run(translate(config, wanted, print), "asyncio")
 
 
+def _run_command(options: argparse.Namespace) -> int:
+    if options.command == "pipeline":
+        logs.start("WARNING", "text")
+        return pipelines.run(options)
+    if options.command == "ctl" and options.address:
+        return ctl.run(Config(), options)  # of another sidecar: its own settings are of no account
+    config = load(Path(options.config) if options.config else None)
+    if options.command == "ctl":
+        return ctl.run(config, options)
+    if options.command == "check-config":
+        return _check_config(config)
+    logs.start(config.telemetry.log_level, config.telemetry.log_format)
+    if options.command == "doctor":
+        return _run(_doctor(config, options.topics), "asyncio")
+    if options.command == "groups":
+        return _groups(config, options)
+    if options.command == "inspect":
+        return _inspect(config, options)
+    if options.command == "verify":
+        return _verify(config, options)
+    if options.command == "try":
+        return _try(config, options)
+    return _serve(config, options)
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # its own lines are in a format of their own
     try:
-        if options.command == "pipeline":
-            logs.start("WARNING", "text")
-            return pipelines.run(options)
-        if options.command == "ctl" and options.address:
-            return ctl.run(Config(), options)  # of another sidecar: its own settings are of no account
-        config = load(Path(options.config) if options.config else None)
-        if options.command == "ctl":
-            return ctl.run(config, options)
-        if options.command == "check-config":
-            return _check_config(config)
-        logs.start(config.telemetry.log_level, config.telemetry.log_format)
-        if options.command == "doctor":
-            return _run(_doctor(config, options.topics), "asyncio")
-        if options.command == "groups":
-            return _groups(config, options)
-        if options.command == "inspect":
-            return _inspect(config, options)
-        if options.command == "verify":
-            return _verify(config, options)
-        if options.command == "try":
-            return _try(config, options)
-        return _serve(config, options)
+        code = _run_command(options)
+        sys.stdout.flush()
+        return code
     except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python fails again as it ends
+        return ENDED_BY_SIGPIPE
