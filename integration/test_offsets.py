@@ -214,6 +214,36 @@ def test_a_topic_emptied_by_retention_answers_its_end_for_both(versioned: Versio
     assert [record.value for record in read(versioned.sidecar.address, topic, 1, offset=len(values))] == [b"after"]
 
 
+def test_clients_go_on_where_retention_has_left_nothing_but_markers(versioned: Versioned) -> None:
+    """Before what is written next there is not one record, and its ledger is empty."""
+    topic = new_topic()
+    create(versioned.sidecar.address, topic)
+    end = len(_fill(versioned, topic, batches=10))
+    place = f"{versioned.standalone.admin_url}/admin/v2/persistent/public/default/{topic}"
+    admin("POST", f"{place}/retention", json.dumps({"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}).encode())
+
+    def is_emptied() -> bool:
+        asyncio.run(_mark(versioned.standalone.url, topic))
+        unload(versioned.standalone.admin_url, topic)
+        return bounds(versioned.sidecar.address, topic)[0] >= end
+
+    wait_for(is_emptied)
+    admin("POST", f"{place}/retention", json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}).encode())
+    asyncio.run(_mark(versioned.standalone.url, topic))
+    unload(versioned.standalone.admin_url, topic)
+    versioned.restart_sidecar()
+    values = [bytes([number]) * 950_000 for number in range(6)]  # more than a reader looks at before what it is to serve
+    client = producer(versioned.sidecar.address, **{"enable.idempotence": True, "batch.num.messages": 1})
+    offsets: list[int] = []
+    for value in values:
+        client.produce(topic, value, partition=0, on_delivery=lambda error, ack: offsets.append(-1 if error else ack.offset()))
+    assert client.flush(LONG) == 0
+    assert (min(offsets) >= end, offsets) == (True, sorted(set(offsets)))
+    versioned.restart_sidecar()
+    assert [record.value for record in read(versioned.sidecar.address, topic, 1, offset=offsets[-1])] == values[-1:]
+    assert [record.value for record in read(versioned.sidecar.address, topic, len(values), offset=offsets[0])] == values
+
+
 def test_native_messages_of_all_kinds_in_a_topic_without_partitions(versioned: Versioned) -> None:
     topic = new_topic()
     admin("PUT", f"{versioned.standalone.admin_url}/admin/v2/persistent/public/default/{topic}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from confluent_kafka import Producer
 from integration.fleet import Load, gateways, pass_over, wait_until_all_lead
 from integration.kafka_clients import QUIET, create
 from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG
 
 pytestmark = pytest.mark.soak
 
@@ -65,15 +68,41 @@ def write_before(addresses: list[str], topic: str) -> None:
     assert failed == []
 
 
-def test_applications_do_not_see_an_upgrade(broker: Standalone, last_release: Path, tmp_path: Path, topic: str) -> None:
-    fleet = gateways(broker, tmp_path, range(3), site=last_release)
-    addresses = [sidecar.address for sidecar in fleet]
+def slowest_first_append(fleet: list[SidecarProcess], topic: str) -> float:
+    """In seconds, over all partitions, when all sidecars were killed and started again."""
     for sidecar in fleet:
+        sidecar.kill()
         sidecar.start()
+    wait_until_all_lead(fleet, topic)
+    producer = Producer({"bootstrap.servers": fleet[0].address, **QUIET, "enable.idempotence": True})
+    producer.list_topics(topic, timeout=LONG)
+    slowest = 0.0
+    for partition in range(PARTITIONS):
+        began = time.monotonic()
+        producer.produce(topic, b"", partition=partition)
+        assert producer.flush(LONG) == 0
+        slowest = max(slowest, time.monotonic() - began)
+    return slowest
+
+
+@pytest.fixture
+def fleet(broker: Standalone, last_release: Path, tmp_path: Path) -> Iterator[list[SidecarProcess]]:
+    """Of the last release."""
+    sidecars = gateways(broker, tmp_path, range(3), site=last_release)
+    for sidecar in sidecars:
+        sidecar.start()
+    yield sidecars
+    for sidecar in sidecars:
+        sidecar.kill()
+
+
+def test_applications_do_not_see_an_upgrade(fleet: list[SidecarProcess], topic: str) -> None:
+    addresses = [sidecar.address for sidecar in fleet]
     create(addresses[0], topic, PARTITIONS)
     wait_until_all_lead(fleet, topic)
     write_before(addresses, topic)
-    pass_over(addresses[0], topic, PARTITIONS, BATCHES_BEFORE)  # else it would read for longer than all else takes
+    before = slowest_first_append(fleet, topic)
+    pass_over(addresses[0], topic, PARTITIONS, BATCHES_BEFORE + 1)  # else it would read for longer than all else takes
     load = Load(addresses, topic, PARTITIONS, SETTINGS, REST_SECONDS)
     try:
         load.wait_for_more()
@@ -88,8 +117,9 @@ def test_applications_do_not_see_an_upgrade(broker: Standalone, last_release: Pa
         load.wait_for_more()
     finally:
         load.stop()
-        for sidecar in fleet:
-            sidecar.kill()
     assert not load.failed
     load.check()
+    after = slowest_first_append(fleet, topic)
+    print(f"the slowest first append: {before:.2f} s before the upgrade, {after:.2f} s after it")
+    assert after <= before + 2
     assert not [line for sidecar in fleet for line in sidecar.complaints()]
