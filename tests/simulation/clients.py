@@ -65,13 +65,17 @@ class Connection:
     is_open: bool = True
     waiting: dict[object, float] = field(default_factory=dict)  # when each request came that has no answer yet
 
-    def append(self, node: Node, data: bytes, now: float, verification: Verification | None) -> asyncio.Future[Verdict]:
+    def append(
+        self, node: Node, data: bytes, now: float, verification: Verification | None, *, is_sent_away: bool = False
+    ) -> asyncio.Future[Verdict]:  # fmt: skip
         outcome = Outcome()
         header, partition, name = read_produced(data), node.current(), node.topic.name
         behind = self.refused.before(name, header.producer_id, header.producer_epoch, header.base_sequence, now)
         append = Append.of(header, data, now + REQUEST_SECONDS, _Noted(outcome, self.refused, name, header), 0)
         if behind is not None:
             append.refuse(behind.error)
+        elif is_sent_away:
+            append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif verification is None:
             partition.append(append)
         else:
@@ -165,6 +169,10 @@ class Network:
     async def way(self, client: Client) -> None:
         await asyncio.sleep(delay(self._chance.of(f"{client.name}/way"), self._bounds))
 
+    def sends_away(self, client: Client) -> bool:
+        """Whether a sidecar takes another one for the leader, which may be so again and again: fleets change."""
+        return self._chance.of(f"{client.name}/redirects").random() < (0.0 if self.is_calm else self._bounds.sent_away)
+
     def loses_answer(self, client: Client) -> bool:
         return self._chance.of(f"{client.name}/answers").random() < (0.0 if self.is_calm else 0.03)
 
@@ -182,7 +190,8 @@ async def produce(
     for sent in window:
         if node.life != connection.life or not connection.is_open:
             break
-        results.append(node.run(lambda data=sent.data: connection.append(node, data, network.loop.time(), verification)))  # type: ignore[misc]
+        now, is_sent_away = network.loop.time(), network.sends_away(client)
+        results.append(node.run(partial(connection.append, node, sent.data, now, verification, is_sent_away=is_sent_away)))
         if len(results) % 2:
             await network.way(client)
     if results:

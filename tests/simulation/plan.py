@@ -108,6 +108,7 @@ class Bounds:
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
     kept_after: int = KEPT_ANEW_AFTER  # offsets, what is known of transactions is kept
     part_bytes: int = PART_BYTES  # of a value that is kept in parts
+    sent_away: float = 0.0  # batches that are refused because another sidecar leads the partition
     is_replicated: bool = True  # to a second cluster: entries say how many records they hold
 
 
@@ -199,6 +200,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         slow_stores=Chance(seed).of("bookies").choice((0.0, 0.0, 0.02)) if rough else 0.0,
         part_bytes=Chance(seed).of("parts").choice((100, 300, PART_BYTES)),
         is_replicated=Chance(seed).of("replicated").random() < 0.7,
+        sent_away=Chance(seed).of("redirects").choice((0.0, 0.0, 0.02, 0.2)),
     )
     if bounds.part_bytes < PART_BYTES:
         # Else no value is ever stored: each of its parts may be lost.

@@ -39,6 +39,7 @@ ROWS: Final = (
     Row("a replay goes on from what was kept", f"{PARTITION}.read.replay.Replay._go_on_from_what_was_kept", bool),
     Row("a replay folds all that is left", f"{PARTITION}.read.replay.Replay._fold_all_that_is_left", bool),
     Row("a replay reads a piece", f"{PARTITION}.read.replay.Replay._read_piece"),
+    Row("a batch comes behind a refused one", "handler.apis.refused_batches.RefusedBatches.before", bool),
     Row("an append has the log read further back", f"{PARTITION}.read.replay.Replay.read_back"),
     Row("a batch can't be judged", f"{PARTITION}.fold.producers.ProducerTable.record_unsure"),
     Row("a writer's word is taken over", f"{PARTITION}.fold.producers.ProducerTable.adopt_basis"),
