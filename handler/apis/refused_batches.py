@@ -40,26 +40,38 @@ class Refused:
     error: ErrorCode
     at: float
     is_elsewhere: bool  # its client was sent to another leader
-    left_at: float = math.inf  # the answer with the refusal may stand behind others
+    left_at: float = math.inf  # in time that was read; the answer with the refusal may stand behind others
 
 
 class RefusedBatches:
     """Of one connection: those of each partition and producer, in the order of their sequences."""
 
-    __slots__ = ("_count", "_refused", "read_since", "unanswered")
+    __slots__ = ("_count", "_paused_at", "_refused", "_unread", "unanswered")
 
     def __init__(self) -> None:
-        # While nothing is read of the connection, what was behind a batch waits in its socket: `math.inf`.
-        self.read_since = 0.0
+        self._unread = 0.0  # seconds in which nothing was read of the connection
+        self._paused_at = math.inf  # since when nothing is read of it
         self._refused: dict[tuple[Hashable, int], list[Refused]] = {}  # about in the order of their times
         self._count = 0  # of batches
         self.unanswered: deque[Refused] = deque()  # in the order of their times: those whose answer has not left
+
+    def pause(self, now: float) -> None:
+        """Nothing is read of the connection."""
+        self._paused_at = now
+
+    def resume(self, now: float) -> None:
+        self._unread += now - self._paused_at
+        self._paused_at = math.inf
+
+    def _read_time(self, now: float) -> float:
+        """A clock that stands while nothing is read: what was behind a batch waits in the socket."""
+        return min(now, self._paused_at) - self._unread
 
     def answered(self, waiting_since: float | None, now: float) -> None:
         """Answers have left. `waiting_since`: when the oldest of the requests came that have none yet."""
         unanswered = self.unanswered
         while unanswered and (waiting_since is None or unanswered[0].at < waiting_since):
-            unanswered.popleft().left_at = now
+            unanswered.popleft().left_at = self._read_time(now)
 
     def holds_any(self, now: float) -> bool:
         """Whether a batch may have to be refused. What clients have given up is forgotten: many go to another leader for good."""
@@ -122,7 +134,7 @@ class RefusedBatches:
         self._count -= 1
         del self._refused[key]
         if batches:
-            batches[0].left_at = max(batches[0].left_at, now)
+            batches[0].left_at = max(batches[0].left_at, self._read_time(now))
             self._refused[key] = batches
 
     def _forget(self, key: tuple[Hashable, int]) -> None:
@@ -136,4 +148,4 @@ class RefusedBatches:
             self._forget(key)
 
     def _is_given_up(self, first: Refused, now: float) -> bool:
-        return now - max(first.left_at, self.read_since) >= FORGET_SECONDS
+        return self._read_time(now) - first.left_at >= FORGET_SECONDS

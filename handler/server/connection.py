@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -209,10 +208,11 @@ class KafkaConnection(asyncio.Protocol):
         )  # fmt: skip
         if pause and not self._paused:
             self._transport.pause_reading()
-            self.refused.read_since = math.inf
+            self.refused.pause(self._loop.time())
         elif not pause and self._paused:
             self._transport.resume_reading()
-            self._read_since = self.refused.read_since = self._loop.time()
+            self._read_since = self._loop.time()
+            self.refused.resume(self._read_since)
         self._paused = pause
 
     def _begin_backlog(self) -> None:

@@ -155,8 +155,28 @@ def test_a_batch_is_given_up_only_some_time_after_its_answer_has_left() -> None:
 def test_time_in_which_nothing_is_read_does_not_count() -> None:
     """What was behind waits in the socket, and comes before the batch comes again."""
     batches = refused(at=1.0)
-    batches.read_since = math.inf
-    assert batches.holds_any(1.0 + 2 * FORGET_SECONDS)
-    batches.read_since = 1.0 + 2 * FORGET_SECONDS
-    assert error(batches.before("p", PRODUCER, 0, 9, batches.read_since + FORGET_SECONDS - 0.1)) is ELSEWHERE
-    assert not batches.holds_any(batches.read_since + FORGET_SECONDS)
+    batches.pause(3.0)
+    assert batches.holds_any(3.0 + 2 * FORGET_SECONDS)
+    batches.resume(43.0)
+    assert error(batches.before("p", PRODUCER, 0, 9, 41.0 + FORGET_SECONDS - 0.1)) is ELSEWHERE
+    assert not batches.holds_any(41.0 + FORGET_SECONDS)
+
+
+def test_pauses_again_and_again_do_not_hold_a_producer_up_for_ever() -> None:
+    """It wrote the batch through another sidecar, and is back."""
+    batches = refused(at=1.0)
+    for second in range(2, 2 + math.ceil(FORGET_SECONDS)):
+        batches.pause(second + 0.1)
+        assert error(batches.before("p", PRODUCER, 0, 9, second + 0.2)) is ELSEWHERE
+        batches.resume(second + 0.3)
+    assert not batches.holds_any(1.0 + 2 * FORGET_SECONDS)
+
+
+def test_an_answer_may_leave_while_nothing_is_read() -> None:
+    batches = RefusedBatches()
+    batches.pause(0.5)
+    batches.note("p", PRODUCER, 0, 5, ELSEWHERE, 1.0)
+    batches.answered(None, 20.0)
+    batches.resume(30.0)
+    assert error(batches.before("p", PRODUCER, 0, 9, 30.0 + FORGET_SECONDS - 0.1)) is ELSEWHERE
+    assert not batches.holds_any(30.0 + FORGET_SECONDS)
