@@ -124,6 +124,8 @@ def read_produced(data: bytes) -> BatchHeader:
         raise BatchInvalid("clients must not send the timestamp type LogAppendTime")
     if header.attributes & CODEC_MASK > ZSTD:
         raise BatchInvalid(f"unknown compression codec {header.attributes & CODEC_MASK}")
+    if header.producer_id < NO_PRODUCER_ID:
+        raise BatchInvalid(f"no producer has the id {header.producer_id}")
     if header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise BatchInvalid("a batch with a producer id needs a sequence and an epoch")
     return header
@@ -146,7 +148,7 @@ def read_ordinary(
         and 0 <= attributes <= highest_codec  # a codec, and no other bit
         and records == last_offset_delta + 1 and records > 0
         and max_timestamp <= latest_timestamp
-        and (producer_id == NO_PRODUCER_ID or (sequence >= 0 and epoch >= 0))
+        and (producer_id == NO_PRODUCER_ID or (producer_id >= 0 and sequence >= 0 and epoch >= 0))
         and crc32c(frame[begin + CHECKED_FROM : end]) == crc
     ):  # fmt: skip
         return records, max_timestamp, producer_id, epoch, sequence

@@ -14,6 +14,7 @@ from handler.wire.records import (
     BatchMalformed,
     empty_batch,
     next_sequence,
+    read_ordinary,
     read_produced,
     with_base_offsets,
     with_last_offset,
@@ -66,6 +67,14 @@ def test_an_empty_batch_leads_over_its_offsets(offsets: int) -> None:
 def test_any_bytes_are_a_batch_or_a_protocol_error(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         read_produced(data)
+
+
+@pytest.mark.parametrize(("producer_id", "epoch", "sequence"), [(-2, 0, 0), (5, -1, 0), (5, 0, -1)])
+def test_a_producer_has_an_id_an_epoch_and_a_sequence(producer_id: int, epoch: int, sequence: int) -> None:
+    data = batch(b"a", producer_id=producer_id, epoch=epoch, sequence=sequence)
+    with pytest.raises(BatchInvalid):
+        read_produced(data)
+    assert read_ordinary(memoryview(data), 0, len(data), 2**62, 4) is None
 
 
 @given(st.integers(0, 90), st.integers(0, 255))

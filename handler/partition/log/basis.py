@@ -36,6 +36,12 @@ NO_TRANSACTION: Final = -1
 UNKNOWN_PRODUCER: Final = KnownProducer(-1, -1)
 
 
+_LEAST: Final = -2  # any sequence, and any place of the past
+_INT16: Final = 2**15
+_INT32: Final = 2**31
+_INT64: Final = 2**63
+
+
 class Basis(NamedTuple):
     """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's last batch was
     there, for each batch of the entry. It stands in the entry, so that whoever begins to fold behind `folded_to` knows as much.
@@ -56,14 +62,26 @@ class Basis(NamedTuple):
 
     @classmethod
     def decode(cls, text: bytes) -> Basis:
+        """ValueError where no writer says that: anybody may have written it, and a reader may have to begin at its place."""
         at, *numbers = text.split()
         ledger, entry = at.split(b":")
-        folded_to = Position(int(ledger), int(entry))
+        folded_to = Position(_number(ledger, _INT64), _number(entry, _INT64))
         if b"/" not in text:
-            return cls(folded_to, [KnownProducer(int(epoch), int(last)) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)])
+            return cls(folded_to, [_known(epoch, last) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)])
         named = [text.partition(b"/")[::2] for text in numbers[1::2]]
-        producers = [KnownProducer(int(epoch), int(last)) for epoch, (last, _) in zip(numbers[::2], named, strict=True)]
-        return cls(folded_to, producers, [int(number) if number else NO_TRANSACTION for _, number in named])
+        producers = [_known(epoch, last) for epoch, (last, _) in zip(numbers[::2], named, strict=True)]
+        return cls(folded_to, producers, [_number(number, _INT64) if number else NO_TRANSACTION for _, number in named])
+
+
+def _known(epoch: bytes, last: bytes) -> KnownProducer:
+    return KnownProducer(_number(epoch, _INT16), _number(last, _INT32))
+
+
+def _number(text: bytes, limit: int) -> int:
+    number = int(text)
+    if not _LEAST <= number < limit:
+        raise ValueError(f"{number} is no number of a basis")
+    return number
 
 
 def encode_basis(folded_to: Position, epoch: int, last_sequence: int) -> bytes:

@@ -79,6 +79,15 @@ def test_a_basis_reads_as_it_was_written() -> None:
         assert Basis.decode(basis.encode()) == basis._replace(producers=list(basis.producers))
 
 
+@pytest.mark.parametrize(
+    "text", [b"9223372036854775808:0 0 1", b"1:-3 0 1", b"1:2 32768 1", b"1:2 0 2147483648", b"1:2 0 1/9223372036854775808"]
+)
+def test_a_basis_that_no_writer_says_is_none(text: bytes) -> None:
+    """Anybody may have written it. A reader would have to begin at its place, and what was kept could not be read any more."""
+    with pytest.raises(ValueError, match="no number of a basis"):
+        Basis.decode(text)
+
+
 def test_a_retry_of_the_last_batch_is_not_refused_while_that_batch_is_not_known_here() -> None:
     """Only that it was the last one is known, from what a later batch's writer knew."""
     table = ProducerTable()

@@ -18,6 +18,7 @@ from handler.errors import EntryUnreadable
 from handler.partition.fold.producers import Verdict
 from handler.partition.log.basis import BASIS_PROPERTY, KnownProducer
 from handler.partition.log.entries import read_entry, read_headers, served_data
+from handler.partition.log.formats import PULSAR
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from handler.pulsar.raw_entries import permits_of
@@ -211,6 +212,19 @@ def test_who_reads_headers_alone_believes_what_who_reads_all_believes(
     ((header, _),), ((read, _),) = read_headers(entry).batches, whole.batches
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (read.producer_id, read.producer_epoch, read.base_sequence)
     assert (header.max_timestamp, header.offset_count, header.attributes) == (read.max_timestamp, read.offset_count, read.attributes)
+
+
+@pytest.mark.parametrize("producer", [(-1, -1, -2), (-1, -3, 5), (-2, 0, 0)])
+def test_a_batch_without_a_producer_may_say_any_epoch_and_sequence(producer: tuple[int, int, int]) -> None:
+    """Clients have always been let write them, and releases before this one stored what they said."""
+    producer_id, epoch, sequence = producer
+    encoded = PULSAR.encode(batch(b"a", producer_id=producer_id, epoch=epoch, sequence=sequence), None, log_append_time=False)
+    old = _metadata(producer_name=b"kafka-sidecar-1", num_messages_in_batch=1)
+    old.properties.add(key=b"kafka.batch", value=b"%d %d %d 1000" % producer)
+    new = MessageMetadata.FromString(_metadata(producer_name=b"kafka-sidecar-1").SerializeToString() + encoded.fields)
+    for metadata, payload in ((new, encoded.payload), (old, _native_batch(b"a"))):
+        ((header, _),) = read_entry(_entry(metadata, bytes(payload))).batches
+        assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
 
 
 def test_facts_of_a_batch_count_from_a_sidecar_alone() -> None:

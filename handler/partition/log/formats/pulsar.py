@@ -82,7 +82,8 @@ class PulsarFormat:
         compression = _COMPRESSION[header.attributes & CODEC_MASK if codec is None else codec]
         metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=compression, uncompressed_size=len(messages))
         metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
-        facts = b"%d %d %d %d" % (header.producer_id, header.producer_epoch, header.base_sequence, max_timestamp)
+        producer = (header.producer_id, header.producer_epoch, header.base_sequence) if header.has_producer else _NO_FACTS[:3]
+        facts = b"%d %d %d %d" % (*producer, max_timestamp)
         attributes = header.attributes & TRANSACTIONAL | (LOG_APPEND_TIME if log_append_time else 0)
         metadata.properties.add(key=BATCH_PROPERTY, value=facts + b" %d" % attributes if attributes else facts)
         batch = data if max_timestamp == header.max_timestamp else with_max_timestamp(data, max_timestamp)
@@ -183,6 +184,8 @@ def _facts(metadata: MessageMetadata) -> _Facts | None:
     for pair in metadata.properties:
         if pair.key == BATCH_PROPERTY:
             facts = _Facts(*map(int, pair.value.split()))
+            if facts.producer_id < 0:  # then its epoch and sequence say nothing, and clients of old could write any
+                facts = _NO_FACTS._replace(max_timestamp=facts.max_timestamp, attributes=facts.attributes)
             if not all(least <= number <= most for number, (least, most) in zip(facts, _RANGES, strict=True)):
                 raise ValueError(f"{pair.value!r} is of no batch")
             if facts.attributes & ~(TRANSACTIONAL | LOG_APPEND_TIME):
