@@ -189,9 +189,10 @@ class ProducerTable:
             self.states[producer_id] = again
         elif _is_ahead(one.known, state):
             epoch, last = one.known
-            if one.batch.epoch == epoch and is_later(one.batch.first, last):
-                last = ANY_SEQUENCE
-            self.states[producer_id] = ProducerState(epoch, last, state.at)
+            begins = one.batch.epoch == epoch and is_later(one.batch.first, last)
+            self.states[producer_id] = known = ProducerState(epoch, ANY_SEQUENCE if begins else last, state.at)
+            if begins and last == -1:
+                known.began_at = one.batch.first  # its writer knew of nothing before it in this epoch
         return True
 
     def check_replicated(self, batch: BatchSequence) -> Verdict:

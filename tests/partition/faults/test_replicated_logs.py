@@ -25,9 +25,9 @@ from tests.support.transactions import ABORTED, Coordinator, committed_values, e
 PRODUCER = 7
 
 
-def numbered(sequence: int, count: int = 1) -> bytes:
+def numbered(sequence: int, count: int = 1, epoch: int = 0) -> bytes:
     values = [b"b%d" % (sequence + number) for number in range(count)]
-    return batch(*values, producer_id=PRODUCER, epoch=0, sequence=sequence)
+    return batch(*values, producer_id=PRODUCER, epoch=epoch, sequence=sequence)
 
 
 def opened(log: MemoryLog, name: str, states: MemoryStates | None = None, **limits: Any) -> Partition:
@@ -161,18 +161,43 @@ async def test_what_is_hidden_and_copied_twice_before_anything_is_judged_counts_
     partition.close()
 
 
-async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown() -> None:
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("refused", [1, 2])
+async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown(epoch: int, refused: int) -> None:
     """The broker has refused it alone. The source hides what came behind it, by what its writer knew; in the target nobody knows."""
     source, target = MemoryLog(), MemoryLog()
     partition = opened(source, "kafka-sidecar-a", batches_per_entry=1)
-    await append(partition, batch(b"opens the writer"))
-    source.refuse_sends = 1
-    for one in [begin_append(partition, numbered(sequence)) for sequence in range(3)]:
+    await append(partition, batch(b"opens the writer") if epoch == 0 else numbered(0))
+    source.refuse_sends = refused
+    for one in [begin_append(partition, numbered(sequence, epoch=epoch)) for sequence in range(4)]:
         await one
     for sequence in range(5):
-        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+        assert (await append(partition, numbered(sequence, epoch=epoch))).error is ErrorCode.NONE
     partition.close()
     replicate(source.entries, target)
+    for cache in (1, 1_000_000):
+        values = await values_of(target, cache=cache)
+        assert sorted(values[1:]) == [b"b%d" % number for number in range(5)]
+
+
+async def test_the_first_batches_of_an_epoch_count_also_where_only_the_target_knows_the_one_before() -> None:
+    """Retention has taken the old epoch in the source. Its broker refuses the first two batches of the new one alone."""
+    source, target = MemoryLog(), MemoryLog()
+    partition = opened(source, "kafka-sidecar-a", batches_per_entry=1)
+    await append(partition, numbered(0))
+    partition.close()
+    replicate(source.entries, target)
+    source.roll()
+    source.trim(1)
+    partition = opened(source, "kafka-sidecar-b", batches_per_entry=1)
+    assert await partition.opened() is ErrorCode.NONE
+    source.refuse_sends = 2
+    for one in [begin_append(partition, numbered(sequence, epoch=1)) for sequence in range(4)]:
+        await one
+    for sequence in range(5):
+        assert (await append(partition, numbered(sequence, epoch=1))).error is ErrorCode.NONE
+    partition.close()
+    replicate(source.entries[1:], target)
     for cache in (1, 1_000_000):
         values = await values_of(target, cache=cache)
         assert sorted(values[1:]) == [b"b%d" % number for number in range(5)]
