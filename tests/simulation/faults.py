@@ -172,6 +172,9 @@ class Faults:
         if stats.first is None:
             return False
         covered = Extent(stats.first, Position(stats.first.ledger, stats.ledgers[0].entries - 1))
+        if self._plan.bounds.wastes_indexes and len(stats.ledgers) > 1:
+            # An index that was wasted behind the ledger looks like entries that are gone with it.
+            covered = Extent(stats.first, Position(stats.ledgers[1].ledger, 0))
         prefix = b"producer-states:%b\0" % self._topic.name.encode()
         found = (extent_in(key) for key in self._kept.values() if key.startswith(prefix))
         return any(extent.covers(covered) for extent in found if extent is not None)
