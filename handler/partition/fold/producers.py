@@ -209,8 +209,11 @@ class ProducerTable:
             return
         begins = producer_id not in self.states
         self.record(batch, base_offset, position, max_timestamp, may_follow=may_follow)
+        state = self.states[producer_id]
         if begins:
-            self.states[producer_id].began_at = batch.first
+            state.began_at = batch.first
+        elif state.began_at is not None and state.batches and state.batches[0].first != state.began_at:
+            state.began_at = state.filled_to = None  # five have come since: a producer has no more on its way
 
     def _comes_before_all(self, batch: BatchSequence) -> bool:
         """Whether a batch stands in its producer's sequence before the first that this log has of it, so it is no copy of anything here.

@@ -74,6 +74,17 @@ def test_what_has_expired_at_the_writer_has_expired_for_everybody() -> None:
     assert _write(table, BatchSequence(1, 0, 10, 10), 52)
 
 
+def test_a_replicated_producer_goes_on_when_its_sequences_begin_again() -> None:
+    """What the log has of it began long ago: nothing of before that comes any more."""
+    table, step = ProducerTable(), 2**27
+    for number in range(40):
+        first = number * step % 2**31
+        batch = BatchSequence(7, 0, first, first + step - 1)
+        assert table.check_replicated(batch).accepted, number
+        table.record_replicated(batch, number * step, Position(1, number), 5)
+        assert table.check_replicated(batch).duplicate
+
+
 def test_a_basis_reads_as_it_was_written() -> None:
     for basis in (Basis(Position(-1, -1)), Basis(Position(2**62, 7), [KnownProducer(3, MAX_SEQUENCE), UNKNOWN_PRODUCER])):
         assert Basis.decode(basis.encode()) == basis._replace(producers=list(basis.producers))
