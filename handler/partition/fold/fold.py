@@ -380,7 +380,7 @@ class Fold:
         if not self.knows_next_offset:
             self.knows_next_offset = self._knows_first_offset = True
             self.first_offset = base
-        if self.last_position is None:
+        if self.last_position is None or self.last_position == BEFORE_ALL:  # what was kept of a log that held nothing
             self._begin_at(position, base)
         self.next_offset = last_index + 1
         self.last_position = position

@@ -175,6 +175,34 @@ async def test_a_producer_goes_on_in_a_log_that_retention_has_emptied_when_the_f
         reading.close()
 
 
+async def test_what_was_kept_of_an_emptied_log_goes_on_with_its_first_entry() -> None:
+    """It was kept before anything was written. Then the broker refused the first batch of a producer alone."""
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-a")
+    await append(before, numbered(0))
+    before.close()
+    log.roll()
+    log.trim(1)
+    killed = open_partition(log, "kafka-sidecar-b", batches_per_entry=1, states=states)
+    assert await killed.opened() is ErrorCode.NONE
+    log.hold_sends = True
+    sent = [begin_append(killed, numbered(sequence)) for sequence in (1, 2)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.hold_sends, log.refuse_sends = False, 1
+    log.let_go()
+    first, second = [await one for one in sent]
+    assert (first.error, second.error) == (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    for _ in range(100):
+        log.write(other())
+    partition = open_partition(log, "kafka-sidecar-c", states=states)
+    assert await append(partition, numbered(1)) == first
+    assert (await append(partition, numbered(2))).error is ErrorCode.NONE
+    assert [value for _, value in await read_all(partition, 1) if value not in (None, b"other")] == [b"b1", b"b2"]
+    for one in (killed, partition):
+        one.close()
+
+
 async def test_what_was_sent_together_to_a_log_of_markers_alone_is_read_by_others() -> None:
     """Its writer says that it had read up to the place before the first entry of an empty ledger. No reader can begin at that place."""
     log = MemoryLog()
