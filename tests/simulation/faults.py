@@ -26,7 +26,7 @@ from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, PATIENCE_SECONDS, ClientKind, Fault, FaultKind, Plan
 from tests.simulation.reference import fold
-from tests.simulation.stored import batches_of, values_in
+from tests.simulation.stored import Batch, batches_of, values_in
 from tests.simulation.topic import SimulatedTopic
 
 # When a new ledger begins while a sidecar is away, as shares of its time.
@@ -162,7 +162,7 @@ class Faults:
         What was kept counts as long as nothing behind it is gone (ADR 21).
         """
         self._awaited = {value for value in (*self._awaited, *self._values_of_the_first_ledger()) if not self._history.is_settled(value)}
-        if self._all_have_begun and (not self._awaited or self._is_kept()):
+        if self._all_have_begun and (not (self._awaited or self._would_begin_with_what_is_hidden()) or self._is_kept()):
             self._topic.trim()
             self._starts.append(self._topic.trimmed)
 
@@ -172,12 +172,27 @@ class Faults:
         if stats.first is None:
             return False
         covered = Extent(stats.first, Position(stats.first.ledger, stats.ledgers[0].entries - 1))
-        if self._plan.bounds.wastes_indexes and len(stats.ledgers) > 1:
+        if self._plan.bounds.wastes_indexes:
             # An index that was wasted behind the ledger looks like entries that are gone with it.
+            if len(stats.ledgers) == 1:
+                return False
             covered = Extent(stats.first, Position(stats.ledgers[1].ledger, 0))
         prefix = b"producer-states:%b\0" % self._topic.name.encode()
         found = (extent_in(key) for key in self._kept.values() if key.startswith(prefix))
         return any(extent.covers(covered) for extent in found if extent is not None)
+
+    def _would_begin_with_what_is_hidden(self) -> bool:
+        """Whether the first batch that is left of a producer would be one that all folds hide, and that comes again (ADR 21)."""
+        counted = fold(self._topic.entries, self._history.is_stray).values
+        present, firsts = self._topic.present, dict[int, Batch]()
+        for entry in present:
+            if entry.position.ledger != present[0].position.ledger and not is_marker(entry):
+                for batch in batches_of(entry):
+                    firsts.setdefault(batch.producer, batch)
+        return any(
+            producer >= 0 and batch.offset not in counted and not all(map(self._history.is_settled, values_in(batch)))
+            for producer, batch in firsts.items()
+        )
 
     def _trim_all(self) -> None:
         """As long as retention may take the first ledger."""

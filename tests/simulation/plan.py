@@ -204,7 +204,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     )
     if bounds.part_bytes < PART_BYTES:
         # Else no value is ever stored or read: each of its parts may be lost.
-        bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.05), failed_values=min(bounds.failed_values, 0.02))
+        bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.01), failed_values=min(bounds.failed_values, 0.02))
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
         # Else a retry may have to wait until its producer has expired, for what is kept can't be read or written.
         bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.05), failed_values=min(bounds.failed_values, 0.02))

@@ -181,7 +181,7 @@ class ProducerTable:
             return known_from is None or self.begins_expired or self.knows_the_past
         if state.last == ANY_SEQUENCE and one.known == (one.batch.epoch, -1) and state.epoch == one.batch.epoch:
             state.last = -1  # a marker began this epoch: its writer knew that nothing else had been written in it
-        if state.has_expired and one.sent_again and one.known.epoch >= 0:
+        if state.has_expired and one.sent_again and one.known.epoch >= 0 and not self._comes_before_all(one.batch):
             # The writer had read the log to its end before it sent this again. What it did not know then did not count in the other
             # cluster. Batches that it sent again together with this one follow what it knew, and count.
             again = _judged_again(producer_id, state, THE_PAST, one.known)

@@ -163,9 +163,16 @@ async def test_what_is_hidden_and_copied_twice_before_anything_is_judged_counts_
 
 @pytest.mark.parametrize("epoch", [0, 1])
 @pytest.mark.parametrize("refused", [1, 2])
-async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown(epoch: int, refused: int) -> None:
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown(
+    epoch: int, refused: int, is_whole: bool
+) -> None:  # fmt: skip
     """The broker has refused it alone. The source hides what came behind it, by what its writer knew; in the target nobody knows."""
     source, target = MemoryLog(), MemoryLog()
+    if not is_whole:
+        target.write(batch(b"gone"))
+        target.roll()
+        target.trim(1)
     partition = opened(source, "kafka-sidecar-a", batches_per_entry=1)
     await append(partition, batch(b"opens the writer") if epoch == 0 else numbered(0))
     source.refuse_sends = refused
@@ -176,7 +183,7 @@ async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_
     partition.close()
     replicate(source.entries, target)
     for cache in (1, 1_000_000):
-        values = await values_of(target, cache=cache)
+        values = await values_of(target, cache=cache, offset=0 if is_whole else 1)
         assert sorted(values[1:]) == [b"b%d" % number for number in range(5)]
 
 

@@ -214,7 +214,7 @@ def test_who_reads_headers_alone_believes_what_who_reads_all_believes(
     assert (header.max_timestamp, header.offset_count, header.attributes) == (read.max_timestamp, read.offset_count, read.attributes)
 
 
-@pytest.mark.parametrize("producer", [(-1, -1, -2), (-1, -3, 5), (-2, 0, 0)])
+@pytest.mark.parametrize("producer", [(-1, -1, -2), (-1, -3, 5)])
 def test_a_batch_without_a_producer_may_say_any_epoch_and_sequence(producer: tuple[int, int, int]) -> None:
     """Clients have always been let write them, and releases before this one stored what they said."""
     producer_id, epoch, sequence = producer

@@ -32,6 +32,7 @@ from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from handler.wire.records import (
     CODEC_MASK,
     LOG_APPEND_TIME,
+    NO_PRODUCER_ID,
     TRANSACTIONAL,
     BatchHeader,
     BatchInvalid,
@@ -65,8 +66,8 @@ class _Facts(NamedTuple):
 
 
 _NO_FACTS: Final = _Facts(-1, -1, -1, -1)
-# Of each fact, the least and the greatest that a batch can have. −1 says that it has none.
-_RANGES: Final = ((-1, 2**63 - 1), (-1, 2**15 - 1), (-1, 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
+# Of each fact, the least and the greatest that a batch can have. −1 says that it has none, but sidecars of 0.2 took lesser ids as well.
+_RANGES: Final = ((-(2**63), 2**63 - 1), (-1, 2**15 - 1), (-1, 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -184,7 +185,7 @@ def _facts(metadata: MessageMetadata) -> _Facts | None:
     for pair in metadata.properties:
         if pair.key == BATCH_PROPERTY:
             facts = _Facts(*map(int, pair.value.split()))
-            if facts.producer_id < 0:  # then its epoch and sequence say nothing, and clients of old could write any
+            if facts.producer_id == NO_PRODUCER_ID:  # then its epoch and sequence say nothing, and clients write any
                 facts = _NO_FACTS._replace(max_timestamp=facts.max_timestamp, attributes=facts.attributes)
             if not all(least <= number <= most for number, (least, most) in zip(facts, _RANGES, strict=True)):
                 raise ValueError(f"{pair.value!r} is of no batch")
