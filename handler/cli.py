@@ -238,6 +238,7 @@ def _translate(config: Config, options: argparse.Namespace) -> int:
 
 
 def _run_command(options: argparse.Namespace) -> int:
+    """Reads the configuration only for commands that need it: a pipeline and another sidecar have their own."""
     if options.command == "pipeline":
         logs.start("WARNING", "text")
         return pipelines.run(options)

@@ -40,7 +40,7 @@ class Refused:
     error: ErrorCode
     at: float
     is_elsewhere: bool  # its client was sent to another leader
-    left_at: float = math.inf  # in time that was read; the answer with the refusal may stand behind others
+    left_at: float = math.inf  # on the clock that stands while nothing is read; the answer with the refusal may stand behind others
 
 
 class RefusedBatches:
