@@ -36,7 +36,7 @@ from handler.fleet.server import Answers, ControlServer, Further, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
-from handler.ids import WRITER_PREFIX, new_id
+from handler.ids import WRITER_PREFIX, new_id, new_producer_id
 from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.fold.producer_states import ProducerMemory
@@ -155,7 +155,7 @@ class Sidecar:
             coordinates=config.groups.coordinate,
         )  # fmt: skip
         groups = group_runtime(
-            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, clock.awake
+            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, clock, new_id
         )
         peers = Peers(loop.time)
         host, port = kafka.advertised_address or kafka.listen_address
@@ -180,6 +180,8 @@ class Sidecar:
                 own,
                 loop.time,
                 clock,
+                new_id,
+                new_producer_id,
             ),
             peers=peers,
             fleet=self.fleet,

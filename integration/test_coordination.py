@@ -13,12 +13,14 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from handler.clock import SYSTEM_CLOCK
 from handler.config import GroupsConfig
 from handler.coordination import balance
 from handler.coordination.leaders import Identity
 from handler.coordination.term import Phase
 from handler.groups.service import GroupRuntime, group_runtime
 from handler.groups.vocabulary import Now
+from handler.ids import new_id
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.telemetry import metrics
@@ -303,7 +305,7 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
 
     def sidecar(node: int) -> GroupRuntime:
         own = Identity(f"kafka-sidecar-{node}", node, f"127.0.0.1:{node}")
-        return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own)
+        return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own, SYSTEM_CLOCK, new_id)
 
     def leads(runtime: GroupRuntime) -> int:
         return sum(shard.term.phase is Phase.LEADING for shard in runtime.coordinator.shards)

@@ -16,7 +16,7 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Result, Services
 from handler.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
-from handler.transactions.coordinator import new_producer_id
+from handler.ids import new_producer_id
 from handler.transactions.machine import Producer
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

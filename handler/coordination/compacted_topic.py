@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from handler.clock import Clock
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import write_batch
-from handler.pulsar.producer import Producer
+from handler.pulsar.ports import BatchProducer, Client, EntryReader
 from handler.pulsar.raw_entries import Patience
-from handler.pulsar.reader import Reader
 
 # Under which a writer leaves what is not a record.
 MARKER_KEY: Final = b"kafka-sidecar"
@@ -24,11 +22,11 @@ MARKER_KEY: Final = b"kafka-sidecar"
 class CompactedTopic:
     """The topic as it is read; of what was compacted only the last of each key."""
 
-    client: PulsarClient
+    client: Client
     topic: str
     patience: Patience = field(default_factory=Patience, compare=False)
 
-    async def reader(self, start: Position | None, events: ConsumerEvents) -> Reader:
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> EntryReader:
         return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")
 
 
@@ -37,7 +35,7 @@ class KeyedWrites(ProducerEvents):
 
     def __init__(self, topic: str, clock: Clock) -> None:
         loop = asyncio.get_running_loop()
-        self.producer: Producer | None = None
+        self.producer: BatchProducer | None = None
         self.lost: asyncio.Future[PulsarError] = loop.create_future()
         self._topic = topic
         self._clock = clock

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.errors import PulsarError
+from handler.pulsar.ports import Admin
 from handler.tasks import Shared
 from handler.telemetry.limits import RateLimitedLog
 
@@ -58,7 +58,7 @@ class Address(NamedTuple):
 
 
 class Directory:
-    def __init__(self, admin: PulsarAdmin, topic: str, subscription: str, own_name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, admin: Admin, topic: str, subscription: str, own_name: str, clock: Callable[[], float]) -> None:
         self._subscription = subscription
         self._admin = admin
         self._topic = topic

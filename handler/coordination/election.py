@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from handler.coordination.balance import claim_priority, newcomer_priority
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.ports import Client
 from handler.tasks import Backoff, KeptAlive
 
 # Before standing again: a topic that moves is back within a second, and a broker that is away is not asked more than every 5 s.
@@ -33,7 +33,7 @@ class Election(ConsumerEvents):
     """A candidate for one shard, for as long as it runs."""
 
     def __init__(
-        self, client: PulsarClient, topic: str, subscription: str, name: str, metadata: dict[bytes, bytes], elected: Elected,
+        self, client: Client, topic: str, subscription: str, name: str, metadata: dict[bytes, bytes], elected: Elected,
         wall_clock: Callable[[], int],
     ) -> None:  # fmt: skip
         self._client = client

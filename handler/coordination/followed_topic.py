@@ -23,14 +23,13 @@ from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
 from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import COMPACTION, AlreadyExists, PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.pulsar.admin import COMPACTION, AlreadyExists
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import read_messages
+from handler.pulsar.ports import Admin, Client, EntryReader
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
-from handler.pulsar.reader import Reader
 from handler.tasks import KeptAlive, Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -74,8 +73,8 @@ def _nobody(_: str, __: object) -> None: ...
 class FollowedTopic(Generic[V]):
     def __init__(
         self,
-        client: PulsarClient,
-        admin: PulsarAdmin,
+        client: Client,
+        admin: Admin,
         topic: str,
         facts: Facts[V],
         clock: Clock,
@@ -95,7 +94,7 @@ class FollowedTopic(Generic[V]):
         self._lesser: dict[str, None] = {}  # in order; of which a value was read behind one that counts more, while loading
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
-        self._reading: tuple[Reader, _Following] | None = None  # once what was stored is read
+        self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
         self._task = KeptAlive("followed_topic", self._topic, self._follow)
@@ -266,7 +265,7 @@ class FollowedTopic(Generic[V]):
         return question
 
 
-async def stored_values(client: PulsarClient, admin: PulsarAdmin, topic: str, facts: Facts[V]) -> dict[str, V]:
+async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:
     """All that a topic has now, for who looks once and writes nothing. May raise PulsarError."""
     values: dict[str, V] = {}
     if not await admin.topics.is_partitioned(topic):

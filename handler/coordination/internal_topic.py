@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
+from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.ports import Admin
 
 log = logging.getLogger(__name__)
 
 
-async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
+async def partitions_of(admin: Admin, topic: str, partitions: int) -> int:
     """The partitions of an internal topic, which is made if it isn't there; what is there keeps its count. May raise PulsarError."""
     try:
         return await count_of(admin, topic)
@@ -37,7 +38,7 @@ async def partitions_of(admin: PulsarAdmin, topic: str, partitions: int) -> int:
         ) from error
 
 
-async def count_of(admin: PulsarAdmin, topic: str) -> int:
+async def count_of(admin: Admin, topic: str) -> int:
     """The partitions of an internal topic that is there. May raise PulsarError."""
     count = await admin.topics.partitions(topic)
     if count == 0:

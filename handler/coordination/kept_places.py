@@ -18,11 +18,11 @@ from typing import Final, NamedTuple, Protocol
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic
 from handler.coordination.kept_parts import Head
-from handler.pulsar.admin import COMPACTION, PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.pulsar.admin import COMPACTION
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.pulsar.messages import Message, read_messages
+from handler.pulsar.ports import Admin, Client
 from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -81,7 +81,7 @@ class _Known:
 
 
 class KeptPlaces:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, housekeeping: Housekeeping, clock: Clock) -> None:
+    def __init__(self, client: Client, admin: Admin, topic: str, housekeeping: Housekeeping, clock: Clock) -> None:
         self._client = client
         self._admin = admin
         self._topic = topic

@@ -14,9 +14,9 @@ from handler.coordination.kept_parts import PART_BYTES, Head, split
 from handler.coordination.kept_places import Kept, KeptPlaces
 from handler.coordination.own_parts import OwnParts
 from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.ports import Admin, Client
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -36,7 +36,7 @@ class MadeAnew(Unavailable):
 
 class KeptShard:
     def __init__(
-        self, client: PulsarClient, admin: PulsarAdmin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId,
+        self, client: Client, admin: Admin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId,
         on_made_anew: Callable[[KeptShard], None],
     ) -> None:  # fmt: skip
         self._clock = clock

@@ -23,9 +23,8 @@ from handler.coordination.kept_places import Kept
 from handler.coordination.kept_shard import KeptShard, MadeAnew
 from handler.coordination.refusals import Refusals
 from handler.ids import NewId
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
+from handler.pulsar.ports import Admin, Client
 from handler.tasks import BytesASecond, KeptAlive, while_it_goes_on
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.crc import crc32c
@@ -48,7 +47,7 @@ LOOKS_AT_OTHERS: Final = 20
 
 
 class KeptStates:
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, namespace: str, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId) -> None:
         self._clock = clock
         self._new_id = new_id
         self._client = client

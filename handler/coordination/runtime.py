@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from handler import STORED_FORMAT, __version__
+from handler.clock import Clock
 from handler.coordination.balance import Balance
 from handler.coordination.codec import Codec
 from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, Directory
@@ -27,9 +27,9 @@ from handler.coordination.leaders import Identity, Leaders
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase, Term
 from handler.coordination.term_log import PulsarTermLog, TermLog
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.ids import NewId
 from handler.pulsar.errors import PulsarError
+from handler.pulsar.ports import Admin, Client
 from handler.tasks import Backoff, KeptAlive, every
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -92,7 +92,11 @@ C = TypeVar("C", bound=Coordinator[Any])
 
 
 class CoordinatorRuntime(Generic[C]):
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: InternalTopic[Any], own: Identity, coordinator: C) -> None:
+    def __init__(
+        self, client: Client, admin: Admin, topic: InternalTopic[Any], own: Identity, coordinator: C, clock: Clock, new_id: NewId
+    ) -> None:
+        self._clock = clock
+        self._new_id = new_id
         self.coordinator = coordinator
         self.name = own.name
         self.control_address = ""  # where others reach this one, known once it listens
@@ -156,7 +160,7 @@ class CoordinatorRuntime(Generic[C]):
         self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
         if self._own.coordinates:
             for topic, shard in zip(topics, self.coordinator.shards, strict=True):
-                election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, _wall_clock)
+                election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, self._clock.wall)
                 self._elections.append(election)
         self._balance = Balance(self.name, partitions)
         for task in self._beating:
@@ -166,7 +170,7 @@ class CoordinatorRuntime(Generic[C]):
         log.info("%s of the %d partitions of %s", what, partitions, self._topic.pulsar)
 
     def _open_log(self, topic: str) -> PulsarTermLog[Any]:
-        return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, self._topic.producer)
+        return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, self._topic.producer, self._clock, self._new_id)
 
     async def _partitions(self) -> int:
         return await partitions_of(self._admin, self._topic.pulsar, self._topic.partitions)
@@ -228,7 +232,3 @@ class CoordinatorRuntime(Generic[C]):
                     self._compacted[term.name] = term.record_count
             except PulsarError as error:
                 limited.info("%s can't be compacted now: %s", term.name, error)
-
-
-def _wall_clock() -> int:
-    return time.time_ns() // 1_000_000

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
+from handler.clock import Clock
 from handler.coordination.codec import Codec, Pair
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.ids import NewId
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages, write_batch
-from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE, Producer
-from handler.pulsar.reader import Reader
+from handler.pulsar.ports import Admin, BatchProducer, Client, EntryReader
+from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE
 from handler.tasks import Pace
 from handler.telemetry import metrics
 
@@ -64,14 +62,16 @@ class TermLog(Protocol[R]):
 
 
 class PulsarTermLog(TermLog[R]):
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, topic: str, codec: Codec[R], producer: str) -> None:
+    def __init__(self, client: Client, admin: Admin, topic: str, codec: Codec[R], producer: str, clock: Clock, new_id: NewId) -> None:
+        self._clock = clock
+        self._new_id = new_id
         self._codec = codec
         self._producer_name = producer
         self._client = client
         self._admin = admin
         self._topic = topic
         self._loop = asyncio.get_running_loop()
-        self._producer: Producer | None = None
+        self._producer: BatchProducer | None = None
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
         self._next = 0
         self._stored = -1  # the last sequence that has its receipt
@@ -90,7 +90,7 @@ class PulsarTermLog(TermLog[R]):
         """
         self._on_lost = on_lost
         # A new one each time: a deduplicating broker must know none of its sequences.
-        name = f"{self._producer_name}-{uuid.uuid4().hex[:16]}"
+        name = f"{self._producer_name}-{self._new_id()}"
         self._producer = await self._client.producer(
             self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
         )
@@ -162,7 +162,7 @@ class PulsarTermLog(TermLog[R]):
     def _send(self, messages: Sequence[Pair]) -> None:
         if self._producer is None:
             raise Unavailable(f"{self._topic} is not taken")
-        payload = write_batch(messages, time.time_ns() // 1_000_000)
+        payload = write_batch(messages, self._clock.wall())
         self._producer.send_batch(self._next, len(messages), payload)
         self._sent_at.append(self._loop.time())
         self._next += 1
@@ -229,7 +229,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         self._news = asyncio.Event()
         marker_at.add_done_callback(lambda _: self._news.set())
 
-    async def to_marker(self, reader: Reader) -> None:
+    async def to_marker(self, reader: EntryReader) -> None:
         """Tell of every record up to the marker. Raises PulsarError."""
         pace = Pace()
         taken = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from handler.clock import Clock
 from handler.config import GroupsConfig
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
@@ -12,8 +13,8 @@ from handler.groups.coordinator import Coordinator, OnCommitted
 from handler.groups.records.codec import GroupRecords
 from handler.groups.topics_image import TopicsImage, TopicSource
 from handler.groups.vocabulary import Now
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.ids import NewId
+from handler.pulsar.ports import Admin, Client
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -28,8 +29,8 @@ class Topics(TopicSource, Protocol):
 
 
 def group_runtime(
-    client: PulsarClient, admin: PulsarAdmin, config: GroupsConfig, topics: Topics, on_committed: OnCommitted,
-    now: Callable[[], Now], own: Identity, awake_clock: Callable[[], float] | None = None,
+    client: Client, admin: Admin, config: GroupsConfig, topics: Topics, on_committed: OnCommitted,
+    now: Callable[[], Now], own: Identity, clock: Clock, new_id: NewId,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,
@@ -41,6 +42,6 @@ def group_runtime(
         topics.canonical,
         TopicsImage(topics),
         on_committed,
-        awake_clock,
+        clock.awake,
     )
-    return CoordinatorRuntime(client, admin, topic, own, coordinator)
+    return CoordinatorRuntime(client, admin, topic, own, coordinator, clock, new_id)

@@ -12,8 +12,7 @@ from handler.clock import Clock
 from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
 from handler.ids import NewId
 from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.pulsar.ports import Admin, Client
 
 LogStarts = FollowedTopic[MovedStart]
 
@@ -37,11 +36,11 @@ def topic_in(namespace: str) -> str:
 
 
 def log_starts(
-    client: PulsarClient, admin: PulsarAdmin, namespace: str, clock: Clock, new_id: NewId, on_moved: Callable[[str, MovedStart], None]
+    client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId, on_moved: Callable[[str, MovedStart], None]
 ) -> LogStarts:
     return FollowedTopic(client, admin, topic_in(namespace), MOVES, clock, new_id, on_moved)
 
 
-async def stored_starts(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, MovedStart]:
+async def stored_starts(client: Client, admin: Admin, namespace: str) -> dict[str, MovedStart]:
     """Where the starts of all partitions have been moved to, for who looks once and writes nothing. May raise PulsarError."""
     return await stored_values(client, admin, topic_in(namespace), MOVES)

@@ -11,9 +11,8 @@ from typing import Final
 from handler.clock import Clock
 from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
 from handler.ids import NewId
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
+from handler.pulsar.ports import Admin, Client
 
 TransactionalPartitions = FollowedTopic[Position]
 
@@ -37,12 +36,10 @@ def topic_in(namespace: str) -> str:
     return f"persistent://{namespace}/__transactional_partitions"
 
 
-def transactional_partitions(
-    client: PulsarClient, admin: PulsarAdmin, namespace: str, clock: Clock, new_id: NewId
-) -> TransactionalPartitions:
+def transactional_partitions(client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId) -> TransactionalPartitions:
     return FollowedTopic(client, admin, topic_in(namespace), BEGINNINGS, clock, new_id)
 
 
-async def stored_beginnings(client: PulsarClient, admin: PulsarAdmin, namespace: str) -> dict[str, Position]:
+async def stored_beginnings(client: Client, admin: Admin, namespace: str) -> dict[str, Position]:
     """Of all partitions that have had transactions, for who looks once and writes nothing. May raise PulsarError."""
     return await stored_values(client, admin, topic_in(namespace), BEGINNINGS)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -17,6 +16,7 @@ from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase
 from handler.coordination.term_log import TermLog
+from handler.ids import NewProducerId
 from handler.tasks import InTurn, KeptAlive, Pace, every
 from handler.telemetry import metrics
 from handler.transactions import machine
@@ -61,11 +61,12 @@ class Coordinator:
 
     def __init__(
         self, config: TransactionsConfig, markers: Markers, clock: Callable[[], float], wall_clock: Callable[[], int],
-        awake_clock: Callable[[], float],
+        awake_clock: Callable[[], float], new_producer_id: NewProducerId,
     ) -> None:  # fmt: skip
         self.shards: Shards[Shard] = Shards(clock, awake_clock)
         self._config = config
         self._wall_clock = wall_clock
+        self._new_producer_id = new_producer_id
         self._context = ShardContext(markers, wall_clock)
         self._adding: InTurn[str] = InTurn()
         self._to_add: dict[tuple[str, Producer], _Together] = {}  # that wait for their turn
@@ -112,9 +113,9 @@ class Coordinator:
         await shard.completed(transactional_id, ABORTED_SECONDS)
         shard = self._shard(transactional_id)  # its term may be over by now
         now = self._wall_clock()
-        metadata = shard.transactions.get(transactional_id) or machine.new(transactional_id, new_producer_id(), timeout_ms, now)
+        metadata = shard.transactions.get(transactional_id) or machine.new(transactional_id, self._new_producer_id(), timeout_ms, now)
         is_changing = transactional_id in shard.changing
-        becomes = machine.init_producer_id(metadata, expected, timeout_ms, new_producer_id(), now, is_changing)
+        becomes = machine.init_producer_id(metadata, expected, timeout_ms, self._new_producer_id(), now, is_changing)
         if isinstance(becomes, ErrorCode):
             return ProducerIdAndEpoch(becomes)
         await shard.change(transactional_id, becomes)
@@ -175,7 +176,7 @@ class Coordinator:
         shard = self._shard(transactional_id)  # its term may be over by now
         metadata = shard.transactions.get(transactional_id)
         is_changing = transactional_id in shard.changing
-        becomes = machine.end(metadata, producer, commit, client_version, new_producer_id(), self._wall_clock(), is_changing)
+        becomes = machine.end(metadata, producer, commit, client_version, self._new_producer_id(), self._wall_clock(), is_changing)
         if becomes is ErrorCode.NONE:
             assert metadata is not None
             return ProducerIdAndEpoch(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
@@ -222,8 +223,3 @@ class Coordinator:
             await shard.change(transactional_id, becomes)
         except CoordinatorError as error:
             log.info("%s: %s could not be stored: %s", shard.name, transactional_id, error.error.name)
-
-
-def new_producer_id() -> int:
-    """Of 63 random bits: no two sidecars need to agree on anything."""
-    return secrets.randbits(63)

@@ -9,8 +9,8 @@ from handler.clock import Clock
 from handler.config import TransactionsConfig
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from handler.ids import NewId, NewProducerId
+from handler.pulsar.ports import Admin, Client
 from handler.transactions.coordinator import Coordinator
 from handler.transactions.markers import Logs, Markers
 from handler.transactions.records import TransactionRecords
@@ -21,12 +21,12 @@ TransactionRuntime = CoordinatorRuntime[Coordinator]
 
 
 def transaction_runtime(
-    client: PulsarClient, admin: PulsarAdmin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity,
-    monotonic: Callable[[], float], clock: Clock,
+    client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity,
+    monotonic: Callable[[], float], clock: Clock, new_id: NewId, new_producer_id: NewProducerId,
 ) -> TransactionRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="transaction", namespace=namespace, name="__transaction_state", partitions=config.state_partitions,
         subscription=SUBSCRIPTION, producer="kafka-transactions", codec=TransactionRecords(),
     )  # fmt: skip
-    coordinator = Coordinator(config, Markers(logs), monotonic, clock.wall, clock.awake)
-    return CoordinatorRuntime(client, admin, topic, own, coordinator)
+    coordinator = Coordinator(config, Markers(logs), monotonic, clock.wall, clock.awake, new_producer_id)
+    return CoordinatorRuntime(client, admin, topic, own, coordinator, clock, new_id)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from handler.clock import SYSTEM_CLOCK
 from handler.config import GroupsConfig
 from handler.coordination import leaders as module
 from handler.coordination.directory import (
@@ -30,6 +31,7 @@ from handler.coordination.leaders import Identity, Leaders
 from handler.coordination.term import Phase
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.groups.vocabulary import Now
+from handler.ids import new_id
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -156,7 +158,15 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
     admin.answer = None
     own = Identity("me", 0, "")
     runtime = group_runtime(
-        cast(Any, None), cast(Any, admin), GroupsConfig(), MemoryTopics(), lambda key, value: None, lambda: Now(0.0, 0), own
+        cast(Any, None),
+        cast(Any, admin),
+        GroupsConfig(),
+        MemoryTopics(),
+        lambda key, value: None,
+        lambda: Now(0.0, 0),
+        own,
+        SYSTEM_CLOCK,
+        new_id,
     )
     async with asyncio.timeout(2):
         with pytest.raises(CoordinatorError) as refused:

@@ -22,6 +22,7 @@ from handler.fleet.member import Member
 from handler.groups.coordinator import Coordinator
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import Now
+from handler.ids import new_producer_id
 from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror
 from handler.partition.log.moved_start import MovedStart
@@ -238,7 +239,7 @@ class LocalTransactions:
     ) -> None:
         loop = asyncio.get_running_loop()
         markers = Markers(MarkerLogs(catalog.names, table, cast(Any, groups), cast(Any, None)))
-        self.coordinator = TransactionCoordinator(TransactionsConfig(), markers, loop.time, wall_clock, loop.time)
+        self.coordinator = TransactionCoordinator(TransactionsConfig(), markers, loop.time, wall_clock, loop.time, new_producer_id)
         self.coordinator.begin([("__transaction_state-0", log.open)])
         self.leaders = self
 

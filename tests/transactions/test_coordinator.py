@@ -12,6 +12,7 @@ import pytest_asyncio
 from handler.config import TransactionsConfig
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Phase
+from handler.ids import new_producer_id
 from handler.pulsar.errors import Unavailable
 from handler.transactions import coordinator as module
 from handler.transactions.coordinator import Coordinator
@@ -56,7 +57,7 @@ class Sidecar:
     def __init__(self, log: MemoryOffsets, partitions: Partitions) -> None:
         loop = asyncio.get_running_loop()
         self.now = 1_000_000
-        self.coordinator = Coordinator(TransactionsConfig(), Markers(partitions), loop.time, lambda: self.now, loop.time)
+        self.coordinator = Coordinator(TransactionsConfig(), Markers(partitions), loop.time, lambda: self.now, loop.time, new_producer_id)
         self.coordinator.begin([("__transaction_state-0", log.open)])
         (self.shard,) = self.coordinator.shards
 
