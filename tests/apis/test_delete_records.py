@@ -114,6 +114,37 @@ async def test_the_end_that_is_deleted_to_is_that_of_the_question(sidecar: Sidec
     assert await deleted(sidecar, low + 1) == (ErrorCode.NONE, low + 1)
 
 
+async def test_where_retention_takes_the_offset_meanwhile_the_start_is_what_is_left() -> None:
+    """The broker's search then answers with the first entry that is left, which stands behind that offset."""
+    log = MemoryLog()
+    partition = open_partition(log)
+    for number in range(6):
+        await append(partition, batch(b"%d" % number))
+        if number == 2:
+            log.roll()
+    find_index = log.find_index
+
+    async def slow(index: int) -> Position | None:
+        log.trim(3)
+        return await find_index(index)
+
+    class Moves:
+        async def put(self, _: str, moved: MovedStart, /) -> None:
+            log.start_moved_to = moved
+            for one in (partition, behind):
+                one.on_start_moved(moved)
+
+    log.find_index = slow  # type: ignore[method-assign]
+    behind = open_partition(log, "kafka-sidecar-behind", cache=1)
+    await behind.opened()
+    assert await delete_before(Moves(), partition, 1) == 3
+    for one in (partition, behind, open_partition(log, "kafka-sidecar-later")):
+        await one.opened()
+        assert (await fetch(one, 1)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await one.confirmed_start() == 3
+        one.close()
+
+
 async def test_a_start_never_moves_back(sidecar: Sidecar) -> None:
     assert await deleted(sidecar, 10) == (ErrorCode.NONE, 10)
     assert await deleted(sidecar, 5) == (ErrorCode.NONE, 10)

@@ -16,7 +16,8 @@ class MovedStart(NamedTuple):
     lies before the first entry of a log is none of it, or is overtaken by retention.
     """
 
-    position: Position  # of the entry that holds the offset, or where the next one may stand
+    # Of the entry that holds the offset, or where the next one may stand. If retention took the entry meanwhile, of the first that is left.
+    position: Position
     offset: int
 
     def encode(self) -> bytes:

@@ -144,8 +144,8 @@ class LogStart:
                 await self._learn(now, asked_at)
                 return
             self._move_to_first(end)
-        elif self.moved is not None and self.moved.position >= stats.first:
-            self._known_of = stats.first  # a client has moved it there, or further than the first entry
+        elif self.moved is not None and self.moved.position > stats.first:
+            self._known_of = stats.first  # a client has moved it further than the first entry
         elif stats.first != self._known_of:
             try:
                 first = await first_entry(self._log)
