@@ -181,11 +181,8 @@ class ProducerTable:
             return known_from is None or self.begins_expired or self.knows_the_past
         if state.last == ANY_SEQUENCE and one.known == (one.batch.epoch, -1) and state.epoch == one.batch.epoch:
             state.last = -1  # a marker began this epoch: its writer knew that nothing else had been written in it
-        if state.has_expired and one.sent_again and one.known.epoch >= 0 and not self._comes_before_all(one.batch):
-            # The writer had read the log to its end before it sent this again. What it did not know then did not count in the other
-            # cluster. Batches that it sent again together with this one follow what it knew, and count.
-            again = _judged_again(producer_id, state, THE_PAST, one.known)
-            again.at = state.at
+        again = self._by_its_writers_word(one, state)
+        if again is not None:
             self.states[producer_id] = again
         elif _is_ahead(one.known, state):
             epoch, last = one.known
@@ -194,6 +191,19 @@ class ProducerTable:
             if begins and last == -1:
                 known.began_at = one.batch.first  # its writer knew of nothing before it in this epoch
         return True
+
+    def _by_its_writers_word(self, one: Unjudged, state: ProducerState) -> ProducerState | None:
+        """What counts of a producer whose first batch here counted whatever it was. `one` was sent again; None where that tells nothing.
+
+        The writer had read the log to its end before it sent this again. What it did not know then did not count in the other cluster.
+        Batches that it sent again together with this one follow what it knew, and count. Where `one` does not follow them, retention has
+        taken some of them here, or this one is hidden in the other cluster too.
+        """
+        if not state.has_expired or not one.sent_again or one.known.epoch < 0 or self._comes_before_all(one.batch):
+            return None
+        again = _judged_again(one.batch.producer_id, state, THE_PAST, one.known)
+        again.at = state.at
+        return again if _verdict(again, one.batch).error is ErrorCode.NONE else None
 
     def check_replicated(self, batch: BatchSequence) -> Verdict:
         """The verdict on a batch that was replicated, when `is_judged` has been asked. Changes nothing."""

@@ -1,0 +1,50 @@
+"""Retention has taken the beginning of what was replicated: what is left of it is shown, whoever begins there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from handler.wire.error_code import ErrorCode
+from tests.partition.faults.test_replicated_logs import numbered, opened, values_of
+from tests.support.batches import batch
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import append, begin_append
+from tests.support.replicator import replicate
+
+
+async def sent_again(before: int) -> MemoryLog:
+    """Five batches are on their way when the connection breaks, and none has landed. All are sent again, and four more behind them."""
+    log = MemoryLog()
+    partition = opened(log, "kafka-sidecar-a", batches_per_entry=1)
+    await append(partition, batch(b"opens"))
+    for sequence in range(before):
+        await append(partition, numbered(sequence))
+    log.hold_sends = True
+    sent = [begin_append(partition, numbered(sequence)) for sequence in range(before, before + 5)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.held.clear()
+    log.hold_sends = False
+    log.disconnect()
+    assert {(await one).error for one in sent} == {ErrorCode.NONE}
+    for sequence in range(before + 5, before + 9):
+        assert (await append(partition, numbered(sequence))).error is ErrorCode.NONE
+    partition.close()
+    return log
+
+
+@pytest.mark.parametrize("cache", [1, 1_000_000])
+@pytest.mark.parametrize("before", [0, 20], ids=["a new producer", "an old one"])
+@pytest.mark.parametrize("taken", range(1, 5))
+async def test_batches_that_were_sent_again_together_are_shown_where_retention_took_the_first_of_them(
+    taken: int, before: int, cache: int
+) -> None:
+    source, target = await sent_again(before), MemoryLog()
+    first = 1 + before + taken
+    replicate(source.entries[:first], target)
+    target.roll()
+    replicate(source.entries[first:], target)
+    target.trim(first)
+    assert await values_of(target, cache=cache, offset=first) == [b"b%d" % number for number in range(before + taken, before + 9)]
