@@ -263,7 +263,10 @@ class Fold:
     def end_of_the_past(self, *, is_whole: bool) -> None:
         """Nothing stands before what is folded. Retention has taken it, unless the log `is_whole`."""
         is_whole = is_whole or self.seen_from == 0
-        nothing = Fold(None if is_whole else self.replayed_from, self.transactions, self.memory)
+        began = self.replayed_from
+        if self.last_position is None and self.begins_behind != BEFORE_ALL:
+            began = self.begins_behind.after()  # all that comes now stands there or behind it
+        nothing = Fold(None if is_whole else began, self.transactions, self.memory)
         nothing.producers.begins_expired = not is_whole
         self.learn(nothing)
 
