@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from handler.partition.fold.fold import BEFORE_ALL
+from handler.partition.kept_values import extent_in
 from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import read_entry
 from handler.partition.log.formats import KAFKA
@@ -19,6 +20,7 @@ from tests.simulation.checker import check, check_late
 from tests.simulation.clients import (
     FIRST_PRODUCER,
     IN_FLIGHT,
+    REQUEST_SECONDS,
     Connection,
     Consumer,
     Isolation,
@@ -41,7 +43,10 @@ from tests.simulation.sidecar import Sidecar
 from tests.simulation.topic import SimulatedTopic
 from tests.simulation.transactions import Coordinator, TransactionalProducer
 from tests.support.batches import batch
+from tests.support.partitions import append
 
+# It begins when all others have ended.
+LAST_PRODUCER: Final = 7_000_000
 # At the log's start, until what was moved is known everywhere.
 LOOKS: Final = 30
 ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
@@ -58,6 +63,7 @@ class PartitionRun:
         self._plan = plan
         self._loop = loop
         self._chance = chance
+        self._kept = kept
         self._nodes = [Node(sidecar, self.topic) for sidecar in sidecars]
         self.network = Network(loop, self._nodes, chance, plan.bounds, connections)
         self._coordinator = Coordinator(self.network, self.history, chance, plan.bounds.failed_questions)
@@ -169,6 +175,31 @@ class PartitionRun:
             if self._loop.time() > until:
                 raise Violation(f"through {node.name} nothing comes at offset {reader.offset} of {self._end}")
             await asyncio.sleep(0.1)
+
+    async def go_on_in_peace(self, sidecars: Sequence[Sidecar]) -> None:
+        """Each opens the partition, appends a batch, and closes it. Who opens it next goes on from its end, whatever was kept before."""
+        if not self._plan.bounds.keeps:
+            return
+        for number, sidecar in enumerate(sidecars):
+            node = Node(sidecar, self.topic)
+            self._nodes.append(node)
+            await self._append_one(node, LAST_PRODUCER, number)
+            await asyncio.wait(node.run(node.current().close) or {asyncio.ensure_future(asyncio.sleep(0))})
+        prefix = b"producer-states:%b\0" % self.topic.name.encode()
+        extents = [extent for key in self._kept.values() if key.startswith(prefix) and (extent := extent_in(key)) is not None]
+        began = min((one.began or BEFORE_ALL for one in extents), default=None)
+        surest = max((one.last for one in extents if (one.began or BEFORE_ALL) == began), default=None)
+        if surest != self.topic.entries[-1].position:
+            raise Violation(f"what is kept of producers goes to {surest}, and the log to {self.topic.entries[-1].position}: {extents}")
+
+    async def _append_one(self, node: Node, producer: int, sequence: int) -> None:
+        value = b"%d/%d" % (producer, sequence)
+        for _ in range(LOOKS):
+            appended = node.begin(append(node.current(), batch(value, producer_id=producer, epoch=0, sequence=sequence), REQUEST_SECONDS))
+            if await ends(appended, PATIENCE_SECONDS) and appended.result().error is ErrorCode.NONE:
+                return
+            await asyncio.sleep(1.0)
+        raise Violation(f"{node.name} does not take {value!r}")
 
     @property
     def reference(self) -> Reference:

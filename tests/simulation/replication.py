@@ -22,6 +22,7 @@ from tests.support.replicator import copy_one, is_copied
 
 READ_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
+TRIMS: Final = 4
 
 
 class SecondCluster:
@@ -54,6 +55,17 @@ class SecondCluster:
         for node in self.nodes:
             await self._check_reader(self._consumer(f"west-last-{node.name}"), node, expected)
 
+    async def check_trimmed(self) -> None:
+        """Retention takes some ledgers. What was shown behind them is shown to who opens the partition then."""
+        self._history.lost_its_reason = lambda _: True
+        ledgers = sorted({entry.position.ledger for entry in self._topic.present})[1:]
+        for number, first in enumerate(sorted(self._draw.sample(ledgers, min(TRIMS, len(ledgers))))):
+            self._topic.trimmed += sum(entry.position.ledger < first for entry in self._topic.present)
+            self._topic.note_index()
+            node = self._new_node(f"west-trimmed-{number}")
+            self.nodes.append(node)
+            await self._read_to_end(self._consumer(f"west-left-{number}"), node)
+
     def _new_node(self, name: str) -> Node:
         return Node(Sidecar(self._loop, self._chance, self._kept, self._bounds, name), self._topic)
 
@@ -63,21 +75,22 @@ class SecondCluster:
     async def _copy(self, entries: Sequence[RawEntry], along: Consumer) -> None:
         """In order, from where the replicator's cursor was stored: now and then it begins there again."""
         draw, at = self._draw, 0
+        rolls = draw.choice((0.01, 0.1))
         while at < len(entries):
             for entry in entries[at : at + draw.choice((1, 3, 20))]:
+                if draw.random() < (0.5 if _was_sent_again(entry) else rolls):
+                    self._topic.roll()
                 copy_one(entry, self._topic, "east", names_entries=not self._bounds.names_markers)
                 at += 1
             if draw.random() < 0.15:
                 at -= draw.randint(1, min(at, 30))
-            if draw.random() < 0.1:
-                self._topic.roll()
             if draw.random() < 0.05:
                 self._topic.mark()
             if draw.random() < 0.3:
                 await along.read_through(self.nodes[0], 0.5)
             await asyncio.sleep(draw.choice((0.0, 0.001, 0.05)))
 
-    async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
+    async def _read_to_end(self, reader: Consumer, node: Node) -> None:
         end = max(((one.last_index or 0) + 1 for one in self._topic.entries if not is_marker(one)), default=0)
         reached, until = reader.offset, self._loop.time() + PATIENCE_SECONDS
         while reader.offset < end:
@@ -87,6 +100,9 @@ class SecondCluster:
             elif self._loop.time() > until:
                 raise Violation(f"in the second cluster nothing comes through {node.name} at offset {reader.offset} of {end}")
             await asyncio.sleep(0.1)
+
+    async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
+        await self._read_to_end(reader, node)
         found = [value for _, value in sorted(self._history.seen.values.items()) if value is not None and value not in self._aborted]
         # One that the broker of the first cluster refused alone may come behind what it hid for that: here nobody knew (ADR 25).
         if sorted(found) != sorted(expected):
@@ -95,3 +111,8 @@ class SecondCluster:
             )
             there = f"{found[place : place + 3]} of {len(found)}"
             raise Violation(f"through {node.name} the second cluster gives {there}, not {expected[place : place + 3]} of {len(expected)}")
+
+
+def _was_sent_again(entry: RawEntry) -> bool:
+    """Together with others, maybe: retention may then take some of them."""
+    return any(pair.key == b"again" for pair in entry.message_metadata.properties)
