@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from contextvars import Context
+from typing import Final, NamedTuple, Protocol
+
+# In which Pulsar's own work is done: it belongs to no sidecar.
+NOBODYS: Final = Context()
 
 
 class Refusal(NamedTuple):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -15,6 +18,9 @@ from tests.model.conduct import Way
 
 if TYPE_CHECKING:
     from tests.model.topic import Topic
+
+
+_position: Final = attrgetter("position")
 
 
 class Connection:
@@ -146,10 +152,10 @@ class Reader(Connection):
         if self.is_forgotten:
             return
         given = 0
-        for entry in self.topic.present:
+        for entry in self._from_here():
             if not self.is_open or self.permits <= 0 or not self.is_connected:
                 return
-            if self.topic.is_hidden(entry) or (self._next is not None and entry.position < self._next):
+            if self.topic.is_hidden(entry):
                 continue
             if entry.position.ledger in self.topic.silent:
                 return
@@ -158,6 +164,12 @@ class Reader(Connection):
                 return
             given += 1
             self._hand_out_one(entry)
+
+    def _from_here(self) -> Iterator[RawEntry]:
+        """What stands where it reads, and behind that."""
+        entries, next_ = self.topic.entries, self._next
+        first = self.topic.trimmed if next_ is None else bisect_left(entries, next_, self.topic.trimmed, key=_position)
+        return islice(entries, first, len(entries))
 
     def _hand_out_one(self, entry: RawEntry) -> None:
         self.permits -= permits_of(entry)

@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from handler.pulsar.errors import CHECKSUM_ERROR, Unavailable
-from tests.model.conduct import Refusal
+from tests.model.conduct import NOBODYS, Refusal
 from tests.simulation.chance import Chance
 from tests.simulation.plan import Bounds
 
@@ -20,7 +20,6 @@ REFUSED: Final = 2
 # A topic that was moved is often moved again: two brokers balance their load.
 FORGOTTEN_WITHIN_SECONDS: Final = 2.0
 SLOWLY_STORED_SECONDS: Final = (0.5, 2.0)
-NOBODYS: Final = Context()
 
 
 def delay(draw: Random, bounds: Bounds) -> float:

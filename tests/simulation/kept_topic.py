@@ -20,11 +20,11 @@ from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from tests.model.conduct import Caller
+from tests.model.conduct import NOBODYS, Caller
 from tests.model.connections import Reader, Writer
 from tests.model.topic import Topic
 from tests.simulation.chance import Chance
-from tests.simulation.conduct import NOBODYS, DrawnCaller, DrawnConduct, DrawnWay
+from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
 from tests.simulation.plan import Bounds
 
 # Until a SEND lands that hangs. A store waits for ten seconds.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from handler.partition.log.moved_start import MovedStart
-from tests.simulation.conduct import NOBODYS
+from tests.model.conduct import NOBODYS
 from tests.simulation.topic import SimulatedTopic
 
 if TYPE_CHECKING:

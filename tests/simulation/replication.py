@@ -31,8 +31,8 @@ class SecondCluster:
         self._loop = loop
         self._chance = chance
         self._draw = chance.of("replicator")
-        # What is copied once more stands within the window.
-        bounds = replace(bounds, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
+        # What is copied once more stands within the window. Who keeps nothing serves no clients, and does not announce transactions.
+        bounds = replace(bounds, keeps=True, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
         self._topic = SimulatedTopic(loop, chance, bounds)
         self._topic.is_calm = True
         self._kept = KeptTopic(loop, chance, bounds)
