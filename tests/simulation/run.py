@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -95,11 +95,11 @@ class Run:
         for one in self._partitions:
             one.check()
         await self._check_second_cluster(self._partitions[0])
+        await self._close(self._sidecars)
         last = [Sidecar(self._loop, self._chance, self._kept, self._bounds, f"last-{number}") for number in range(2)]
-        self._sidecars += last
         for one in self._partitions:
             await one.go_on_in_peace(last)
-        await self._close()
+        await self._close(last)
 
     async def _finish(self, working: list[asyncio.Task[None]], watching: list[asyncio.Task[None]]) -> None:
         """Until all that end by themselves have, or one has found a violation."""
@@ -134,11 +134,11 @@ class Run:
             await second.check_trimmed()
         self._sidecars += (node.sidecar for node in second.nodes)
 
-    async def _close(self) -> None:
-        for sidecar in self._sidecars:
+    async def _close(self, sidecars: Sequence[Sidecar]) -> None:
+        for sidecar in sidecars:
             sidecar.close()
         await asyncio.sleep(60.0)
-        for sidecar in self._sidecars:
+        for sidecar in sidecars:
             sidecar.let_go()
             sidecar.check_closed()
 
@@ -173,7 +173,7 @@ def run_plan(plan: Plan) -> Result:
     chance = Chance(plan.seed)
     threads = chance.of("threads")
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
-    before = _troubles()
+    before = troubles()
     gc.disable()  # what is collected when would decide what happens when
     Pace.clock = loop.time
     run = None
@@ -188,11 +188,11 @@ def run_plan(plan: Plan) -> Result:
 
         with drawn_constants(plan.bounds):
             loop.run_until_complete(go())
-        troubles = {name: now - before.get(name, 0) for name, now in _troubles().items() if now > before.get(name, 0)}
-        if troubles or loop.failures:
-            violation = f"troubles: {troubles} {_told(loop.failures)}"
+        counted = {name: now - before.get(name, 0) for name, now in troubles().items() if now > before.get(name, 0)}
+        if counted or loop.failures:
+            violation = f"troubles: {counted} {told(loop.failures)}"
     except (Violation, Endless) as found:
-        violation = f"{_told(loop.failures)} {found}" if loop.failures else str(found)
+        violation = f"{told(loop.failures)} {found}" if loop.failures else str(found)
     finally:
         Pace.clock = time.perf_counter
         loop.bury()
@@ -203,12 +203,12 @@ def run_plan(plan: Plan) -> Result:
     return Result(plan, violation, run.operations, run.struck, loop.steps, loop.time() - BEGIN)
 
 
-def _told(failures: list[dict[str, Any]]) -> list[str]:
+def told(failures: list[dict[str, Any]]) -> list[str]:
     """What was raised where nobody handles it, the first of it."""
     return [str(one.get("exception") or one["message"]) for one in failures[:3]]
 
 
-def _troubles() -> dict[str, float]:
+def troubles() -> dict[str, float]:
     """What may never be counted."""
     found = {}
     for counter in (metrics.INTERNAL_ERRORS, metrics.INDEX_ALARMS, metrics.UNREADABLE_ENTRIES):

@@ -284,11 +284,13 @@ class Fold:
         mine, self.writers = self.writers, earlier.writers
         for writer, sequence in mine.items():
             self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
+        if earlier.knows_next_offset and earlier.replayed_from is not None and (began is None or began < earlier.replayed_from):
+            self.first_offset, self._knows_first_offset = earlier.first_offset, False  # what it has seen before that counts no more
+        elif earlier.knows_next_offset:
+            self.first_offset = min(self.first_offset, earlier.first_offset)
         self.replayed_from = earlier.replayed_from
         self.has_learnt = True
         self.was_emptied = self._learns_where_it_begins = False
-        if earlier.knows_next_offset:
-            self.first_offset = min(self.first_offset, earlier.first_offset)
 
     @property
     def _least_offset(self) -> int | None:

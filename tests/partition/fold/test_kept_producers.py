@@ -100,3 +100,21 @@ def test_what_makes_no_sense_is_refused(stored: bytes) -> None:
     """No message, an entry before the first, a page that ends within a row."""
     with pytest.raises(ValueError, match=r"."):
         KnownProducers.decode(stored)
+
+
+@given(written, st.integers(1, 28), st.integers(1, 28))
+def test_who_began_before_what_was_kept_learns_it_and_then_what_stands_before_that(
+    before: list[Written], began: int, kept_from: int
+) -> None:
+    """Its first entries are none of what was kept. They are read once more, with all before them."""
+    entries = contents(before)
+    began, kept_from = min(began, len(entries) - 1), min(kept_from, len(entries) - 1)
+    folds = {begin: Fold(Position(1, begin)) for begin in (began, kept_from)}
+    for begin, fold in folds.items():
+        go_on(fold, entries[begin:], begin)
+    fold = folds[began]
+    fold.learn(KnownProducers.decode(KnownProducers.of(folds[kept_from]).encode()).fold(TransactionTable(), fold.memory))
+    earlier = Fold()
+    go_on(earlier, entries[:kept_from], 0)
+    fold.learn(earlier)
+    assert fold.replayed_from is None
