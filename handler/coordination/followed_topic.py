@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
@@ -42,6 +43,8 @@ SILENCE_SECONDS: Final = 15.0
 LOAD_SECONDS: Final = 120.0
 # A follower that is connected is some milliseconds behind.
 CURRENT_SECONDS: Final = 10.0
+# A topic that was there is taken for deleted when it has been missing for so long: a broker that has just started may not know it.
+GONE_SECONDS: Final = 30.0
 PERMITS: Final = 1_000
 # Of this process: Streams moves the starts of its repartition topics every half minute.
 WRITES_BETWEEN_COMPACTIONS: Final = 500
@@ -94,6 +97,7 @@ class FollowedTopic(Generic[V]):
         self._lesser: dict[str, None] = {}  # in order; of which a value was read behind one that counts more, while loading
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
+        self._known_at = -math.inf  # when it was last there for certain
         self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
@@ -120,6 +124,7 @@ class FollowedTopic(Generic[V]):
     async def put(self, key: str, value: V) -> None:
         """Store a value. It is stored when this returns. May raise PulsarError; who calls it knows how long to wait."""
         await partitions_of(self._admin, self._topic, 1)
+        self._note_that_it_is_there()
         self._found.set()
         while (writes := self._writes) is None or writes.ended is not None:  # noqa: ASYNC110 - it is opened again before long
             await asyncio.sleep(LOOK_SECONDS / 50)
@@ -178,6 +183,7 @@ class FollowedTopic(Generic[V]):
             await self._read_to_marker(following, writes)
             self._writes = writes
             self._reading = reader, following
+            self._note_that_it_is_there()
             for key in self._lesser:
                 if key in self._values:
                     writes.send(key.encode(), self._facts.encode(self._values[key]))
@@ -188,6 +194,8 @@ class FollowedTopic(Generic[V]):
             await self._compact_once()
             raise await writes.lost
         finally:
+            if self._reading is not None:
+                self._note_that_it_is_there()  # until now
             self._writes = self._reading = None
             producer.close()
             if reader is not None:
@@ -207,13 +215,9 @@ class FollowedTopic(Generic[V]):
                 raise writes.ended
 
     async def _wait_for_topic(self) -> None:
-        while True:
-            try:
-                if await self._admin.topics.is_partitioned(self._topic):
-                    return
-            except NotPermitted as error:
-                log.warning("%s may not be looked for, so what other sidecars put there is not heard of: %s", self._topic, error)
-            self._loaded.set()  # nobody has put anything there yet
+        while not await self._is_there("so what other sidecars put there is not heard of"):
+            if self._may_be_missing:
+                self._loaded.set()  # nobody has put anything there yet
             self._found.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -248,21 +252,41 @@ class FollowedTopic(Generic[V]):
         """Until what is stored now has been read; returns the number of the question."""
         self._question += 1
         question = self._question
-        try:
-            if self._reading is None and not await self._admin.topics.is_partitioned(self._topic):
-                return question
-        except NotPermitted as error:  # then nobody with this role has put anything there
-            log.warning("%s may not be looked for: %s", self._topic, error)
+        if self._reading is None and not await self._is_there("so nobody with this role has put anything there") and self._may_be_missing:
             return question
         self._found.set()
-        async with asyncio.timeout(CURRENT_SECONDS):
-            while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
-                await asyncio.sleep(LOOK_SECONDS / 50)
-            reader, following = reading
-            last = await reader.last_position()
-            while last is not None and following.position < last:  # noqa: ASYNC110 - a broker hands entries out within 10 ms
-                await asyncio.sleep(LOOK_SECONDS / 500)
+        try:
+            async with asyncio.timeout(CURRENT_SECONDS):
+                await self._have_read_all()
+        except TimeoutError as error:
+            raise Unavailable(f"{self._topic} was not read to its end within {CURRENT_SECONDS:.0f} s") from error
         return question
+
+    async def _have_read_all(self) -> None:
+        while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
+            await asyncio.sleep(LOOK_SECONDS / 50)
+        reader, following = reading
+        last = await reader.last_position()
+        while last is not None and following.position < last:  # noqa: ASYNC110 - a broker hands entries out within 10 ms
+            await asyncio.sleep(LOOK_SECONDS / 500)
+
+    async def _is_there(self, consequence: str) -> bool:
+        try:
+            is_there = await self._admin.topics.is_partitioned(self._topic)
+        except NotPermitted as error:
+            log.warning("%s may not be looked for, %s: %s", self._topic, consequence, error)
+            return False
+        if is_there:
+            self._note_that_it_is_there()
+        return is_there
+
+    def _note_that_it_is_there(self) -> None:
+        self._known_at = asyncio.get_running_loop().time()
+
+    @property
+    def _may_be_missing(self) -> bool:
+        """Whether that is believed if it is said now."""
+        return asyncio.get_running_loop().time() - self._known_at >= GONE_SECONDS
 
 
 async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:

@@ -148,6 +148,39 @@ async def test_what_was_put_before_a_question_is_in_its_answer(topic: InternalTo
     assert await asked == LATE
 
 
+async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_once(
+    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just started may not know it. What is stored there counts nevertheless."""
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    topic.refuse = 1_000
+    topic.lose()
+    await asyncio.sleep(0.01)
+    topic.there = False
+    asked = asyncio.create_task(mine.of_now(PARTITION))
+    await asyncio.sleep(0.05)
+    assert not asked.done()
+    topic.there, topic.refuse = True, 0
+    assert await asked == EARLY
+    monkeypatch.setattr(followed_topic, "GONE_SECONDS", 0.0)
+    topic.refuse = 1_000
+    topic.delete()
+    await asyncio.sleep(0.01)
+    assert await mine.of_now(PARTITION) == EARLY, "it is deleted, and nothing more can be asked"
+
+
+async def test_what_is_not_read_in_time_can_not_be_told(topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_topic, "CURRENT_SECONDS", 0.02)
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    for reader in topic.readers:
+        reader.permits = 0  # the broker is slow
+    await mine.put(PARTITION, LATE)
+    with pytest.raises(Unavailable, match="was not read to its end within"):
+        await mine.of_now(PARTITION)
+
+
 async def stored(topic: InternalTopic) -> dict[str, MovedStart]:
     return await stored_starts(cast(Any, topic), cast(Any, topic), "public/__kafka")
 
