@@ -18,6 +18,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
+from handler.pulsar.errors import Unavailable
 from integration.launcher.jars import CACHE
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.markers import write_marker
@@ -27,6 +28,7 @@ from integration.versions import OLDER_VERSIONS, OLDEST
 from tests.contract.all_cases import CASES
 from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, World
 from tests.contract.copies import COPIES, Clusters
+from tests.contract.internal import INTERNAL, Internal
 from tests.contract.table import Played, as_table, noted
 from tests.support.stored_topics import PlainTopic
 
@@ -164,6 +166,43 @@ def test_a_broker_keeps_the_contract(broker: Standalone, one: Case[World], playe
         async with at(broker, f"public/default/{new_name()}") as topic:
             await topic.make(deduplicates=one.deduplicates)
             await one.play(topic)
+
+    with noted(played, one, broker.version):
+        asyncio.run(play())
+
+
+class RealInternal:
+    """A topic of its own, and a client for each name."""
+
+    def __init__(self, broker: Standalone, of_admin: PulsarAdmin, topic: str) -> None:
+        self.topic = f"persistent://{topic}"
+        self.partition = f"{self.topic}-partition-0"
+        self.admin = of_admin
+        self._broker = broker
+        self.clients: dict[str, PulsarClient] = {}
+
+    def client(self, name: str) -> PulsarClient:
+        if name not in self.clients:
+            self.clients[name] = PulsarClient(self._broker.url)
+        return self.clients[name]
+
+    async def cut(self, name: str) -> None:
+        for connection in list(self.clients[name]._connections.values()):
+            connection.abort(Unavailable("cut"))
+
+
+@pytest.mark.parametrize("one", INTERNAL, ids=[one.name for one in INTERNAL])
+def test_a_broker_keeps_the_contract_of_internal_topics(broker: Standalone, one: Case[Internal], played: Played) -> None:
+    async def play() -> None:
+        topic = f"public/default/{new_name()}"
+        async with at(broker, topic) as real:
+            await real.make(deduplicates=False)
+            internal = RealInternal(broker, real._admin, topic)
+            try:
+                await one.play(internal)
+            finally:
+                for client in internal.clients.values():
+                    await client.close()
 
     with noted(played, one, broker.version):
         asyncio.run(play())

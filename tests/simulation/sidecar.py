@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections.abc import Callable, Coroutine
-from contextvars import copy_context
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from handler.clock import Clock
 from handler.partition.failures import EntryFailures
@@ -20,7 +16,8 @@ from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnWay
 from tests.simulation.history import Violation
 from tests.simulation.kept_topic import KeptTopic
-from tests.simulation.loop import EPOCH_SECONDS, PROCESS, Life, Process, SimulatedLoop
+from tests.simulation.loop import EPOCH_SECONDS, SimulatedLoop
+from tests.simulation.machine import Machine
 from tests.simulation.plan import Bounds
 
 if TYPE_CHECKING:
@@ -55,13 +52,11 @@ class _FlippingMemory(ProducerMemory):
         return self._draw.choice((1, 2, 3, super().most_awake))
 
 
-class Sidecar:
+class Sidecar(Machine):
     def __init__(self, loop: SimulatedLoop, chance: Chance, kept: KeptTopic, bounds: Bounds, name: str, skew: float = 0.0) -> None:
-        self.name = name
-        self.life = 0  # how often it was started
+        super().__init__(loop, name)
         self.nodes: list[Node] = []  # one for each partition
         self.clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
-        self._loop = loop
         self._chance = chance
         self._kept = kept
         self._bounds = bounds
@@ -69,11 +64,7 @@ class Sidecar:
 
     def _begin(self) -> None:
         bounds = self._bounds
-        self.life += 1
-        self._awake_since = self._loop.time()
-        self.process = Process()
-        self.context = copy_context()
-        self.context.run(PROCESS.set, self.process)
+        self._begin_life()
         self.cache = FetchCache(bounds.cache_bytes)
         self._states = self._kept.states(f"{self.name}/{self.life}", self.clock, self.context) if bounds.keeps else None
         self.indexes = TimeIndexes(self.cache, self._states)
@@ -84,24 +75,6 @@ class Sidecar:
         for node in self.nodes:
             node.partition = None
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
-
-    def run(self, work: Callable[[], T]) -> T:
-        """Do something in this process, at once."""
-        return self.context.copy().run(work)
-
-    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do something in this process that takes time. It never ends if the process is killed."""
-        task = self._loop.create_task(work, context=self.context.copy())
-        task.add_done_callback(_looked_at)
-        return task
-
-    @property
-    def is_running(self) -> bool:
-        return self.process.life is Life.RUNNING
-
-    def owes_an_answer(self, life: int, asked_at: float) -> bool:
-        """Whether it has been at work since then: as the same process, which did not stand still."""
-        return self.life == life and self._awake_since <= asked_at
 
     def _tick(self) -> None:
         """Each second, whatever `PartitionTable` would leave out."""
@@ -126,8 +99,7 @@ class Sidecar:
 
     def kill(self) -> None:
         """With kill -9, and begin anew: what it has sent may land."""
-        self.process.life = Life.KILLED
-        self.process.held.clear()
+        self._end_life()
         for connection in self._connections():
             connection.vanish()
         self._begin()
@@ -140,15 +112,6 @@ class Sidecar:
     def _connections(self) -> list[Connection]:
         all_there = [*(one for node in self.nodes for one in node.topic.connections), *self._kept.connections]
         return [one for one in all_there if isinstance(one.way, DrawnWay) and one.way.context is self.context]
-
-    def stand_still(self) -> None:
-        self.process.life = Life.STANDING_STILL
-        self._awake_since = math.inf
-
-    def go_on(self) -> None:
-        if self.process.life is Life.STANDING_STILL:
-            self._awake_since = self._loop.time()
-            self._loop.go_on(self.process)
 
     # --- the end
 
@@ -169,8 +132,3 @@ class Sidecar:
             raise Violation(f"{self.name} has closed all, and {held} bytes of its cache are taken")
         if self.process.tasks:
             raise Violation(f"{self.name} has closed all, and goes on with {next(iter(self.process.tasks))}")
-
-
-def _looked_at(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()

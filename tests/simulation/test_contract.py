@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextvars import copy_context
+from contextvars import Context, copy_context
 
 import pytest
 
 from handler.partition.log.port import EntryLog
 from tests.contract.all_cases import CASES
 from tests.contract.case import Case, World
+from tests.contract.internal import INTERNAL, Internal
+from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
+from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
+from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.plan import Bounds
 from tests.simulation.topic import LEAST_RETENTION_SECONDS, SimulatedTopic
@@ -71,3 +75,57 @@ def test_the_model_keeps_the_contract(one: Case[World], names_markers: bool) -> 
 def test_there_are_cases_enough() -> None:
     assert len(CASES) >= 60
     assert len({one.name for one in CASES}) == len(CASES)
+
+
+class ModelInternal:
+    """A topic of the simulated cluster, and a process for each name."""
+
+    def __init__(self, seed: int) -> None:
+        loop, chance = asyncio.get_running_loop(), Chance(seed)
+        conduct = DrawnConduct(loop, chance, Bounds())
+        self._cluster = Cluster(lambda _, partition: InternalLog(conduct, loop, partition), Obliging())
+        self._conduct = conduct
+        self._contexts: dict[str, Context] = {}
+        self.topic = "persistent://public/default/t"
+        self.partition = f"{self.topic}-partition-0"
+        self.admin = ClusterAdmin(self._cluster, DrawnCaller(conduct, "admin", copy_context()))
+        self._cluster.create(self.topic, 1)
+
+    def client(self, name: str) -> ClusterClient:
+        context = self._contexts.setdefault(name, copy_context())
+        return ClusterClient(self._cluster, name, DrawnCaller(self._conduct, name, context))
+
+    async def cut(self, name: str) -> None:
+        for connection in list(self._cluster.log(self.partition).connections):
+            if isinstance(connection.way, DrawnWay) and connection.way.context is self._contexts[name]:
+                connection.cut()
+
+
+class Obliging:
+    """An admin API that knows all."""
+
+    def takes_for_missing(self, topic: str) -> bool:
+        return False
+
+    def leaves_out(self, partition: int) -> bool:
+        return False
+
+    def compaction_delay(self) -> float:
+        return 0.1
+
+
+@pytest.mark.parametrize("one", INTERNAL, ids=[one.name for one in INTERNAL])
+def test_the_model_keeps_the_contract_of_internal_topics(one: Case[Internal]) -> None:
+    for seed in range(5):
+        loop = SimulatedLoop(lambda: 0.0)
+        asyncio.set_event_loop(loop)
+
+        async def play(seed: int = seed) -> None:
+            await one.play(ModelInternal(seed))
+
+        try:
+            loop.run_until_complete(play())
+        finally:
+            loop.bury()
+            asyncio.set_event_loop(None)
+            loop.close()

@@ -1,0 +1,155 @@
+"""Sidecars that coordinate: what is the product's is the product's own, over the model of Pulsar."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from handler.clock import Clock
+from handler.coordination.errors import CoordinatorError
+from handler.coordination.followed_topic import Facts, FollowedTopic
+from handler.coordination.leaders import Identity
+from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
+from handler.ids import WRITER_PREFIX
+from handler.wire.error_code import ErrorCode
+from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
+from tests.model.connections import Connection
+from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
+from tests.simulation.coordinators.registers import RegisterCoordinator, Registers, RegisterShard
+from tests.simulation.history import Violation
+from tests.simulation.loop import EPOCH_SECONDS, SimulatedLoop
+from tests.simulation.machine import Machine
+
+NAMESPACE: Final = "public/__kafka"
+TOPIC: Final = "__registers"
+FOLLOWED: Final = f"persistent://{NAMESPACE}/__greatest"
+MOST_TASKS: Final = 400
+# A client asks anew after so long.
+ANSWER_SECONDS: Final = 12.0
+T = TypeVar("T")
+
+
+class Greatest(Facts[int]):
+    def encode(self, value: int) -> bytes:
+        return b"%d" % value
+
+    def decode(self, data: bytes) -> int:
+        return int(data)
+
+    def counts_more(self, value: int, other: int) -> bool:
+        return value > other
+
+
+class Member(Machine):
+    """One of the fleet."""
+
+    def __init__(
+        self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, node: int, shards: int, skew: float,
+        on_led: Callable[[RegisterShard], None],
+    ) -> None:  # fmt: skip
+        super().__init__(loop, name)
+        self._conduct = conduct
+        self._cluster = cluster
+        self._node = node
+        self._shards = shards
+        self._on_led = on_led
+        self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._begin_life()
+        self.run(self._start)
+
+    def _start(self) -> None:
+        clock, life = self._clock, f"{self.name}/{self.life}"
+        ids = iter(range(1, 10**9))
+        caller = DrawnCaller(self._conduct, life, self.context)
+        client, admin = ClusterClient(self._cluster, life, caller), ClusterAdmin(self._cluster, caller)
+
+        def new_id() -> str:
+            return f"{life}/{next(ids)}"
+
+        topic = InternalTopic(
+            kind="register", namespace=NAMESPACE, name=TOPIC, partitions=self._shards, subscription="leaders", producer="registers",
+            codec=Registers(),
+        )  # fmt: skip
+        own = Identity(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace="public/default")
+        self.coordinator = RegisterCoordinator(self._loop.time, clock.awake, self._on_led)
+        self.runtime = CoordinatorRuntime(client, admin, topic, own, self.coordinator, clock, new_id)
+        self.runtime.control_address = f"{self.name}:9094"
+        self.runtime.ensure_candidate()
+        self.followed = FollowedTopic(client, admin, FOLLOWED, Greatest(), clock, new_id)
+        self.followed.start()
+
+    # --- faults
+
+    def kill(self) -> None:
+        self._end_life()
+        for connection in self.connections:
+            connection.vanish()
+        self._begin()
+
+    def lose_connections(self) -> None:
+        for connection in self.connections:
+            connection.cut()
+
+    @property
+    def connections(self) -> list[Connection]:
+        all_there = [connection for log in self._cluster.logs for connection in log.connections]
+        return [one for one in all_there if isinstance(one.way, DrawnWay) and one.way.context is self.context]
+
+    # --- the end
+
+    async def close(self) -> None:
+        await self.runtime.close()
+        await self.followed.close()
+
+    def check_bounds(self) -> None:
+        if len(self.process.tasks) > MOST_TASKS:
+            raise Violation(f"{self.name} has {len(self.process.tasks)} tasks")
+
+    def check_closed(self) -> None:
+        if self.process.tasks:
+            raise Violation(f"{self.name} has closed all, and goes on with {next(iter(self.process.tasks))}")
+
+
+class Fleet:
+    def __init__(self, members: list[Member], delay: Callable[[], float]) -> None:
+        self.members = members
+        self._delay = delay
+
+    async def put(self, member: Member, key: str, value: str | None) -> None:
+        """Through one that the client knows, which passes it on to the leader. CoordinatorError."""
+        leader = await self._leader(member, key)
+        await self._at(leader, lambda: leader.coordinator.shards.led(key).put(key, value))
+
+    async def get(self, member: Member, key: str) -> str | None:
+        leader = await self._leader(member, key)
+        return await self._at(leader, lambda: leader.coordinator.shards.led(key).get(key))
+
+    async def _leader(self, member: Member, key: str) -> Member:
+        asking = member.begin(member.runtime.leaders.leader(key))
+        leader = await _answer(asking)
+        if leader is None:
+            return member
+        name = leader.name.removeprefix(WRITER_PREFIX).partition("/")[0]
+        return next(one for one in self.members if one.name == name)
+
+    async def _at(self, member: Member, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        await asyncio.sleep(self._delay())
+
+        async def there() -> T:
+            return await work()
+
+        answer = await _answer(member.begin(there()))
+        await asyncio.sleep(self._delay())
+        return answer
+
+
+async def _answer(task: asyncio.Task[T]) -> T:
+    """None comes of one that was killed, or stands still: who asked gives it up."""
+    await asyncio.wait({task}, timeout=ANSWER_SECONDS)
+    if not task.done():
+        raise CoordinatorError(ErrorCode.REQUEST_TIMED_OUT)
+    return task.result()

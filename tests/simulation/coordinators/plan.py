@@ -1,0 +1,86 @@
+"""What is going to happen in a run of coordinators. A seed draws it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import Random
+from typing import Final
+
+BUSY_SECONDS: Final = 60.0
+# Longer than a broker holds what a process has that stands still, and another waits for it: then a shard has a leader.
+PATIENCE_SECONDS: Final = 200.0
+# keepAliveIntervalSeconds, twice at the most: then the broker takes a silent client for gone.
+SILENT_SECONDS: Final = (30.0, 60.0)
+
+
+class FaultKind(StrEnum):
+    CUT = "cut"  # all connections of a sidecar end; what is on its way may land or be lost
+    UNLOAD = "unload"  # a partition moves: all its connections end, a new ledger begins
+    CRASH = "crash"  # its broker dies: what has no receipt may be recovered or gone
+    KILL = "kill"  # a sidecar, with kill -9; it is started again
+    PAUSE = "pause"  # a sidecar stands still
+    ROLL = "roll"  # a new ledger, without anybody noticing
+    COMPACT = "compact"  # somebody has a partition compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    at: float  # seconds
+    kind: FaultKind
+    place: int = 0  # of the sidecar or the log
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Constants, and how the network behaves."""
+
+    sidecars: int = 2
+    shards: int = 2
+    keys: int = 4
+    clients: int = 3
+    slowest: float = 0.05
+    lost_receipts: float = 0.0
+    refused_sends: float = 0.0
+    slow_stores: float = 0.0
+    failed_questions: float = 0.0
+    orphans: float = 0.0
+    missing_topics: float = 0.0  # of looks at a topic that is there
+    partial_stats: float = 0.0
+    permits: int = 4
+    compact_records: int = 10
+    settles: float = 5.0  # seconds until shards are shared out anew
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    bounds: Bounds = field(default_factory=Bounds)
+    faults: tuple[Fault, ...] = ()
+
+
+def drawn(seed: int) -> Plan:
+    draw = Random(f"coordinators {seed}")
+    bounds = Bounds(
+        sidecars=draw.choice((2, 2, 3, 4)),
+        shards=draw.choice((1, 2, 3)),
+        keys=draw.choice((1, 4, 12)),
+        clients=draw.choice((2, 4)),
+        slowest=draw.choice((0.002, 0.05, 0.3)),
+        lost_receipts=draw.choice((0.0, 0.0, 0.01)),
+        refused_sends=draw.choice((0.0, 0.0, 0.01)),
+        slow_stores=draw.choice((0.0, 0.0, 0.02)),
+        failed_questions=draw.choice((0.0, 0.02, 0.1)),
+        missing_topics=draw.choice((0.0, 0.0, 0.05)),
+        partial_stats=draw.choice((0.0, 0.0, 0.1)),
+        permits=draw.choice((2, 4, 1_000)),
+        compact_records=draw.choice((5, 10, 10_000)),
+        settles=draw.choice((3.0, 30.0)),
+    )
+    kinds = draw.sample(list(FaultKind), draw.choice((1, 2, 4, len(FaultKind))))
+    faults = [
+        Fault(round(draw.uniform(1.0, BUSY_SECONDS), 3), draw.choice(kinds), draw.randrange(12), draw.choice((0.1, 2.0, 8.0, 12.0, 45.0)))
+        for _ in range(draw.choice((3, 8, 20)))
+    ]
+    return Plan(seed, bounds, tuple(sorted(faults, key=lambda fault: fault.at)))

@@ -1,0 +1,46 @@
+"""Seeds of coordinators that must find nothing, and planted faults that must be found."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.coordinators.mutants import MUTANTS, seed_that_finds
+from tests.simulation.coordinators.plan import drawn
+from tests.simulation.coordinators.run import run_plan
+from tests.simulation.test_simulation import first_seed_of_the_commit
+
+SEEDS = range(1, 31)
+SEEDS_OF_A_COMMIT = 100
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_acknowledged_is_what_every_term_begins_with(seed: int) -> None:
+    result = run_plan(drawn(seed))
+    assert result.violation is None
+    assert result.operations > 0
+
+
+def test_nothing_is_found_by_the_seeds_of_this_commit() -> None:
+    first = first_seed_of_the_commit()
+    for seed in range(first, first + SEEDS_OF_A_COMMIT):
+        assert run_plan(drawn(seed)).violation is None, f"python -m tests.simulation.coordinators.run {seed}"
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_fault_is_found(name: str) -> None:
+    assert seed_that_finds(MUTANTS[name]) is not None
+
+
+def test_the_same_plan_is_the_same_run() -> None:
+    first, second = run_plan(drawn(3)), run_plan(drawn(3))
+    assert (first.steps, first.operations, first.seconds) == (second.steps, second.operations, second.seconds)
