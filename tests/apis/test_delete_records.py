@@ -145,6 +145,28 @@ async def test_where_retention_takes_the_offset_meanwhile_the_start_is_what_is_l
         one.close()
 
 
+async def test_a_start_that_was_moved_is_told_though_nothing_comes_of_the_first_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its storage is slow, or away. Where its first entry begins can't be told then."""
+    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.02)
+    monkeypatch.setattr("handler.partition.opening.SILENT_SECONDS", 0.05)
+    log = MemoryLog()
+    before = open_partition(log)
+    for number in range(6):
+        await append(before, batch(b"%d" % number))
+        if number == 2:
+            log.roll()
+    before.close()
+    log.roll()
+    log.write(batch(b"6"))
+    log.trim(3)
+    log.start_moved_to = MovedStart(log.present[0].position, 3)
+    log.silent.add(log.present[0].position.ledger)
+    partition = open_partition(log)
+    assert await partition.opened() is ErrorCode.NONE
+    assert await partition.confirmed_start() == 3
+    partition.close()
+
+
 async def test_a_start_never_moves_back(sidecar: Sidecar) -> None:
     assert await deleted(sidecar, 10) == (ErrorCode.NONE, 10)
     assert await deleted(sidecar, 5) == (ErrorCode.NONE, 10)

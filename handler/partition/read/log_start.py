@@ -13,6 +13,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.raw_entries import NoEntryCame
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +150,11 @@ class LogStart:
         elif stats.first != self._known_of:
             try:
                 first = await first_entry(self._log)
+            except NoEntryCame:
+                if self.moved is None or self.moved.position != stats.first:
+                    raise
+                self._learnt_at = asked_at  # it is where a client has moved it to, or a little further: it is asked again
+                return
             except NothingToRead:
                 end = await self._partition.confirmed_end()  # the partition ends where that has moved, and is opened again
                 if await holds_records(self._log):
