@@ -154,8 +154,11 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def is_gap(self, position: Position, base_offset: int) -> bool:
-        """Whether offsets are missing (`misses_before`), and something is known of producers. Of an emptied log nothing is."""
-        return self.misses_before(position, base_offset) and (self.last_position is not None or self._was_never_written)
+        """Whether offsets are missing (`misses_before`), and something is known of what stood before. Of a log that was empty nothing is,
+        before it was concluded that its producers have expired.
+        """
+        is_known = self.last_position is not None or self.has_learnt or self._was_never_written
+        return is_known and self.misses_before(position, base_offset)
 
     def misses_before(self, position: Position, base_offset: int) -> bool:
         """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them."""
@@ -398,7 +401,7 @@ class Fold:
         if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
             self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
         elif began is None and (self.was_emptied or begins_expired):
-            self.replayed_from = position
+            self.replayed_from, self.first_offset = position, offset  # others may have written since it was empty, and all that is gone
         elif not self._learns_where_it_begins:
             return
         elif self.begins_at_first and (offset == 0 or self.is_of_the_whole_log):

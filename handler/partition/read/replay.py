@@ -221,6 +221,8 @@ class Replay:
 
     async def _learn(self) -> None:
         begun = self._begun
+        if self._fold.last_position is None:
+            await self._partition.read_to_end()
         if not self._fold.has_all and not self._has_window_alone:
             for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept, self._fold_all_that_is_left):
                 if await go_on() or begun != self._begun:
@@ -433,7 +435,7 @@ class Replay:
         fold = self._fold
         end = fold.replayed_from
         if end is None or fold.last_position is None:
-            fold.end_of_the_past(is_whole=False)  # nothing is left, or nothing that readers are given
+            await self._end_where_nothing_is()
             return
         stats = await self._log.stats()
         if fold.replayed_from != end:
@@ -465,6 +467,14 @@ class Replay:
         fitting = max(1, entries * PIECE_BYTES // max(1, size))
         self._piece = min(4 * entries, MOST_ENTRIES, fitting)
         self._permits = min(PIECE_PERMITS, fitting)
+
+    async def _end_where_nothing_is(self) -> None:
+        """Nothing was left when the log was opened, or nothing that readers are given. Others may have written since, and kept more."""
+        await self._partition.read_to_end()
+        if self._fold.last_position is not None and not self._fold.has_all:
+            self._has_window_alone = False
+            raise Unavailable(f"{self._name} held nothing when it was opened, and holds something now")
+        self._fold.end_of_the_past(is_whole=False)
 
     async def _end_the_past(self, stats: LogStats, end: Position) -> None:
         is_whole = await begins_with(self._log, stats.first)

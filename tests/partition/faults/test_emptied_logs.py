@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
+import pytest
+
 from handler.partition.partition import Partition
+from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -29,6 +35,57 @@ async def emptied() -> MemoryLog:
 async def closed(partition: Partition) -> None:
     for keeping in partition.close():
         await keeping
+
+
+async def left_unread(log: MemoryLog, states: MemoryStates, *, goes_on: bool) -> tuple[Partition, int]:
+    """A sidecar has opened the log, and reads no more. Another one writes b0 to b4, and retention takes them. The offset of b4."""
+    unaware = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await unaware.opened() is ErrorCode.NONE
+    unaware.tick(asyncio.get_running_loop().time() + 20)
+    other = open_partition(log, "kafka-sidecar-b", states=states)
+    for number in range(5):
+        written = await append(other, numbered(number))
+    log.roll()
+    if goes_on:
+        await append(other, batch(b"x", producer_id=8, epoch=0, sequence=0))
+    await closed(other)
+    log.trim(6)
+    return unaware, written.base_offset
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["appends at once", "asks for the end before"])
+@pytest.mark.parametrize("goes_on", [False, True], ids=["all is taken", "something is left"])
+async def test_what_was_written_and_taken_unread_is_known_by_what_others_have_kept(asks: bool, goes_on: bool) -> None:
+    log, states = await emptied(), MemoryStates()
+    unaware, offset = await left_unread(log, states, goes_on=goes_on)
+    if not goes_on:
+        plain = open_partition(log, "kafka-sidecar-c", states=states)
+        await append(plain, batch(b"plain"))
+        await closed(plain)
+    if asks:
+        with suppress(Unavailable):
+            await unaware.confirmed_end()
+    while (told := await append(unaware, batch(b"y", producer_id=9, epoch=0, sequence=0))).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        unaware = open_partition(log, "kafka-sidecar-a2", states=states)
+    assert told.error is ErrorCode.NONE
+    await closed(unaware)
+    fresh = open_partition(log, "kafka-sidecar-fresh", states=states)
+    assert (await append(fresh, numbered(4))).base_offset == offset
+    await closed(fresh)
+
+
+@pytest.mark.parametrize("written_since", [False, True])
+async def test_a_retry_of_what_was_written_and_taken_unread_is_recognised(written_since: bool) -> None:
+    log, states = await emptied(), MemoryStates()
+    partition, offset = await left_unread(log, states, goes_on=False)
+    if written_since:
+        plain = open_partition(log, "kafka-sidecar-c", states=states)
+        await append(plain, batch(b"plain"))
+        await closed(plain)
+    while (told := await append(partition, numbered(4))).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        partition = open_partition(log, "kafka-sidecar-a2", states=states)
+    assert (told.error, told.base_offset) == (ErrorCode.NONE, offset)
+    await closed(partition)
 
 
 async def test_who_opens_it_next_goes_on_from_what_was_kept_last() -> None:
