@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from handler.coordination import kept_parts, kept_places, kept_shard
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.read import catch_up_reader, replay
-from handler.tasks import Pace
-from handler.telemetry import metrics
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Connection
 from tests.simulation.history import Violation
 from tests.simulation.kept_topic import KeptTopic
-from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
+from tests.simulation.loop import SimulatedLoop
 from tests.simulation.partition_run import PartitionRun
 from tests.simulation.plan import PATIENCE_SECONDS, Bounds, FaultKind, Plan, Swarm, drawn
 from tests.simulation.replication import SecondCluster
 from tests.simulation.sidecar import Sidecar
+from tests.simulation.simulated import Constant, simulated
 from tests.simulation.tally import tallied
 
-# Of the loop's own: how long a simulated thread takes.
-THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 KEPT_SOON_SECONDS: Final = 1.0
 COMPACT_SOON: Final = 10  # messages
 
@@ -143,10 +138,8 @@ class Run:
             sidecar.check_closed()
 
 
-@contextmanager
-def drawn_constants(bounds: Bounds) -> Iterator[None]:
-    """Bounds that are constants of modules."""
-    drawn_here: tuple[tuple[ModuleType, str, float], ...] = (
+def constants(bounds: Bounds) -> Sequence[Constant]:
+    return (
         (opening, "ENTRIES_BEFORE_END", bounds.entries_before),
         (catch_up_reader, "ENTRIES_BEFORE", bounds.entries_before),
         (log_times, "MARKS", bounds.marks),
@@ -159,64 +152,18 @@ def drawn_constants(bounds: Bounds) -> Iterator[None]:
         (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
         (kept_fold, "KEPT_SECONDS", kept_fold.KEPT_SECONDS if bounds.kept_after == kept_fold.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS),
     )
-    before = [getattr(module, name) for module, name, _ in drawn_here]
-    for module, name, value in drawn_here:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for (module, name, _), value in zip(drawn_here, before, strict=True):
-            setattr(module, name, value)
 
 
 def run_plan(plan: Plan) -> Result:
-    chance = Chance(plan.seed)
-    threads = chance.of("threads")
-    loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
-    before = troubles()
-    gc.disable()  # what is collected when would decide what happens when
-    Pace.clock = loop.time
-    run = None
-    violation = None
-    try:
-        asyncio.set_event_loop(loop)
+    chance, runs = Chance(plan.seed), list[Run]()
 
-        async def go() -> None:
-            nonlocal run
-            run = Run(plan, loop, chance)
-            await run.go()
+    async def go(loop: SimulatedLoop) -> None:
+        runs.append(Run(plan, loop, chance))
+        await runs[0].go()
 
-        with drawn_constants(plan.bounds):
-            loop.run_until_complete(go())
-        counted = {name: now - before.get(name, 0) for name, now in troubles().items() if now > before.get(name, 0)}
-        if counted or loop.failures:
-            violation = f"troubles: {counted} {told(loop.failures)}"
-    except (Violation, Endless) as found:
-        violation = f"{told(loop.failures)} {found}" if loop.failures else str(found)
-    finally:
-        Pace.clock = time.perf_counter
-        loop.bury()
-        asyncio.set_event_loop(None)
-        loop.close()
-        gc.enable()
-    assert run is not None
-    return Result(plan, violation, run.operations, run.struck, loop.steps, loop.time() - BEGIN)
-
-
-def told(failures: list[dict[str, Any]]) -> list[str]:
-    """What was raised where nobody handles it, the first of it."""
-    return [str(one.get("exception") or one["message"]) for one in failures[:3]]
-
-
-def troubles() -> dict[str, float]:
-    """What may never be counted."""
-    found = {}
-    for counter in (metrics.INTERNAL_ERRORS, metrics.INDEX_ALARMS, metrics.UNREADABLE_ENTRIES):
-        for family in counter.collect():
-            for sample in family.samples:
-                if sample.name.endswith("_total"):
-                    found[f"{sample.name}{sample.labels or ''}"] = sample.value
-    return found
+    outcome = simulated(chance, constants(plan.bounds), go)
+    (run,) = runs
+    return Result(plan, outcome.violation, run.operations, run.struck, outcome.steps, outcome.seconds)
 
 
 def main(arguments: list[str]) -> int:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +18,6 @@ from handler.coordination.followed_topic import log_of
 from handler.coordination.shards import shard_of
 from handler.coordination.term import Phase
 from handler.pulsar.errors import PulsarError
-from handler.tasks import Pace
 from tests.model.cluster import Cluster
 from tests.model.conduct import NOBODYS
 from tests.model.internal_log import InternalLog
@@ -31,9 +28,9 @@ from tests.simulation.coordinators.logs import JudgedLog
 from tests.simulation.coordinators.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, Bounds, FaultKind, Plan, drawn
 from tests.simulation.coordinators.registers import RegisterShard
 from tests.simulation.history import Violation
-from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
+from tests.simulation.loop import BEGIN, SimulatedLoop
 from tests.simulation.plan import Bounds as TopicBounds
-from tests.simulation.run import THREAD_SECONDS, told, troubles
+from tests.simulation.simulated import Constant, simulated
 
 REGISTERS: Final = f"persistent://{NAMESPACE}/{TOPIC}"
 COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
@@ -300,9 +297,8 @@ class Run:
                 raise Violation(f"{self._greatest} were acknowledged, and {FOLLOWED} has {greatest}")
 
 
-@contextmanager
-def drawn_constants(bounds: Bounds) -> Iterator[None]:
-    drawn_here = (
+def constants(bounds: Bounds) -> Sequence[Constant]:
+    return (
         (runtime, "COMPACT_RECORDS", bounds.compact_records),
         (runtime, "COMPACT_SECONDS", 2.0),
         (term_log, "PERMITS", bounds.permits),
@@ -311,48 +307,18 @@ def drawn_constants(bounds: Bounds) -> Iterator[None]:
         (balance, "STABLE_SECONDS", bounds.settles),
         (balance, "CLAIM_SECONDS", bounds.settles / 2),
     )
-    before = [getattr(module, name) for module, name, _ in drawn_here]
-    for module, name, value in drawn_here:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for (module, name, _), value in zip(drawn_here, before, strict=True):
-            setattr(module, name, value)
 
 
 def run_plan(plan: Plan) -> Result:
-    chance = Chance(plan.seed, "coordinators/")
-    threads = chance.of("threads")
-    loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
-    before = troubles()
-    gc.disable()
-    Pace.clock = loop.time
-    run = None
-    violation = None
-    try:
-        asyncio.set_event_loop(loop)
+    chance, runs = Chance(plan.seed, "coordinators/"), list[Run]()
 
-        async def go() -> None:
-            nonlocal run
-            run = Run(plan, loop, chance)
-            await run.go()
+    async def go(loop: SimulatedLoop) -> None:
+        runs.append(Run(plan, loop, chance))
+        await runs[0].go()
 
-        with drawn_constants(plan.bounds):
-            loop.run_until_complete(go())
-        found = {name: now - before.get(name, 0) for name, now in troubles().items() if now > before.get(name, 0)}
-        if found or loop.failures:
-            violation = f"troubles: {found} {told(loop.failures)}"
-    except (Violation, Endless) as problem:
-        violation = f"{told(loop.failures)} {problem}" if loop.failures else str(problem)
-    finally:
-        Pace.clock = time.perf_counter
-        loop.bury()
-        asyncio.set_event_loop(None)
-        loop.close()
-        gc.enable()
-    assert run is not None
-    return Result(plan, violation, run.operations, run.struck, loop.steps, loop.time() - BEGIN)
+    outcome = simulated(chance, constants(plan.bounds), go)
+    (run,) = runs
+    return Result(plan, outcome.violation, run.operations, run.struck, outcome.steps, outcome.seconds)
 
 
 def main(arguments: list[str]) -> int:
