@@ -16,7 +16,9 @@ from handler.wire.error_code import ErrorCode
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
 from tests.model.connections import Connection
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
-from tests.simulation.coordinators.registers import RegisterCoordinator, Registers, RegisterShard
+from tests.simulation.coordinators.logs import State
+from tests.simulation.coordinators.offsets import offsets_runtime
+from tests.simulation.coordinators.registers import RegisterCoordinator, Registers
 from tests.simulation.history import Violation
 from tests.simulation.loop import EPOCH_SECONDS, SimulatedLoop
 from tests.simulation.machine import Machine
@@ -28,6 +30,8 @@ MOST_TASKS: Final = 400
 # A client asks anew after so long.
 ANSWER_SECONDS: Final = 12.0
 T = TypeVar("T")
+# Of a shard: its name, its term, and what it was loaded with.
+OnLed = Callable[[str, Any, State], None]
 
 
 class Greatest(Facts[int]):
@@ -46,14 +50,15 @@ class Member(Machine):
 
     def __init__(
         self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, node: int, shards: int, skew: float,
-        on_led: Callable[[RegisterShard], None],
+        on_register_led: OnLed, on_offsets_led: OnLed,
     ) -> None:  # fmt: skip
         super().__init__(loop, name)
         self._conduct = conduct
         self._cluster = cluster
         self._node = node
         self._shards = shards
-        self._on_led = on_led
+        self._on_register_led = on_register_led
+        self._on_offsets_led = on_offsets_led
         self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
         self._begin()
 
@@ -75,10 +80,15 @@ class Member(Machine):
             codec=Registers(),
         )  # fmt: skip
         own = Identity(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace="public/default")
-        self.coordinator = RegisterCoordinator(self._loop.time, clock.awake, self._on_led)
+        self.coordinator = RegisterCoordinator(
+            self._loop.time, clock.awake, lambda shard: self._on_register_led(shard.name, shard.term, shard.values)
+        )
         self.runtime = CoordinatorRuntime(client, admin, topic, own, self.coordinator, clock, new_id)
         self.runtime.control_address = f"{self.name}:9094"
         self.runtime.ensure_candidate()
+        self.groups = offsets_runtime(client, admin, NAMESPACE, self._shards, own, self._loop, clock, new_id, self._on_offsets_led)
+        self.groups.control_address = self.runtime.control_address
+        self.groups.ensure_candidate()
         self.followed = FollowedTopic(client, admin, FOLLOWED, Greatest(), clock, new_id)
         self.followed.start()
 
@@ -103,6 +113,7 @@ class Member(Machine):
 
     async def close(self) -> None:
         await self.runtime.close()
+        await self.groups.close()
         await self.followed.close()
 
     def check_bounds(self) -> None:
@@ -119,32 +130,24 @@ class Fleet:
         self.members = members
         self._delay = delay
 
-    async def put(self, member: Member, key: str, value: str | None) -> None:
-        """Through one that the client knows, which passes it on to the leader. CoordinatorError."""
-        leader = await self._leader(member, key)
-        await self._at(leader, lambda: leader.coordinator.shards.led(key).put(key, value))
-
-    async def get(self, member: Member, key: str) -> str | None:
-        leader = await self._leader(member, key)
-        return await self._at(leader, lambda: leader.coordinator.shards.led(key).get(key))
-
-    async def _leader(self, member: Member, key: str) -> Member:
-        asking = member.begin(member.runtime.leaders.leader(key))
-        leader = await _answer(asking)
-        if leader is None:
-            return member
-        name = leader.name.removeprefix(WRITER_PREFIX).partition("/")[0]
-        return next(one for one in self.members if one.name == name)
-
-    async def _at(self, member: Member, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def ask(
+        self, member: Member, runtime: Callable[[Member], CoordinatorRuntime[Any]], key: str,
+        work: Callable[[Member], Coroutine[Any, Any, T]],
+    ) -> T:  # fmt: skip
+        """Of a key's leader, through one that the client knows. May raise CoordinatorError, and what `work` raises."""
+        found = await _answer(member.begin(runtime(member).leaders.leader(key)))
+        leader = member if found is None else self._named(found.name)
         await asyncio.sleep(self._delay())
 
         async def there() -> T:
-            return await work()
+            return await work(leader)
 
-        answer = await _answer(member.begin(there()))
+        answer = await _answer(leader.begin(there()))
         await asyncio.sleep(self._delay())
         return answer
+
+    def _named(self, name: str) -> Member:
+        return next(one for one in self.members if one.name == name.removeprefix(WRITER_PREFIX).partition("/")[0])
 
 
 async def _answer(task: asyncio.Task[T]) -> T:

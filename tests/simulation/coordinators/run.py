@@ -13,26 +13,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from handler.coordination import balance, followed_topic, runtime, term_log
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.followed_topic import log_of
-from handler.coordination.shards import shard_of
 from handler.coordination.term import Phase
-from handler.pulsar.errors import PulsarError
 from tests.model.cluster import Cluster
 from tests.model.conduct import NOBODYS
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnConduct, delay
+from tests.simulation.coordinators import offsets
+from tests.simulation.coordinators.clients import Clients, FactClients, OffsetClients, RegisterClients
 from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, TOPIC, Fleet, Member
-from tests.simulation.coordinators.logs import JudgedLog
+from tests.simulation.coordinators.logs import JudgedTopic
 from tests.simulation.coordinators.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, Bounds, FaultKind, Plan, drawn
-from tests.simulation.coordinators.registers import RegisterShard
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, SimulatedLoop
 from tests.simulation.plan import Bounds as TopicBounds
 from tests.simulation.simulated import Constant, simulated
 
-REGISTERS: Final = f"persistent://{NAMESPACE}/{TOPIC}"
 COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
 
 
@@ -77,19 +73,24 @@ class Run:
         self._topic_bounds = topic_bounds
         self._cluster = Cluster(self._new_log, self._moods)
         self._asked = self._new_conduct("questions")
-        self._judged: dict[str, JudgedLog] = {}
+        registers = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{TOPIC}", bounds.shards)
+        offsets_ = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{offsets.TOPIC}", bounds.shards, offsets.read)
         skew = chance.of("skew")
         members = [
             Member(
-                loop, self._asked, self._cluster, f"s{number}", number, bounds.shards, skew.choice((0.0, 0.5, -5.0, 86_400.0)), self._on_led
+                loop, self._asked, self._cluster, f"s{number}", number, bounds.shards, skew.choice((0.0, 0.5, -5.0, 86_400.0)),
+                registers.check_loaded, offsets_.check_loaded,
             )
             for number in range(bounds.sidecars)
-        ]
+        ]  # fmt: skip
         network = chance.of("network")
         self._fleet = Fleet(members, lambda: delay(network, topic_bounds))
         self.counts: Counter[str] = Counter()
         self.struck: Counter[FaultKind] = Counter()
-        self._greatest: dict[str, int] = {}  # that was acknowledged
+        self._facts = FactClients(JudgedTopic(self._cluster, FOLLOWED, 1), self.counts)
+        self._kinds: list[Clients] = [
+            RegisterClients(self._fleet, registers, self.counts), OffsetClients(loop, self._fleet, offsets_, self.counts), self._facts,
+        ]  # fmt: skip
         self._is_busy = True
 
     def _new_conduct(self, name: str) -> DrawnConduct:
@@ -100,98 +101,16 @@ class Run:
     def _new_log(self, topic: str, partition: int) -> InternalLog:
         return InternalLog(self._new_conduct(f"{topic}-{partition}"), self._loop, partition)
 
-    def _judge(self, partition: str) -> JudgedLog:
-        if partition not in self._judged:
-            self._judged[partition] = JudgedLog(self._cluster.log(partition))
-        return self._judged[partition]
-
-    def _of_key(self, key: str) -> JudgedLog:
-        return self._judge(f"{REGISTERS}-partition-{shard_of(key, self._plan.bounds.shards)}")
-
-    def _on_led(self, shard: RegisterShard) -> None:
-        """What was loaded is what the log held before the marker."""
-        judged = self._judge(f"{REGISTERS}-partition-{shard.name.rpartition('-')[2]}")
-        judged.look()
-        writer = shard.term._term_log._producer.name  # type: ignore[union-attr]
-        before = judged.markers.get(writer)
-        if before is None:
-            raise Violation(f"{shard.name} is led by {writer}, whose marker is not in the log")
-        if shard.values != judged.state(before):
-            raise Violation(f"{shard.name} was loaded as {shard.values} by {writer}, and is {judged.state(before)}")
-        self.counts["a shard is loaded"] += 1
-
     # --- clients
 
     async def _client(self, number: int) -> None:
         draw = self._chance.of(f"client {number}")
-        written = 0
+        asked = 0
         while self._is_busy:
+            asked += 1
             key = f"k{draw.randrange(self._plan.bounds.keys)}"
-            member = draw.choice(self._fleet.members)
-            match draw.choice(("put", "put", "get", "delete", "state", "ask")):
-                case "put":
-                    written += 1
-                    await self._put(member, key, f"{number}/{written}")
-                case "delete":
-                    await self._put(member, key, None)
-                case "get":
-                    await self._get(member, key)
-                case "state":
-                    await self._state(member, key, draw.randrange(10**6))
-                case _:
-                    await self._ask(member, key)
+            await draw.choice(self._kinds).do_something(draw, draw.choice(self._fleet.members), key, f"{number}/{asked}")
             await asyncio.sleep(draw.choice((0.001, 0.05, 0.5, 2.0)))
-
-    async def _put(self, member: Member, key: str, value: str | None) -> bool:
-        begun = self._of_key_count(key)
-        try:
-            await self._fleet.put(member, key, value)
-        except (CoordinatorError, PulsarError):
-            return False
-        self.counts["a value is acknowledged"] += 1
-        judged = self._of_key(key)
-        judged.look()
-        if (key, value) not in judged.written[begun:]:
-            raise Violation(f"{value!r} of {key} was acknowledged, and is not in the log")
-        return True
-
-    def _of_key_count(self, key: str) -> int:
-        return self._of_key(key).count if REGISTERS in self._cluster.topics else 0
-
-    async def _get(self, member: Member, key: str) -> bool:
-        begun = self._of_key_count(key)
-        try:
-            value = await self._fleet.get(member, key)
-        except (CoordinatorError, PulsarError):
-            return False
-        self.counts["a value is read"] += 1
-        judged = self._of_key(key)
-        held = judged.held(key, begun, judged.count)
-        if value not in held:
-            raise Violation(f"{member.name} says that {key} is {value!r}, and it was {held}")
-        return True
-
-    async def _state(self, member: Member, key: str, value: int) -> bool:
-        """Of a followed topic: the greatest counts."""
-        task = member.begin(asyncio.wait_for(member.followed.put(key, value), 20.0))
-        await asyncio.wait({task}, timeout=30.0)
-        if not task.done() or task.exception() is not None:
-            return False
-        self.counts["a fact is acknowledged"] += 1
-        self._greatest[key] = max(value, self._greatest.get(key, 0))
-        return True
-
-    async def _ask(self, member: Member, key: str) -> bool:
-        known = self._greatest.get(key)
-        task = member.begin(member.followed.of_now(key))
-        await asyncio.wait({task}, timeout=30.0)
-        if not task.done() or task.exception() is not None:
-            return False
-        self.counts["a fact is asked"] += 1
-        told_ = task.result()
-        if known is not None and (told_ is None or told_ < known):
-            raise Violation(f"{member.name} says that the greatest of {key} is {told_}, and {known} was acknowledged before")
-        return True
 
     # --- faults
 
@@ -277,24 +196,19 @@ class Run:
         """Faults are over: each register is answered through each sidecar, each fact is the greatest, and each shard has one leader."""
         until = self._loop.time() + PATIENCE_SECONDS
         for member in self._fleet.members:
-            for number in range(self._plan.bounds.keys):
-                key = f"k{number}"
-                while not (await self._get(member, key) and await self._ask(member, key)):
-                    if self._loop.time() > until:
-                        raise Violation(f"{member.name} does not say what {key} is")
-                    await asyncio.sleep(1.0)
+            for kind in self._kinds:
+                for number in range(self._plan.bounds.keys):
+                    while not await kind.look(member, f"k{number}"):
+                        if self._loop.time() > until:
+                            raise Violation(f"{member.name} does not say what k{number} is")
+                        await asyncio.sleep(1.0)
         for number in range(self._plan.bounds.shards):
-            leading = [one.name for one in self._fleet.members if one.coordinator.shards[number].term.phase is Phase.LEADING]
-            if len(leading) > 1:
-                raise Violation(f"shard {number} is led by {leading}")
-        if FOLLOWED in self._cluster.topics:
-            judged = self._judge(log_of(FOLLOWED))
-            judged.look()
-            greatest: dict[str, int] = {}
-            for key, value in judged.written:
-                greatest[key] = max(greatest.get(key, 0), int(value or 0))
-            if any(greatest.get(key, 0) < value for key, value in self._greatest.items()):
-                raise Violation(f"{self._greatest} were acknowledged, and {FOLLOWED} has {greatest}")
+            for led in ("runtime", "groups"):
+                terms = [getattr(one, led).coordinator.shards[number].term for one in self._fleet.members]
+                leading = [term.name for term in terms if term.phase is Phase.LEADING]
+                if len(leading) > 1:
+                    raise Violation(f"{leading[0]} has {len(leading)} leaders")
+        self._facts.check_stored()
 
 
 def constants(bounds: Bounds) -> Sequence[Constant]:

@@ -1,0 +1,102 @@
+"""Committed offsets: groups' own coordinator in place of registers. Each commit has an id of its own as its metadata."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from handler.clock import Clock
+from handler.config import GroupsConfig
+from handler.coordination.leaders import Identity
+from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
+from handler.groups.service import GroupRuntime, group_runtime
+from handler.groups.shard import Shard
+from handler.groups.vocabulary import Now
+from handler.ids import NewId
+from handler.pulsar.ports import Admin, Client
+from handler.wire.error_code import ErrorCode
+from tests.simulation.coordinators.logs import State
+from tests.simulation.loop import SimulatedLoop
+from tests.support.memory_topics import MemoryTopics
+
+TOPIC: Final = "__consumer_offsets"
+_OFFSETS: Final = (0, 1)  # versions of the keys of committed offsets (OffsetCommitKey)
+
+
+def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
+    """What an entry says of a partition's committed offset, read by Kafka's format; None where it says something else."""
+    if struct.unpack_from(">h", key)[0] not in _OFFSETS:
+        return None
+    at, words = 2, []
+    for _ in range(2):
+        (size,) = struct.unpack_from(">h", key, at)
+        words.append(key[at + 2 : at + 2 + size].decode())
+        at += 2 + size
+    name = f"{words[0]}/{words[1]}/{struct.unpack_from('>i', key, at)[0]}"
+    if value is None:
+        return name, None
+    (size,) = struct.unpack_from(">h", value, 14)  # behind the version, the offset and the leader's epoch
+    return name, value[16 : 16 + size].decode()
+
+
+def offsets_runtime(
+    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, loop: SimulatedLoop, clock: Clock, new_id: NewId,
+    on_led: Callable[[str, Any, State], None],
+) -> GroupRuntime:  # fmt: skip
+    config = GroupsConfig(namespace=namespace, offsets_partitions=shards)
+    runtime = group_runtime(
+        client, admin, config, MemoryTopics(partitions={"t": 8}), lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, clock,
+        new_id,
+    )  # fmt: skip
+    begin = runtime.coordinator.begin
+
+    def begin_and_watch(logs: Any) -> None:
+        begin(logs)
+        for shard in runtime.coordinator.shards:
+            _watch(shard, on_led)
+
+    runtime.coordinator.begin = begin_and_watch  # type: ignore[method-assign]
+    return runtime
+
+
+def _watch(shard: Shard, on_led: Callable[[str, Any, State], None]) -> None:
+    leads = shard.on_leading
+
+    async def on_leading(seconds: float) -> None:
+        found = {
+            f"{group}/{topic}/{index}": value.metadata
+            for group, offsets in shard.offsets.items()
+            for (topic, index), value in offsets.items()
+        }
+        on_led(shard.name, shard.term, found)
+        await leads(seconds)
+
+    shard.on_leading = on_leading  # type: ignore[method-assign]
+
+
+async def commit(coordinator: Coordinator, group: str, index: int, commit_id: str) -> None:
+    """Of somebody who is no member, as tools commit. Raises CoordinatorError, or what it was told."""
+    committed = CommittedOffset(1, -1, commit_id)
+    told = await coordinator.commit(Commit(group, "", None, -1, -1, {("t", index): committed}))
+    if told["t", index] is not ErrorCode.NONE:
+        raise Refused(told["t", index])
+
+
+async def fetch(coordinator: Coordinator, group: str, index: int) -> str | None:
+    offsets = await coordinator.offsets(group)
+    if isinstance(offsets, ErrorCode):
+        raise Refused(offsets)
+    value = offsets.get(("t", index))
+    return None if value is None else value.metadata
+
+
+async def delete(coordinator: Coordinator, group: str) -> None:
+    told = await coordinator.delete_group(group)
+    if told not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+        raise Refused(told)
+
+
+class Refused(Exception):
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
