@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from handler.partition.fold.first_copies import FirstCopies
 from handler.partition.fold.producer_state import (
     ANY_SEQUENCE,
     REMEMBERED_BATCHES,
@@ -334,18 +335,25 @@ class ProducerTable:
         state.batches.append(WrittenBatch(first, last, base_offset, position))
         self.states.awake.move_to_end(producer_id)
 
-    def learn(self, earlier: ProducerTable, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
+    def learn(
+        self,
+        earlier: ProducerTable,
+        reached: Position,
+        known_from: Position | None,
+        writers: Mapping[bytes, int],
+        first_copies: FirstCopies,
+    ) -> None:
         """Know what a table knows whose fold began at `known_from`, before this one's, and has come to `reached`: to the place before
         where this one's began, or further. `writers` are the last sequences of writers up to there. What is unsure here is judged
         behind that; `earlier` is used up.
         """
         for producer_id, unsure in self.unsure.items():
-            earlier._go_on(unsure.seen, reached, known_from, writers)
+            earlier._go_on(unsure.seen, reached, known_from, writers, first_copies)
             if producer_id in earlier.states:
                 earlier.states.move_to_end(producer_id)
         for producer_id, state in list(self.states.that_follow()):
             assert state.follows is not None
-            earlier._go_on(state.follows.seen, reached, known_from, writers)
+            earlier._go_on(state.follows.seen, reached, known_from, writers, first_copies)
             earlier._tell_of_before(producer_id, state, state.follows, known_from)
             self.states[producer_id] = state
         earlier._take_later(self)
@@ -370,10 +378,14 @@ class ProducerTable:
                 later.states[producer_id] = state
         self.states = later.states
 
-    def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
+    def _go_on(
+        self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int],
+        first_copies: FirstCopies,
+    ) -> None:  # fmt: skip
         written: dict[bytes, Unjudged] = {}  # the last one of each writer behind `reached`
         for one in seen:
-            if one.position <= reached or one.writer_sequence <= writers.get(one.writer, -1) or _is_copy(one, written.get(one.writer)):
+            is_sent_again = one.writer_sequence <= writers.get(one.writer, -1) and not first_copies.lacks(one.writer, one.writer_sequence)
+            if one.position <= reached or is_sent_again or _is_copy(one, written.get(one.writer)):
                 continue  # it is in here, or an entry that was sent again
             written[one.writer] = one
             if one.is_marker:

@@ -48,3 +48,34 @@ async def test_batches_that_were_sent_again_together_are_shown_where_retention_t
     replicate(source.entries[first:], target)
     target.trim(first)
     assert await values_of(target, cache=cache, offset=first) == [b"b%d" % number for number in range(before + taken, before + 9)]
+
+
+async def test_what_follows_entries_that_were_copied_twice_is_shown_where_retention_took_their_first_copies() -> None:
+    """Two sidecars wrote, the second one five batches at once. The replicator goes back behind the place where the target now begins."""
+    source = MemoryLog()
+    first = opened(source, "kafka-sidecar-a", batches_per_entry=1)
+    for sequence in range(5):
+        await append(first, numbered(sequence))
+    first.close()
+    second = opened(source, "kafka-sidecar-b", batches_per_entry=1)
+    await append(second, batch(b"x0", producer_id=8, epoch=0, sequence=0))
+    source.hold_sends = True
+    sent = [begin_append(second, numbered(sequence)) for sequence in range(5, 8)]
+    sent += [begin_append(second, batch(b"x%d" % sequence, producer_id=8, epoch=0, sequence=sequence)) for sequence in (1, 2)]
+    sent += [begin_append(second, numbered(sequence)) for sequence in (8, 9)]
+    while len(source.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    source.hold_sends = False
+    source.let_go()
+    assert {(await one).error for one in sent} == {ErrorCode.NONE}
+    second.close()
+    target = MemoryLog()
+    replicate(source.entries[:10], target)
+    target.roll()
+    begin = len(target.entries)
+    replicate([*source.entries[10:11], *source.entries[3:11], *source.entries[11:]], target)
+    before = await values_of(target, offset=begin)
+    assert [value for value in before if value.startswith(b"b")] == [b"b8", b"b9"]
+    target.trim(begin)
+    shown = await values_of(target, offset=begin)
+    assert [value for value in shown if value.startswith(b"b")] == [b"b%d" % number for number in range(3, 10)]
