@@ -66,6 +66,7 @@ class Directory:
         self._clock = clock
         self._leaders: dict[int, Leader] = {}
         self._others: dict[str, Leader] = {}
+        self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have told them
         self._known_since: dict[str, float] = {}
         self._missing_since: dict[str, float] = {}
         self.missing: Collection[str] = frozenset()  # those that have lost Pulsar, as of the last look that found this one
@@ -99,6 +100,13 @@ class Directory:
     def others(self) -> Collection[Leader]:
         """All other candidates, as of the last look."""
         return self._others.values()
+
+    def lists_own(self, index: int) -> bool | None:
+        """Whether the broker lists this sidecar among the candidates of a shard; None where it has not said so a moment ago."""
+        listed = self._listed.get(index)
+        if listed is None or self._clock() - self._learnt_at >= STALE_SECONDS:
+            return None
+        return self._own_name in listed
 
     @property
     def known_leaders(self) -> Mapping[int, str] | None:
@@ -166,6 +174,7 @@ class Directory:
         self._failure = None
         before = self._others
         self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
+        self._listed = {index: frozenset(one.name for one in candidates(told, self._subscription)) for index, told in stats.items()}
         listed = {one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription)}
         is_listed = listed.pop(self._own_name, None) is not None
         self._others = listed

@@ -20,6 +20,8 @@ from handler.tasks import Backoff, KeptAlive
 # Before standing again: a topic that moves is back within a second, and a broker that is away is not asked more than every 5 s.
 FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
+# A candidate that has joined is listed at the next look. A broker that closes a topic may have let one in that nobody will know.
+FORGOTTEN_SECONDS: Final = 10.0
 
 
 class Elected(Protocol):
@@ -45,6 +47,8 @@ class Election(ConsumerEvents):
         self._elected = elected
         self._wall_clock = wall_clock  # milliseconds
         self._ended: asyncio.Future[PulsarError] | None = None
+        self._has_joined = False
+        self._missed_since: float | None = None  # by the broker's lists of candidates
         self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._task.start()
 
@@ -53,10 +57,12 @@ class Election(ConsumerEvents):
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
             candidate = await self._client.candidate(self._topic, self._subscription, self._name, self._priority, self, self._metadata)
+            self._has_joined, self._missed_since = True, None
             try:
                 self._task.backoff.reset()
                 raise await ended
             finally:
+                self._has_joined = False
                 candidate.close()
         except Exception as error:
             self._elected.depose(str(error))
@@ -66,6 +72,17 @@ class Election(ConsumerEvents):
         """Stand again, before all others: this sidecar is to lead the shard from now on."""
         self._priority = claim_priority(self._wall_clock())
         self.on_end(Unavailable("the shard is claimed"))
+
+    def note_listed(self, is_listed: bool) -> None:
+        """Whether the broker lists this candidate. One that it has forgotten would lead for good, while all others wait for another."""
+        now = asyncio.get_running_loop().time()
+        if is_listed or not self._has_joined:
+            self._missed_since = None
+        elif self._missed_since is None:
+            self._missed_since = now
+        elif now - self._missed_since >= FORGOTTEN_SECONDS:
+            self._missed_since = None
+            self.on_end(Unavailable("the broker has forgotten this candidate"))
 
     def close(self) -> None:
         """Stand no more: another is elected at once."""

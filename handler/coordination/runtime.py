@@ -197,6 +197,10 @@ class CoordinatorRuntime(Generic[C]):
         if self._own.advertised or now >= self._balance_at:
             self._balance_at = now + BALANCE_SECONDS
             await self._directory.refresh_if_stale()
+            for number, election in enumerate(self._elections):
+                is_listed = self._directory.lists_own(number)
+                if is_listed is not None:
+                    election.note_listed(is_listed)
             self._keep_balance()
 
     def _keep_balance(self) -> None:

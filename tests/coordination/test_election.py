@@ -79,3 +79,28 @@ async def test_who_claims_a_shard_has_one_candidate_for_it(while_it_joins: bool,
     election.close()
     await asyncio.sleep(0.01)
     assert not any(candidate.open for candidate in broker.candidates)
+
+
+async def test_who_is_not_listed_for_a_while_stands_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that closed the topic let this candidate in, and told it that it leads. Nobody else knows it."""
+    monkeypatch.setattr("handler.coordination.election.FIRST_DELAY", 0.001)
+    monkeypatch.setattr("handler.coordination.election.FORGOTTEN_SECONDS", 0.02)
+    broker, shard = _Broker(), _Shard()
+    election = Election(cast(Any, broker), "t", SUBSCRIPTION, "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)
+    election.note_listed(False)
+    await asyncio.sleep(0.03)
+    election.note_listed(False)
+    broker.let_in.set()
+    await asyncio.sleep(0.01)
+    assert len(broker.candidates) == 1, "who has not joined yet is not missed"
+    for is_listed in (False, True, False):
+        election.note_listed(is_listed)
+        await asyncio.sleep(0.01)
+    assert shard.said == []
+    await asyncio.sleep(0.02)
+    election.note_listed(False)
+    await asyncio.sleep(0.02)
+    assert [candidate.open for candidate in broker.candidates] == [False, True]
+    assert shard.said == ["depose"]
+    election.close()
+    await asyncio.sleep(0.01)

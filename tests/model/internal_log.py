@@ -160,6 +160,10 @@ class InternalLog(Topic):
     ) -> Candidate:
         candidate = Candidate(self, way, name, priority, events, metadata)
         self.subscription = subscription
+        if self.conduct.forgets_reader():
+            # It stands at what is being closed, where nobody else does. Whoever asks the topic later is not told of it.
+            self.loop.call_later(FAILOVER_SECONDS, candidate.tell, candidate, context=NOBODYS)
+            return candidate
         self._candidates.append(candidate)
         if not self._pick():
             candidate.tell(self._active)  # it alone, and at once

@@ -72,6 +72,7 @@ def drawn(seed: int) -> Plan:
         refused_sends=draw.choice((0.0, 0.0, 0.01)),
         slow_stores=draw.choice((0.0, 0.0, 0.02)),
         failed_questions=draw.choice((0.0, 0.02, 0.1)),
+        orphans=draw.choice((0.0, 0.0, 0.3)),
         missing_topics=draw.choice((0.0, 0.0, 0.05)),
         partial_stats=draw.choice((0.0, 0.0, 0.1)),
         permits=draw.choice((2, 4, 1_000)),

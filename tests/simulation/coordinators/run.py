@@ -129,6 +129,8 @@ class Run:
                 case FaultKind.PAUSE:
                     self._pause(member, fault.seconds)
                 case FaultKind.UNLOAD if log is not None:
+                    if isinstance(log.conduct, DrawnConduct):
+                        log.conduct.unloaded_at = self._loop.time()
                     log.unload()
                 case FaultKind.CRASH if log is not None:
                     log.crash()
