@@ -164,9 +164,17 @@ class Fold:
         return is_known and self.misses_before(position, base_offset)
 
     def misses_before(self, position: Position, base_offset: int) -> bool:
-        """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them."""
+        """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them.
+
+        Retention takes whole ledgers. What is missing within one are markers of Pulsar's, and indexes that no entry has.
+        """
+        return self.knows_next_offset and base_offset > self.next_offset and position.ledger != self._ledger
+
+    @property
+    def _ledger(self) -> int:
+        """Of the last entry, or which comes next in a log that held nothing."""
         last = self.last_position
-        return self.knows_next_offset and base_offset > self.next_offset and (last is None or last.ledger != position.ledger)
+        return self.begins_behind.ledger if last is None or last == BEFORE_ALL else last.ledger
 
     @property
     def _was_never_written(self) -> bool:
@@ -270,7 +278,7 @@ class Fold:
         """Nothing stands before what is folded. Retention has taken it, unless the log `is_whole`."""
         is_whole = is_whole or self.seen_from == 0
         began = self.replayed_from
-        if self.last_position is None and self.begins_behind != BEFORE_ALL:
+        if began is None and self.last_position is None and self.begins_behind != BEFORE_ALL:
             began = self.begins_behind.after()  # all that comes now stands there or behind it
         nothing = Fold(None if is_whole else began, self.transactions, self.memory)
         nothing.producers.begins_expired = not is_whole
@@ -405,7 +413,9 @@ class Fold:
         if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
             self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
         elif began is None and (self.was_emptied or begins_expired):
-            self.replayed_from, self.first_offset = position, offset  # others may have written since it was empty, and all that is gone
+            self.replayed_from = position
+            if position.ledger != self._ledger:
+                self.first_offset = offset  # others may have written since it was empty, and all that is gone
         elif not self._learns_where_it_begins:
             return
         elif self.begins_at_first and (offset == 0 or self.is_of_the_whole_log):

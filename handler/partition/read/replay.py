@@ -156,7 +156,8 @@ class Replay:
 
         The replay goes on at once. When somebody appends, retention may have taken what still stands there now.
         """
-        known = self._before_gap or (before if before.producers.knows_the_past else None)
+        is_of_use = before.producers.knows_the_past and before.last_position is not None
+        known = self._before_gap or (before if is_of_use else None)
         self.begin_again()
         self._before_gap = known
         if known is not None:
@@ -282,7 +283,7 @@ class Replay:
             earlier = self._going_on
             if earlier is None or earlier.last_position is None:
                 break
-            if self._goes_on_at_once(earlier):
+            if await self._goes_on_at_once(earlier):
                 self._learn_what_was_kept(earlier)
                 return True
             if self._fold.replayed_from is None:
@@ -379,20 +380,25 @@ class Replay:
     def _new_fold(self, begin: Position | None) -> Fold:
         return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
 
-    def _goes_on_at_once(self, earlier: Fold) -> bool:
+    async def _goes_on_at_once(self, earlier: Fold) -> bool:
         """Whether nothing has to be read in between. The partition's fold has read the entry at which it was kept. Or retention has taken
-        all up to there, and nothing behind that: the log begins with the next offset.
+        all up to there, and nothing behind that: the log begins with the next offset, or with a marker of Pulsar's that has it.
         """
         fold, last = self._fold, earlier.last_position
-        if last is not None and fold.end_of(last) == earlier.next_offset:
+        if last is None or fold.end_of(last) == earlier.next_offset:
+            return last is not None
+        if not fold.begins_at_first or fold.has_all:
+            return False
+        if earlier.next_offset == fold.seen_from:
             return True
-        return fold.begins_at_first and not fold.has_all and earlier.next_offset == fold.seen_from
+        first = (await self._log.stats()).first
+        return first is not None and last < first and await self._log.index_of(first) == earlier.next_offset
 
     async def _kept_fold(self) -> Fold | None:
         while (kept := await self._kept.look_up()) is not None:
             stats = await self._log.stats()
             earlier = self._fold_of(kept)
-            if self._goes_on_at_once(earlier):
+            if await self._goes_on_at_once(earlier):
                 return earlier
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)

@@ -13,7 +13,7 @@ from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
-from tests.support.partitions import append, open_partition
+from tests.support.partitions import append, begin_append, open_partition
 
 ENTRIES = 300
 
@@ -106,3 +106,78 @@ async def test_who_opens_it_next_goes_on_from_what_was_kept_last() -> None:
             log.roll()
         await closed(partition)
         assert len([key for key in states.values if key.startswith(b"producer-states")]) == 1
+
+
+@pytest.mark.parametrize("knows", [False, True], ids=["nothing asked before", "recognised before"])
+@pytest.mark.parametrize("by", ["the sidecar", "a native producer", "whom a fresh sidecar has not seen"])
+async def test_a_marker_behind_what_retention_took_hides_nothing_that_was_kept(by: str, knows: bool) -> None:
+    """It takes an index, and no reader is given it. Nothing else stands before the next entry."""
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-before", states=states)
+    for number in range(5):
+        written = await append(before, numbered(number))
+    await closed(before)
+    log.roll()
+    log.trim(5)
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    if knows:
+        assert await append(partition, numbered(4)) == written
+    log.mark()
+    if by == "the sidecar":
+        assert (await append(partition, batch(b"x", producer_id=8, epoch=0, sequence=0))).error is ErrorCode.NONE
+    else:
+        log.write(batch(b"native"))
+    if by == "whom a fresh sidecar has not seen":
+        await closed(partition)
+        partition = open_partition(log, "kafka-sidecar-b", states=states)
+    await partition.confirmed_end()
+    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    await closed(partition)
+
+
+async def test_a_marker_before_the_first_entry_takes_nothing_from_what_is_known_at_the_next_ledger() -> None:
+    """Nothing is kept anywhere, and more than the window is written. Then a ledger begins with a marker."""
+    log = await emptied()
+    partition = open_partition(log, "kafka-sidecar-a", replay_entries=20)
+    await partition.known_producers()
+    log.mark()
+    log.roll()
+    for number in range(5):
+        written = await append(partition, numbered(number))
+    for _ in range(100):
+        await append(partition, batch(b"plain"))
+    log.roll()
+    log.mark()
+    await append(partition, batch(b"plain"))
+    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    partition.close()
+
+
+async def test_what_was_kept_of_a_window_gives_way_also_where_its_producer_goes_on_in_an_emptied_log() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    writer = open_partition(log, "kafka-sidecar-w", batches_per_entry=1)
+    for _ in range(80):
+        await append(writer, batch(b"plain"))
+    await append(writer, numbered(0))
+    log.hold_sends = True
+    sent = [begin_append(writer, numbered(number)) for number in range(1, 6)]
+    while len(log.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    log.hold_sends = False
+    log.let_go()
+    await asyncio.gather(*sent)
+    writer.close()
+    for _ in range(66):
+        log.write(batch(b"x"))
+    window = open_partition(log, "kafka-sidecar-window", states=states, replay_entries=68)
+    await append(window, batch(b"y", producer_id=8, epoch=0, sequence=0))
+    assert 7 in window._fold.producers.unsure
+    await closed(window)
+    log.roll()
+    log.trim(len(log.entries))
+    for number in (6, 7):
+        partition = open_partition(log, f"kafka-sidecar-{number}", states=states)
+        assert (await append(partition, numbered(number))).error is ErrorCode.NONE
+        await closed(partition)
+    assert len([key for key in states.values if key.startswith(b"producer-states")]) == 1
