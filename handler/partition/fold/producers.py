@@ -200,7 +200,9 @@ class ProducerTable:
         Batches that it sent again together with this one follow what it knew, and count. Where `one` does not follow them, retention has
         taken some of them here, or this one is hidden in the other cluster too.
         """
-        if not state.has_expired or not one.sent_again or one.known.epoch < 0 or self._comes_before_all(one.batch):
+        if not state.has_expired or not one.sent_again or one.known.epoch < 0 or one.batch.epoch < state.epoch:
+            return None
+        if self._comes_before_all(one.batch):
             return None
         again = _judged_again(one.batch.producer_id, state, THE_PAST, one.known)
         again.at = state.at

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from handler.partition.log.entries import read_entry
 from handler.wire.error_code import ErrorCode
 from tests.partition.faults.test_replicated_logs import numbered, opened, values_of
 from tests.support.batches import batch
@@ -79,3 +80,28 @@ async def test_what_follows_entries_that_were_copied_twice_is_shown_where_retent
     target.trim(begin)
     shown = await values_of(target, offset=begin)
     assert [value for value in shown if value.startswith(b"b")] == [b"b%d" % number for number in range(3, 10)]
+
+
+async def test_what_was_sent_again_in_an_older_epoch_and_is_copied_twice_takes_nothing_from_the_newer_one() -> None:
+    source = await sent_again(2)
+    partition = opened(source, "kafka-sidecar-b", batches_per_entry=1)
+    for sequence in range(3):
+        assert (await append(partition, numbered(sequence, epoch=1))).error is ErrorCode.NONE
+    source.hold_sends = True
+    sent = [begin_append(partition, numbered(sequence, epoch=1)) for sequence in range(3, 8)]
+    while len(source.held) < len(sent):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    source.hold_sends = False
+    source.let_go()
+    assert {(await one).error for one in sent} == {ErrorCode.NONE}
+    partition.close()
+    target, behind = MemoryLog(), len(source.entries)
+    replicate(source.entries[: behind - 5], target)
+    target.roll()
+    begin = len(target.entries)
+    again = next(number for number, entry in enumerate(source.entries) if read_entry(entry).sent_again)
+    replicate([*source.entries[behind - 5 : behind - 3], *source.entries[again : behind - 3], *source.entries[behind - 3 :]], target)
+    target.trim(begin)
+    shown = await values_of(target, offset=begin)
+    assert shown[:2] == [b"b3", b"b4"]
+    assert shown[-3:] == [b"b5", b"b6", b"b7"]
