@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.fold.first_copies import FirstCopies
 from handler.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, ProducerState, Unjudged
 from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
@@ -67,7 +66,6 @@ class Folded(NamedTuple):
 
 class Fold:
     __slots__ = (
-        "_first_copies",
         "_knows_first_offset",
         "_learns_where_it_begins",
         "_recent_ends",
@@ -114,7 +112,6 @@ class Fold:
         self.producers = self._new_table()
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent_ends = RecentEnds()
-        self._first_copies = FirstCopies()
 
     def begin_empty(self, next_offset: int) -> None:
         """An empty log: its end is known without an entry."""
@@ -292,11 +289,10 @@ class Fold:
         """Know what a fold knows that began earlier, and has come to the place before where this one began, or further."""
         began, ended = self.replayed_from, earlier.last_position
         if ended is not None and (began is None or ended < began) and self.knows_next_offset and earlier.next_offset > self.first_offset:
-            told = f"entry {ended} reaches offset {earlier.next_offset}"
-            raise IndexAlarm(f"{told}, but offset {self.first_offset} stands at {began} or behind")
-        reached = earlier.last_position or BEFORE_ALL
-        self.producers.learn(earlier.producers, reached, earlier.replayed_from, earlier.writers, earlier._first_copies)
-        mine, self.writers, self._first_copies = self.writers, earlier.writers, earlier._first_copies
+            reached = f"entry {ended} reaches offset {earlier.next_offset}"
+            raise IndexAlarm(f"{reached}, but offset {self.first_offset} stands at {began} or behind")
+        self.producers.learn(earlier.producers, earlier.last_position or BEFORE_ALL, earlier.replayed_from, earlier.writers)
+        mine, self.writers = self.writers, earlier.writers
         for writer, sequence in mine.items():
             self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
         if earlier.knows_next_offset and earlier.replayed_from is not None and (began is None or began < earlier.replayed_from):
@@ -369,6 +365,8 @@ class Fold:
             batch = sequence_of(header)
             if is_resent:
                 self._note_resent(content, number, offset)
+                if content.known_there is not None and batch is not None:
+                    self.producers.note_copy(batch, position)
                 verdict = self._of_resent(batch)
             elif header.attributes & CONTROL:
                 verdict = self._end_transaction(content, number, offset, position)
@@ -427,18 +425,11 @@ class Fold:
 
     def _is_resent(self, content: Content) -> bool:
         """A writer numbers its entries and never goes back, but for sending one again."""
-        writer, sequence, count = content.writer, content.writer_sequence, len(content.batches)  # each batch counts as one
-        if writer is None:
+        if content.writer is None:
             return False
-        known = self.writers.get(writer)
-        if known is None and content.known_there is not None and self.producers.begins_expired:
-            self._first_copies.begin(writer, sequence)
-        if known is not None and sequence <= known:
-            if not self._first_copies.lacks(writer, sequence):
-                return True
-            self._first_copies.note(writer, sequence, count)
-            return False
-        self._note_writer(writer, sequence + count - 1)
+        if content.writer_sequence <= self.writers.get(content.writer, -1):
+            return True
+        self._note_writer(content.writer, content.writer_sequence + len(content.batches) - 1)  # each batch counts as one
         return False
 
     def _note_resent(self, content: Content, number: int, offset: int) -> None:

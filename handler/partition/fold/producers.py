@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from handler.partition.fold.first_copies import FirstCopies
 from handler.partition.fold.producer_state import (
     ANY_SEQUENCE,
     REMEMBERED_BATCHES,
@@ -228,6 +227,16 @@ class ProducerTable:
         elif state.began_at is not None and state.batches and state.batches[0].first != state.began_at:
             state.began_at = state.filled_to = None  # five have come since: a producer has no more on its way
 
+    def note_copy(self, batch: BatchSequence, position: Position) -> None:
+        """A replicator has copied a batch once more. Retention may have taken the first copy, and what stands behind it follows that."""
+        state = self.states.get(batch.producer_id)
+        if state is None or not self.begins_expired or not state.has_expired or batch.epoch < state.epoch:
+            return
+        if batch.epoch > state.epoch:
+            self.states[batch.producer_id] = ProducerState(batch.epoch, batch.last, position, has_expired=True)
+        elif state.last != ANY_SEQUENCE and is_later(batch.last, state.last):
+            state.last = batch.last
+
     def _comes_before_all(self, batch: BatchSequence) -> bool:
         """Whether a batch stands in its producer's sequence before the first that this log has of it, so it is no copy of anything here.
 
@@ -337,25 +346,18 @@ class ProducerTable:
         state.batches.append(WrittenBatch(first, last, base_offset, position))
         self.states.awake.move_to_end(producer_id)
 
-    def learn(
-        self,
-        earlier: ProducerTable,
-        reached: Position,
-        known_from: Position | None,
-        writers: Mapping[bytes, int],
-        first_copies: FirstCopies,
-    ) -> None:
+    def learn(self, earlier: ProducerTable, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
         """Know what a table knows whose fold began at `known_from`, before this one's, and has come to `reached`: to the place before
         where this one's began, or further. `writers` are the last sequences of writers up to there. What is unsure here is judged
         behind that; `earlier` is used up.
         """
         for producer_id, unsure in self.unsure.items():
-            earlier._go_on(unsure.seen, reached, known_from, writers, first_copies)
+            earlier._go_on(unsure.seen, reached, known_from, writers)
             if producer_id in earlier.states:
                 earlier.states.move_to_end(producer_id)
         for producer_id, state in list(self.states.that_follow()):
             assert state.follows is not None
-            earlier._go_on(state.follows.seen, reached, known_from, writers, first_copies)
+            earlier._go_on(state.follows.seen, reached, known_from, writers)
             earlier._tell_of_before(producer_id, state, state.follows, known_from)
             self.states[producer_id] = state
         earlier._take_later(self)
@@ -380,15 +382,15 @@ class ProducerTable:
                 later.states[producer_id] = state
         self.states = later.states
 
-    def _go_on(
-        self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int],
-        first_copies: FirstCopies,
-    ) -> None:  # fmt: skip
+    def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
         written: dict[bytes, Unjudged] = {}  # the last one of each writer behind `reached`
         for one in seen:
-            is_sent_again = one.writer_sequence <= writers.get(one.writer, -1) and not first_copies.lacks(one.writer, one.writer_sequence)
-            if one.position <= reached or is_sent_again or _is_copy(one, written.get(one.writer)):
-                continue  # it is in here, or an entry that was sent again
+            if one.position <= reached:
+                continue  # it is in here
+            if one.writer_sequence <= writers.get(one.writer, -1) or _is_copy(one, written.get(one.writer)):
+                if one.is_replicated and not one.is_marker:
+                    self.note_copy(one.batch, one.position)
+                continue  # an entry that was sent again
             written[one.writer] = one
             if one.is_marker:
                 self.fence(one, known_from)

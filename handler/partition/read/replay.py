@@ -391,8 +391,11 @@ class Replay:
             return False
         if earlier.next_offset == fold.seen_from:
             return True
-        first = (await self._log.stats()).first
-        return first is not None and last < first and await self._log.index_of(first) == earlier.next_offset
+        first, seen_from = (await self._log.stats()).first, fold.seen_from
+        if first is None or seen_from is None or not last < first:
+            return False
+        index = await self._log.index_of(first)
+        return index == earlier.next_offset < seen_from  # a marker, which no reader is given
 
     async def _kept_fold(self) -> Fold | None:
         while (kept := await self._kept.look_up()) is not None:

@@ -181,3 +181,23 @@ async def test_what_was_kept_of_a_window_gives_way_also_where_its_producer_goes_
         assert (await append(partition, numbered(number))).error is ErrorCode.NONE
         await closed(partition)
     assert len([key for key in states.values if key.startswith(b"producer-states")]) == 1
+
+
+async def test_what_was_kept_of_a_topic_that_had_this_name_is_thrown_away_wherever_it_ended() -> None:
+    """The topic that has the name now begins with an entry of several records, and the other one had come to its last offset."""
+    states = MemoryStates()
+    before = open_partition(MemoryLog(ledger=1), "kafka-sidecar-before", states=states)
+    for number in range(14):
+        await append(before, numbered(number))
+    await closed(before)
+    log = MemoryLog(ledger=7)
+    writer = open_partition(log, "kafka-sidecar-writer")
+    for _ in range(10):
+        await append(writer, batch(b"plain"))
+    log.roll()
+    await append(writer, batch(*[b"plain"] * 5))
+    writer.close()
+    log.trim(10)
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(0))).error is ErrorCode.NONE
+    await closed(partition)
