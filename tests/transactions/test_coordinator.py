@@ -23,7 +23,7 @@ from handler.transactions.records import TransactionRecord, TransactionRecords
 from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_header
-from tests.support.memory_term_log import MemoryOffsets
+from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
 
 NONE = ErrorCode.NONE
 A, B = ("t", 0), ("t", 1)
@@ -449,3 +449,19 @@ async def test_nothing_is_written_into_a_shard_that_is_being_read(log: MemoryOff
     with pytest.raises(CoordinatorError):
         await sidecar.shard.change("x", None)
     assert len(log.stored) == stored
+
+
+async def test_a_producer_that_begins_waits_for_what_its_predecessor_has_asked(sidecar: Sidecar, log: MemoryOffsets) -> None:
+    """It was killed while that was being stored. sarama does not ask again."""
+    producer = await sidecar.init()
+    log.hold_receipts = True
+    adding = asyncio.create_task(sidecar.coordinator.add_partitions("x", producer, {A}, 0))
+    await asyncio.sleep(0.01)
+    beginning = asyncio.create_task(sidecar.init())
+    await asyncio.sleep(0.01)
+    assert not beginning.done()
+    log.hold_receipts = False
+    assert isinstance(sidecar.shard.term._term_log, MemoryTermLog)
+    sidecar.shard.term._term_log.let_go()
+    assert await adding is NONE
+    assert (await beginning).producer_id == producer.producer_id
