@@ -142,7 +142,8 @@ class Replay:
         self._begun += 1
         self._before_gap: Fold | None = None  # what was known then; goes on after a lost connection
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
-        self._left: Fold | None = None  # of all that is left behind what was kept; likewise
+        self._was_trimmed = False  # retention has taken what stood behind what was kept
+        self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -276,7 +277,6 @@ class Replay:
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
-        was_trimmed = False
         while self._left is None:
             if self._going_on is None:
                 self._going_on = await self._kept_fold()
@@ -292,14 +292,13 @@ class Replay:
                 await self._read_to(earlier.last_position)  # whoever kept it had read further
                 return await self._go_on_from(earlier)
             except _TrimmedMeanwhile:
-                was_trimmed = True
-                self._going_on = None
+                self._was_trimmed, self._going_on = True, None
                 first = (await self._log.stats()).first
                 self._kept.pass_over(is_gone=first is not None and earlier.last_position < first)
             except IndexAlarm as alarm:
                 self._going_on = None
                 self._kept.throw_away(str(alarm))
-        if was_trimmed:
+        if self._was_trimmed and self._left is None:
             self._left = self._new_fold(None)
         return False
 
@@ -384,7 +383,7 @@ class Replay:
         """Whether nothing has to be read in between. The partition's fold has read the entry at which it was kept. Or retention has taken
         all up to there, and nothing behind that: the log begins with the next offset, or with a marker of Pulsar's that has it.
         """
-        fold, last = self._fold, earlier.last_position
+        fold, last, begun = self._fold, earlier.last_position, self._begun
         if last is None or fold.end_of(last) == earlier.next_offset:
             return last is not None
         if not fold.begins_at_first or fold.has_all:
@@ -395,7 +394,8 @@ class Replay:
         if first is None or seen_from is None or not last < first:
             return False
         index = await self._log.index_of(first)
-        return index == earlier.next_offset < seen_from  # a marker, which no reader is given
+        # A marker, which no reader is given. The fold may have begun again while it was asked for.
+        return self._begun == begun and index == earlier.next_offset < seen_from
 
     async def _kept_fold(self) -> Fold | None:
         while (kept := await self._kept.look_up()) is not None:
@@ -406,8 +406,12 @@ class Replay:
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)
                 return (await self._kept_long_ago() or earlier) if is_far else earlier
-            self._kept.pass_over(is_gone=False)  # its topic was deleted
+            self._kept.pass_over(is_gone=self._has_lost_what_followed(kept, stats))  # if not, its topic was deleted
         return None
+
+    def _has_lost_what_followed(self, kept: KnownProducers, stats: LogStats) -> bool:
+        """Whether retention has emptied the log, which ends behind what was kept."""
+        return stats.first is None and self._fold.last_position is None and kept.next_offset < self._fold.next_offset
 
     def _fold_of(self, kept: KnownProducers) -> Fold:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
@@ -481,7 +485,7 @@ class Replay:
         """Nothing was left when the log was opened, or nothing that readers are given. Others may have written since, and kept more."""
         await self._partition.read_to_end()
         if self._fold.last_position is not None and not self._fold.has_all:
-            self._has_window_alone = False
+            self._has_window_alone = self._has_begun_window = False
             raise Unavailable(f"{self._name} held nothing when it was opened, and holds something now")
         self._fold.end_of_the_past(is_whole=False)
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from handler.partition.partition import Partition
+from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -108,6 +109,24 @@ async def test_who_opens_it_next_goes_on_from_what_was_kept_last() -> None:
         assert len([key for key in states.values if key.startswith(b"producer-states")]) == 1
 
 
+async def test_what_was_kept_of_an_emptied_log_is_deleted_where_what_followed_is_gone() -> None:
+    """It began earlier than what is kept from now on. Each sidecar would find it first, and could not use it."""
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-before", states=states)
+    await append(before, numbered(0))
+    states.is_away = True
+    log.roll()
+    await append(before, numbered(1))
+    await closed(before)
+    log.roll()
+    log.trim(2)
+    states.is_away = False
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(2))).error is ErrorCode.NONE
+    await closed(partition)
+    assert len([key for key in states.values if key.startswith(b"producer-states")]) == 1
+
+
 @pytest.mark.parametrize("knows", [False, True], ids=["nothing asked before", "recognised before"])
 @pytest.mark.parametrize("by", ["the sidecar", "a native producer", "whom a fresh sidecar has not seen"])
 async def test_a_marker_behind_what_retention_took_hides_nothing_that_was_kept(by: str, knows: bool) -> None:
@@ -133,6 +152,48 @@ async def test_a_marker_behind_what_retention_took_hides_nothing_that_was_kept(b
         partition = open_partition(log, "kafka-sidecar-b", states=states)
     await partition.confirmed_end()
     assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    await closed(partition)
+
+
+async def test_a_gap_while_it_is_asked_whether_a_marker_stands_first_loses_nothing() -> None:
+    """What is learnt then has to be of what stands before the gap and behind it."""
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-before", states=states)
+    await append(before, numbered(0))
+    await closed(before)
+    log.roll()
+    log.trim(1)
+    log.mark()
+    log.write(batch(b"native"))
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    partition.tick(asyncio.get_running_loop().time() + 20)  # it reads no more
+    index_of, asked, may_answer = log.index_of, asyncio.Event(), asyncio.Event()
+    questions = 0
+
+    async def slow(position: Position) -> int | None:
+        nonlocal questions
+        found = await index_of(position)
+        questions += 1
+        if questions == 2:  # right before it learns what was kept
+            asked.set()
+            await may_answer.wait()
+        return found
+
+    log.index_of = slow  # type: ignore[method-assign]
+    appending = begin_append(partition, batch(b"x", producer_id=8, epoch=0, sequence=0))
+    await asked.wait()
+    log.index_of = index_of  # type: ignore[method-assign]
+    other = open_partition(log, "kafka-sidecar-b", states=states)
+    written = await append(other, numbered(1))
+    log.roll()
+    await append(other, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    await closed(other)
+    log.trim(len(log.entries) - 1)
+    await partition.read_to_end()
+    may_answer.set()
+    await appending
+    assert (await append(partition, numbered(1))).base_offset == written.base_offset
     await closed(partition)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from handler.coordination.kept_places import Kept
 from handler.partition.log.port import LogReader
 from handler.partition.partition import Partition
 from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
 from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.errors import Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -522,4 +524,42 @@ async def test_markers_are_what_is_left_of_a_log_whose_producers_were_kept(monke
     log.mark()
     log.trim(101)
     assert (await append(partition, numbered(1), 5)).error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    partition.close()
+
+
+class FailsBehindAValue(MemoryStates):
+    """Who has read one of its values, and looks again, is told once that no broker is there."""
+
+    has_read = fails = False
+
+    async def look_up(self, key: bytes) -> Kept | None:
+        self.has_read = True
+        return await super().look_up(key)
+
+    async def names(self, prefix: bytes) -> list[bytes]:
+        if self.fails and self.has_read:
+            self.fails = False
+            raise Unavailable("no broker")
+        return await super().names(prefix)
+
+
+async def test_all_that_is_left_behind_what_was_kept_is_read_though_questions_fail() -> None:
+    """Retention has taken what stood right behind the value. A retry may be older than the window."""
+    log, states = MemoryLog(), FailsBehindAValue()
+    log.write(other())
+    before = open_partition(log, "kafka-sidecar-a", states=states)
+    await append(before, numbered(0))
+    states.is_away = True
+    log.roll()
+    await append(before, other())
+    log.roll()
+    written = await append(before, numbered(1))
+    for _ in range(300):
+        log.write(other())
+    before.close()
+    log.trim(3)
+    states.is_away, states.has_read, states.fails = False, False, True
+    partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
+    assert (await append(partition, numbered(1))).base_offset == written.base_offset
+    assert not states.fails
     partition.close()
