@@ -154,8 +154,8 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def is_gap(self, position: Position, base_offset: int) -> bool:
-        """Whether offsets are missing (`misses_before`), and something is known of what stood before. Of a log that was empty nothing is,
-        before it was concluded that its producers have expired.
+        """Whether offsets are missing (`misses_before`), and this fold knows something of what stood before. Of a log that was empty it
+        knows nothing until `end_of_the_past`.
         """
         is_known = self.last_position is not None or self.has_learnt or self._was_never_written
         return is_known and self.misses_before(position, base_offset)
@@ -169,7 +169,7 @@ class Fold:
 
     @property
     def _ledger(self) -> int:
-        """Of the last entry, or which comes next in a log that held nothing."""
+        """The ledger of the last entry. In a log that held nothing: the ledger that is written next."""
         last = self.last_position
         return self.begins_behind.ledger if last is None or last == BEFORE_ALL else last.ledger
 
@@ -296,7 +296,8 @@ class Fold:
         for writer, sequence in mine.items():
             self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
         if earlier.knows_next_offset and earlier.replayed_from is not None and (began is None or began < earlier.replayed_from):
-            self.first_offset, self._knows_first_offset = earlier.first_offset, False  # what it has seen before that counts no more
+            # This fold has forgotten the entries before that, and reads them again.
+            self.first_offset, self._knows_first_offset = earlier.first_offset, False
         elif earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)
         self.replayed_from = earlier.replayed_from
@@ -343,14 +344,21 @@ class Fold:
         base = last_index if least is None else min(least, last_index)
         self._advance(position, base, last_index)
         self._knows_first_offset &= least is not None
-        if isinstance(why, CountedFewer) and why.content.known_there is not None and not self._is_resent(why.content):
-            for number, (header, _) in enumerate(why.content.batches):  # what its producers wrote behind it is in order
-                batch = sequence_of(header)
-                if header.attributes & CONTROL:
-                    self._end_transaction(why.content, number, base, position)
-                elif batch is not None:
-                    self._check_and_record(batch, why.content, number, base, position)
+        if isinstance(why, CountedFewer) and why.content.known_there is not None:
+            self._note_sequences(why.content, base, position)
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))
+
+    def _note_sequences(self, content: Content, offset: int, position: Position) -> None:
+        """Of an entry from another cluster that nobody can read: what its producers wrote behind it is in order."""
+        is_resent = self._is_resent(content) and self.knows_the_past
+        for number, (header, _) in enumerate(content.batches):
+            batch = sequence_of(header)
+            if is_resent and batch is not None:
+                self.producers.note_copy(batch, position)
+            elif header.attributes & CONTROL and not is_resent:
+                self._end_transaction(content, number, offset, position)
+            elif batch is not None:
+                self._check_and_record(batch, content, number, offset, position)
 
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
         base = last_index - content.offset_count + 1

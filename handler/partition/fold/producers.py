@@ -195,9 +195,9 @@ class ProducerTable:
     def _by_its_writers_word(self, one: Unjudged, state: ProducerState) -> ProducerState | None:
         """What counts of a producer whose first batch here counted whatever it was. `one` was sent again; None where that tells nothing.
 
-        The writer had read the log to its end before it sent this again. What it did not know then did not count in the other cluster.
-        Batches that it sent again together with this one follow what it knew, and count. Where `one` does not follow them, retention has
-        taken some of them here, or this one is hidden in the other cluster too.
+        The writer had read its log to the end before it sent this again, so it knew all that counted there. Batches that it sent again
+        together with this one follow what it knew, and count. Where `one` does not follow them, its writer's word tells nothing: retention
+        has taken some of them here, or the other cluster hides `one` as well.
         """
         if not state.has_expired or not one.sent_again or one.known.epoch < 0 or one.batch.epoch < state.epoch:
             return None

@@ -51,35 +51,52 @@ async def test_batches_that_were_sent_again_together_are_shown_where_retention_t
     assert await values_of(target, cache=cache, offset=first) == [b"b%d" % number for number in range(before + taken, before + 9)]
 
 
-async def test_what_follows_entries_that_were_copied_twice_is_shown_where_retention_took_their_first_copies() -> None:
-    """Two sidecars wrote, the second one five batches at once. The replicator goes back behind the place where the target now begins."""
+async def by_two_sidecars(records: int) -> MemoryLog:
+    """The second one has sent seven entries at once. Of those, five are of the producer in question."""
     source = MemoryLog()
     first = opened(source, "kafka-sidecar-a", batches_per_entry=1)
-    for sequence in range(5):
-        await append(first, numbered(sequence))
+    for number in range(5):
+        await append(first, numbered(number * records, records))
     first.close()
     second = opened(source, "kafka-sidecar-b", batches_per_entry=1)
     await append(second, batch(b"x0", producer_id=8, epoch=0, sequence=0))
     source.hold_sends = True
-    sent = [begin_append(second, numbered(sequence)) for sequence in range(5, 8)]
+    sent = [begin_append(second, numbered(number * records, records)) for number in range(5, 8)]
     sent += [begin_append(second, batch(b"x%d" % sequence, producer_id=8, epoch=0, sequence=sequence)) for sequence in (1, 2)]
-    sent += [begin_append(second, numbered(sequence)) for sequence in (8, 9)]
+    sent += [begin_append(second, numbered(number * records, records)) for number in (8, 9)]
     while len(source.held) < len(sent):  # noqa: ASYNC110
         await asyncio.sleep(0)
     source.hold_sends = False
     source.let_go()
     assert {(await one).error for one in sent} == {ErrorCode.NONE}
     second.close()
+    return source
+
+
+async def copied_twice(source: MemoryLog) -> tuple[MemoryLog, int]:
+    """The replicator goes back behind the place where the target will begin. That place, as an offset, is told as well."""
     target = MemoryLog()
     replicate(source.entries[:10], target)
     target.roll()
-    begin = len(target.entries)
+    begin = len(target.entries), target.index + 1
     replicate([*source.entries[10:11], *source.entries[3:11], *source.entries[11:]], target)
-    before = await values_of(target, offset=begin)
-    assert [value for value in before if value.startswith(b"b")] == [b"b8", b"b9"]
-    target.trim(begin)
+    target.trim(begin[0])
+    return target, begin[1]
+
+
+async def test_what_follows_entries_that_were_copied_twice_is_shown_where_retention_took_their_first_copies() -> None:
+    target, begin = await copied_twice(await by_two_sidecars(1))
     shown = [value for value in await values_of(target, offset=begin) if value.startswith(b"b")]
     assert shown == [b"b3", b"b4", b"b8", b"b9"], "what another sidecar wrote can't be told from first copies"
+
+
+async def test_what_follows_copies_that_nobody_can_read_is_shown() -> None:
+    """Those before b24 were written before the topic was replicated: they do not say how many records they hold."""
+    source = await by_two_sidecars(3)
+    for entry in source.entries[:-2]:
+        entry.message_metadata.ClearField("num_messages_in_batch")
+    target, _ = await copied_twice(source)
+    assert await values_of(target, offset=target.index - 5) == [b"b%d" % number for number in range(24, 30)]
 
 
 async def test_what_was_sent_again_in_an_older_epoch_and_is_copied_twice_takes_nothing_from_the_newer_one() -> None:
