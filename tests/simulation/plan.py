@@ -18,8 +18,8 @@ from tests.simulation.chance import Chance
 # As limits.replay_entries has it.
 WINDOW_ENTRIES: Final = 2_000
 # Longer than any retry takes: those are recognised.
-SHORT_EXPIRY_MS: Final = 90_000
-QUIET_SECONDS: Final = 150.0
+SHORT_EXPIRY_MS: Final = 180_000
+QUIET_SECONDS: Final = 260.0
 AWAY_SECONDS: Final = 60.0
 AGES_SECONDS: Final = 25.0
 # Longer than any request, opening and pause together: who is not done by then is stuck.
