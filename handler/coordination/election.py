@@ -73,10 +73,12 @@ class Election(ConsumerEvents):
         self._priority = claim_priority(self._wall_clock())
         self.on_end(Unavailable("the shard is claimed"))
 
-    def note_listed(self, is_listed: bool) -> None:
-        """Whether the broker lists this candidate. One that it has forgotten would lead for good, while all others wait for another."""
+    def note_listed(self, is_listed: bool | None) -> None:
+        """Whether the broker lists this candidate; None where it has not said so. One that it has forgotten would lead for good, while all
+        others wait for another.
+        """
         now = asyncio.get_running_loop().time()
-        if is_listed or not self._has_joined:
+        if is_listed is not False or not self._has_joined:
             self._missed_since = None
         elif self._missed_since is None:
             self._missed_since = now

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
@@ -97,7 +96,8 @@ class FollowedTopic(Generic[V]):
         self._lesser: dict[str, None] = {}  # in order; of which a value was read behind one that counts more, while loading
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
-        self._known_at = -math.inf  # when it was last there for certain
+        self._was_there = False  # for certain
+        self._missing_since: float | None = None  # since then each answer has said so
         self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
@@ -194,8 +194,6 @@ class FollowedTopic(Generic[V]):
             await self._compact_once()
             raise await writes.lost
         finally:
-            if self._reading is not None:
-                self._note_that_it_is_there()  # until now
             self._writes = self._reading = None
             producer.close()
             if reader is not None:
@@ -275,18 +273,24 @@ class FollowedTopic(Generic[V]):
             is_there = await self._admin.topics.is_partitioned(self._topic)
         except NotPermitted as error:
             log.warning("%s may not be looked for, %s: %s", self._topic, consequence, error)
-            return False
+            is_there = False
+        except PulsarError:
+            self._missing_since = None
+            raise
         if is_there:
             self._note_that_it_is_there()
+        elif self._missing_since is None:
+            self._missing_since = asyncio.get_running_loop().time()
         return is_there
 
     def _note_that_it_is_there(self) -> None:
-        self._known_at = asyncio.get_running_loop().time()
+        self._was_there, self._missing_since = True, None
 
     @property
     def _may_be_missing(self) -> bool:
-        """Whether that is believed if it is said now."""
-        return asyncio.get_running_loop().time() - self._known_at >= GONE_SECONDS
+        """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
+        since = self._missing_since
+        return not self._was_there or (since is not None and asyncio.get_running_loop().time() - since >= GONE_SECONDS)
 
 
 async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:

@@ -198,9 +198,7 @@ class CoordinatorRuntime(Generic[C]):
             self._balance_at = now + BALANCE_SECONDS
             await self._directory.refresh_if_stale()
             for number, election in enumerate(self._elections):
-                is_listed = self._directory.lists_own(number)
-                if is_listed is not None:
-                    election.note_listed(is_listed)
+                election.note_listed(self._directory.lists_own(number))
             self._keep_balance()
 
     def _keep_balance(self) -> None:

@@ -15,9 +15,9 @@ from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
-from tests.simulation.loop import SimulatedLoop
 from tests.simulation.plan import Bounds
 from tests.simulation.topic import LEAST_RETENTION_SECONDS, SimulatedTopic
+from tests.support.virtual_time import in_virtual_time
 
 
 class Model:
@@ -57,19 +57,11 @@ class Model:
 @pytest.mark.parametrize("one", CASES, ids=[one.name for one in CASES])
 def test_the_model_keeps_the_contract(one: Case[World], names_markers: bool) -> None:
     for seed in range(5):
-        loop = SimulatedLoop(lambda: 0.0)
-        asyncio.set_event_loop(loop)
 
         async def play(seed: int = seed) -> None:
             await one.play(Model(seed, deduplicates=one.deduplicates, names_markers=names_markers))
 
-        try:
-            loop.run_until_complete(play())
-            assert not loop.failures
-        finally:
-            loop.bury()
-            asyncio.set_event_loop(None)
-            loop.close()
+        in_virtual_time(play())
 
 
 def test_there_are_cases_enough() -> None:
@@ -117,15 +109,8 @@ class Obliging:
 @pytest.mark.parametrize("one", INTERNAL, ids=[one.name for one in INTERNAL])
 def test_the_model_keeps_the_contract_of_internal_topics(one: Case[Internal]) -> None:
     for seed in range(5):
-        loop = SimulatedLoop(lambda: 0.0)
-        asyncio.set_event_loop(loop)
 
         async def play(seed: int = seed) -> None:
             await one.play(ModelInternal(seed))
 
-        try:
-            loop.run_until_complete(play())
-        finally:
-            loop.bury()
-            asyncio.set_event_loop(None)
-            loop.close()
+        in_virtual_time(play())
