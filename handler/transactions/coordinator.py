@@ -110,7 +110,7 @@ class Coordinator:
     async def _begin_producer(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch | None:
         """None where what was ongoing is aborted first."""
         shard = self._shard(transactional_id)
-        if transactional_id in shard.changing:  # by what its predecessor asked before it was killed
+        while transactional_id in shard.changing:  # by what its predecessor asked before it was killed
             await shard.term.all_stored()
             shard = self._shard(transactional_id)
         await shard.completed(transactional_id, ABORTED_SECONDS)

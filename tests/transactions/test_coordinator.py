@@ -465,3 +465,16 @@ async def test_a_producer_that_begins_waits_for_what_its_predecessor_has_asked(s
     sidecar.shard.term._term_log.let_go()
     assert await adding is NONE
     assert (await beginning).producer_id == producer.producer_id
+
+
+async def test_producers_that_begin_while_another_begins_wait_for_one_another(sidecar: Sidecar, log: MemoryOffsets) -> None:
+    """An application was killed and started three times while its first change was being stored."""
+    await sidecar.init()
+    log.hold_receipts = True
+    beginning = [asyncio.create_task(sidecar.init()) for _ in range(4)]
+    assert isinstance(sidecar.shard.term._term_log, MemoryTermLog)
+    for _ in beginning:
+        await asyncio.sleep(0.01)
+        sidecar.shard.term._term_log.let_go()
+    begun = await asyncio.gather(*beginning)
+    assert len({one.epoch for one in begun}) == len(begun)
