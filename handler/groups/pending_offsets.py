@@ -80,14 +80,18 @@ class PendingOffsets:
             self._ended.popitem(last=False)
 
     def completion(self, producer_id: int, transaction: int, committed: bool) -> list[Record]:
-        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending."""
+        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending.
+
+        Nor of an earlier one: before a producer begins its next transaction all markers are written. What is pending all the same came
+        behind its marker, and counts no more, however that transaction ended.
+        """
         offsets: list[Record] = []
         gone: list[Record] = []
         for key, pending in self._of_producer.get(producer_id, {}).items():
             if pending.value.transaction > transaction:
                 continue
             gone.append(Record(key, None))
-            if committed and not pending.is_overtaken:
+            if committed and pending.value.transaction == transaction and not pending.is_overtaken:
                 offsets.append(Record(key.committed, pending.value.value))
                 # Those that came behind this one are not overtaken by it, though its record is behind theirs.
                 others = self._of_partition[key.committed].items()

@@ -121,6 +121,15 @@ def test_a_transaction_ends_what_came_before_it_and_nothing_that_comes_later() -
     assert [log.pending.has_ended(7, number) for number in (2, 3, 4)] == [True, True, False]
 
 
+def test_what_is_pending_of_an_earlier_transaction_goes_and_does_not_count() -> None:
+    """It came behind its marker. That transaction may have been aborted."""
+    log = Log()
+    log.commit(1)
+    log.add(pending(7, 3, 10))
+    log.add(*log.pending.completion(7, 4, committed=True))
+    assert (log.committed, len(log.pending)) == (1, 0)
+
+
 _steps = st.lists(
     st.tuples(st.sampled_from(("plain", "pending", "commit", "abort", "reload")), st.sampled_from((7, 8)), st.booleans()), max_size=25
 )
