@@ -17,9 +17,8 @@ from typing import Final
 from handler.apis.a08_offset_commit import KNOWN_SECONDS
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.routing.transactions import number_of, offsets_partition
+from handler.apis.routing.transactions import commit_offsets
 from handler.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
-from handler.errors import SidecarError
 from handler.groups.coordinator import Commit
 from handler.groups.shard import TopicPartition
 from handler.topics.names import TopicName
@@ -55,21 +54,15 @@ def _unknown(services: Services, request: TxnOffsetCommitRequest) -> list[TopicN
 
 
 async def _handle(services: Services, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    term = services.groups.coordinator.term_of(request.group_id)
-    partition = await offsets_partition(services, request.group_id)
-    producer = Producer(request.producer_id, request.producer_epoch)
-    try:
-        number = await number_of(services, request.transactional_id, producer, partition, adds=call.version >= ADDS_GROUP_SINCE)
-    except SidecarError:
-        number = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    if isinstance(number, ErrorCode):
-        is_old = number is ErrorCode.TRANSACTION_ABORTABLE and call.version < ADDS_GROUP_SINCE - 1
-        return _refuse(call, request, ErrorCode.INVALID_TXN_STATE if is_old else _TOLD.get(number, number))
     topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
     offsets, refused = committed_offsets(services, topics)
     commit = Commit(request.group_id, request.member_id, request.group_instance_id, request.generation_id, -1, offsets)
-    errors = await services.groups.coordinator.commit_in_transaction(commit, request.producer_id, number, term)
-    return _response(topics, errors | refused)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    told = await commit_offsets(services, commit, request.transactional_id, producer, adds=call.version >= ADDS_GROUP_SINCE)
+    if isinstance(told, ErrorCode):
+        is_old = told is ErrorCode.TRANSACTION_ABORTABLE and call.version < ADDS_GROUP_SINCE - 1
+        return _refuse(call, request, ErrorCode.INVALID_TXN_STATE if is_old else _TOLD.get(told, told))
+    return _response(topics, told | refused)
 
 
 def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> TxnOffsetCommitResponse:

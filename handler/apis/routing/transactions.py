@@ -1,16 +1,19 @@
-"""Which transaction a batch belongs to: asked of the sidecar that coordinates its transactional id."""
+"""Which transaction a batch or an offset belongs to: asked of the sidecar that coordinates its transactional id."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from handler.apis.api import Services
 from handler.control.v1.control_pb2 import EndOffsetsRequest, EndOffsetsResponse, VerifyTransactionRequest, VerifyTransactionResponse
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import shard_of
+from handler.errors import SidecarError
+from handler.fleet.peers import Peers
 from handler.fleet.server import TransactionService
+from handler.groups.coordinator import Commit
 from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.telemetry.limits import RateLimitedLog
 from handler.transactions.machine import Producer
@@ -44,8 +47,19 @@ async def verify(services: Services, version: int, transactional_id: str, produc
     return _TOLD.get(answer, answer)
 
 
+class Coordinators(Protocol):
+    """Who is asked: a sidecar's own coordinators, and its peers."""
+
+    @property
+    def transactions(self) -> TransactionRuntime: ...
+    @property
+    def groups(self) -> GroupRuntime: ...
+    @property
+    def peers(self) -> Peers: ...
+
+
 async def number_of(
-    services: Services, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool
+    services: Coordinators, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool
 ) -> int | ErrorCode:
     """The same in the coordinator's words."""
     leaders = services.transactions.leaders
@@ -64,7 +78,24 @@ async def number_of(
     return response.number if error is ErrorCode.NONE else error
 
 
-async def offsets_partition(services: Services, group_id: str) -> TopicPartition:
+async def commit_offsets(
+    services: Coordinators, commit: Commit, transactional_id: str, producer: Producer, *, adds: bool
+) -> dict[TopicPartition, ErrorCode] | ErrorCode:
+    """Store offsets that count when their transaction commits, of a group that is coordinated here. `adds`: the group takes part in the
+    transaction by this. An error alone is the coordinator's of transactions. May raise CoordinatorError.
+    """
+    term = services.groups.coordinator.term_of(commit.group_id)
+    partition = await offsets_partition(services, commit.group_id)
+    try:
+        number = await number_of(services, transactional_id, producer, partition, adds=adds)
+    except SidecarError:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if isinstance(number, ErrorCode):
+        return number
+    return await services.groups.coordinator.commit_in_transaction(commit, producer.producer_id, number, term)
+
+
+async def offsets_partition(services: Coordinators, group_id: str) -> TopicPartition:
     """The partition of `__consumer_offsets` that a group belongs to. CoordinatorError while that is not known."""
     await services.groups.candidate()
     return OFFSETS_TOPIC, shard_of(group_id, len(services.groups.coordinator.shards))
