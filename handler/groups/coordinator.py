@@ -244,9 +244,11 @@ class Coordinator:
             records = shard.pending.completion(producer_id, transaction, committed)
             if not _partitions_of(records) & _partitions_of(shard.term.under_way):
                 break
-        if records:
-            await shard.term.store_and_wait(records)
-        else:  # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
+        # What counts first. A broker may refuse the entry that holds it, and take the next one.
+        for part in (_values_of(records), _deletions_of(records)):
+            if part:
+                await shard.term.store_and_wait(part)
+        if not records:  # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
             await shard.term.prove()
 
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
@@ -409,6 +411,14 @@ def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.U
         if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)
         if (topic_id := deleted.get(key.topic)) is not None and not value.counts_for(topic_id)
     }
+
+
+def _values_of(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.value is not None]
+
+
+def _deletions_of(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.value is None]
 
 
 def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:
