@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from handler.coordination.balance import claim_priority, newcomer_priority
+from handler.coordination.lasting import Lasting
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -48,7 +49,7 @@ class Election(ConsumerEvents):
         self._wall_clock = wall_clock  # milliseconds
         self._ended: asyncio.Future[PulsarError] | None = None
         self._has_joined = False
-        self._missed_since: float | None = None  # by the broker's lists of candidates
+        self._is_missed = Lasting(FORGOTTEN_SECONDS)  # by the broker's lists of candidates
         self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._task.start()
 
@@ -57,7 +58,8 @@ class Election(ConsumerEvents):
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
             candidate = await self._client.candidate(self._topic, self._subscription, self._name, self._priority, self, self._metadata)
-            self._has_joined, self._missed_since = True, None
+            self._has_joined = True
+            self._is_missed.note(False, asyncio.get_running_loop().time())
             try:
                 self._task.backoff.reset()
                 raise await ended
@@ -78,12 +80,8 @@ class Election(ConsumerEvents):
         others wait for another.
         """
         now = asyncio.get_running_loop().time()
-        if is_listed is not False or not self._has_joined:
-            self._missed_since = None
-        elif self._missed_since is None:
-            self._missed_since = now
-        elif now - self._missed_since >= FORGOTTEN_SECONDS:
-            self._missed_since = None
+        self._is_missed.note(is_listed is False and self._has_joined, now)
+        if self._is_missed.is_believed(now):
             self.on_end(Unavailable("the broker has forgotten this candidate"))
 
     def close(self) -> None:

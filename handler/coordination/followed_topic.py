@@ -22,6 +22,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
 from handler.coordination.internal_topic import partitions_of
+from handler.coordination.lasting import Lasting
 from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import COMPACTION, AlreadyExists
 from handler.pulsar.entry import Position, RawEntry
@@ -97,7 +98,7 @@ class FollowedTopic(Generic[V]):
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
         self._was_there = False  # for certain
-        self._missing_since: float | None = None  # since then each answer has said so
+        self._missing = Lasting(GONE_SECONDS)
         self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
@@ -275,22 +276,20 @@ class FollowedTopic(Generic[V]):
             log.warning("%s may not be looked for, %s: %s", self._topic, consequence, error)
             is_there = False
         except PulsarError:
-            self._missing_since = None
+            self._missing.note(False, asyncio.get_running_loop().time())
             raise
-        if is_there:
-            self._note_that_it_is_there()
-        elif self._missing_since is None:
-            self._missing_since = asyncio.get_running_loop().time()
+        self._missing.note(not is_there, asyncio.get_running_loop().time())
+        self._was_there |= is_there
         return is_there
 
     def _note_that_it_is_there(self) -> None:
-        self._was_there, self._missing_since = True, None
+        self._was_there = True
+        self._missing.note(False, asyncio.get_running_loop().time())
 
     @property
     def _may_be_missing(self) -> bool:
         """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
-        since = self._missing_since
-        return not self._was_there or (since is not None and asyncio.get_running_loop().time() - since >= GONE_SECONDS)
+        return not self._was_there or self._missing.is_believed(asyncio.get_running_loop().time())
 
 
 async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final, Protocol
 
+from handler.coordination.lasting import Lasting
 from handler.errors import SidecarError
 from handler.pulsar.errors import Unavailable
 from handler.tasks import Backoff, gathered
@@ -17,8 +19,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # A broker that has died is replaced within this; then the marker is tried again.
 WRITE_SECONDS: Final = 30.0
-# Sidecars forget a topic that was deleted elsewhere within half a minute.
-GONE_AFTER_TRIES: Final = 3
+# A topic is deleted when brokers have said so for so long, and nothing else. One that has just started may not know a topic that is there.
+GONE_SECONDS: Final = 30.0
 _WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # the second: it was there already
 
 
@@ -41,14 +43,14 @@ class Markers:
     async def _write_one(self, metadata: TransactionMetadata, partition: TopicPartition) -> None:
         marker = EndTransactionMarker(metadata.is_committed, 0)
         backoff = Backoff()
-        gone = 0
+        gone = Lasting(GONE_SECONDS)
         while True:
             data = write_marker(metadata.producer_id, metadata.producer_epoch, marker, metadata.last_update_timestamp)
             error = await self._try(metadata, partition, data)
             if error in _WRITTEN:
                 return
-            gone = gone + 1 if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else 0
-            if gone >= GONE_AFTER_TRIES:
+            gone.note(error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, now := asyncio.get_running_loop().time())
+            if gone.is_believed(now):
                 log.info("%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id)
                 return
             log.warning("the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, error.name)

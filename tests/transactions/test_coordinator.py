@@ -17,13 +17,14 @@ from handler.pulsar.errors import Unavailable
 from handler.transactions import coordinator as module
 from handler.transactions.coordinator import Coordinator
 from handler.transactions.machine import NOBODY, Producer
-from handler.transactions.markers import GONE_AFTER_TRIES, Logs, Markers
-from handler.transactions.metadata import TopicPartition, TransactionState
+from handler.transactions.markers import GONE_SECONDS, Logs, Markers
+from handler.transactions.metadata import TopicPartition, TransactionMetadata, TransactionState
 from handler.transactions.records import TransactionRecord, TransactionRecords
 from handler.wire.control_records import read_marker
 from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_header
 from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
+from tests.support.virtual_time import in_virtual_time
 
 NONE = ErrorCode.NONE
 A, B = ("t", 0), ("t", 1)
@@ -249,14 +250,25 @@ async def test_one_that_was_there_already_is_written(sidecar: Sidecar, partition
     assert not partitions.written
 
 
-async def test_a_deleted_topic_needs_none(sidecar: Sidecar, partitions: Partitions) -> None:
-    producer = await sidecar.init()
-    await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
-    partitions.fail += [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (GONE_AFTER_TRIES - 1) + [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-    partitions.fail += [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * GONE_AFTER_TRIES
-    await sidecar.coordinator.end("x", producer, True, 0)
-    await sidecar.state(TransactionState.COMPLETE_COMMIT)
-    assert not partitions.fail, "one answer alone is not believed"
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_topic_that_is_missing_for_half_a_minute_is_deleted_and_needs_none(comes_back: bool) -> None:
+    """A broker that has just started may not know it."""
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    metadata = TransactionMetadata(
+        transactional_id="x", producer_id=7, producer_epoch=0, timeout_ms=1, state=TransactionState.PREPARE_COMMIT, last_update_timestamp=1,
+        partitions=frozenset({A}), number=1,
+    )  # fmt: skip
+
+    async def play() -> None:
+        partitions = Partitions(fail=[missing] * 8)
+        partitions.fail += [] if comes_back else [Unavailable("no broker"), *[missing] * 100]
+        begun = asyncio.get_running_loop().time()
+        await Markers(partitions).write(metadata)
+        took = asyncio.get_running_loop().time() - begun
+        assert bool(partitions.written) is comes_back
+        assert took < GONE_SECONDS if comes_back else GONE_SECONDS < took - 8 < GONE_SECONDS + 10
+
+    in_virtual_time(play())
 
 
 async def test_a_second_producer_aborts_what_the_first_has_open(sidecar: Sidecar, partitions: Partitions) -> None:
