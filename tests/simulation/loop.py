@@ -18,8 +18,8 @@ from typing import Any, Final
 BEGIN: Final = 1_000.0
 # Of wall clocks, when the loop's time is 0.
 EPOCH_SECONDS: Final = 1_800_000_000
-# A run has some ten thousand.
-MOST_STEPS: Final = 3_000_000
+# A run has some ten or hundred thousand, and one in thousands has millions.
+MOST_STEPS: Final = 10_000_000
 LAST_TURNS: Final = 1_000
 
 
@@ -69,7 +69,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         process = context.get(PROCESS)
         if process is not None:
             process.tasks[task] = None
-            task.add_done_callback(process.tasks.pop)
+            task.add_done_callback(process.tasks.pop, context=Context())  # whoever began it may be killed
         return task
 
     def go_on(self, process: Process) -> None:

@@ -1,8 +1,9 @@
-"""Coordinators of several sidecars, in virtual time: elections, terms, and topics that all follow, over a modelled Pulsar.
+"""Coordinators of several sidecars, in virtual time: elections, terms, transactions, and topics that all follow, over a modelled Pulsar.
 
-    clients ──▶ Fleet: FleetMember ── CoordinatorRuntime, Term, FollowedTopic (the product's) ──▶ tests.model.cluster
+    clients ──▶ Fleet: FleetMember ── CoordinatorRuntime, coordinators, FollowedTopic (the product's) ──▶ tests.model.cluster
                    ▲                                                                                 │
     faults ────────┘                                     checks: each log, not compacted ◀───────────┘
 
-A shard's state is a map of registers here: what groups and transactions make of a term comes on top of that.
+Clients are of four kinds: of registers, the least that a term can serve; of groups' offsets; of a followed topic's facts; and producers
+with transactions, over modelled partitions.
 """

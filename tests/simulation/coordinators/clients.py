@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
 from handler.coordination.errors import CoordinatorError
-from handler.pulsar.errors import PulsarError
+from handler.errors import SidecarError
 from tests.simulation.coordinators import offsets
 from tests.simulation.coordinators.fleet import Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
@@ -33,12 +33,21 @@ class Clients(Protocol):
         """What is told of a key is right."""
         ...
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was begun has come to its end."""
+        return True
+
+    def check(self) -> None:
+        """What was told is what is stored, when all is over."""
+        return
+
 
 async def answered(asking: Coroutine[Any, Any, T]) -> tuple[T] | None:
     """None where the client is refused, or told nothing: it does not know what came of it."""
     try:
         return (await asking,)
-    except (CoordinatorError, PulsarError, offsets.Refused):
+    except (CoordinatorError, SidecarError, offsets.Refused):
         return None
 
 
@@ -171,7 +180,7 @@ class FactClients(Clients):
             raise Violation(f"{member.name} says that the greatest of {key} is {told}, and {known} was acknowledged before")
         return True
 
-    def check_stored(self) -> None:
+    def check(self) -> None:
         if not self._judged.is_there:
             return
         judged, greatest = self._judged.log(0), dict[str, int]()

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from handler.clock import Clock
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.followed_topic import Facts, FollowedTopic
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
+from handler.fleet.peers import Peers
 from handler.ids import WRITER_PREFIX
+from handler.marker_logs import MarkerLogs
+from handler.partition.table import PartitionTable
+from handler.topics.names import TopicNames
 from handler.wire.error_code import ErrorCode
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
 from tests.model.connections import Connection
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
+from tests.simulation.coordinators import transactions
 from tests.simulation.coordinators.logs import State
 from tests.simulation.coordinators.offsets import offsets_runtime
+from tests.simulation.coordinators.peers import SimulatedPeers
 from tests.simulation.coordinators.registers import RegisterCoordinator, Registers
+from tests.simulation.coordinators.written_partitions import WrittenPartitions
 from tests.simulation.history import Violation
 from tests.simulation.loop import EPOCH_SECONDS, SimulatedLoop
 from tests.simulation.machine import Machine
 
 NAMESPACE: Final = "public/__kafka"
 TOPIC: Final = "__registers"
+NAMES: Final = TopicNames("public/default", NAMESPACE)
 FOLLOWED: Final = f"persistent://{NAMESPACE}/__greatest"
 MOST_TASKS: Final = 400
 # A client asks anew after so long.
@@ -50,7 +58,7 @@ class Member(Machine):
 
     def __init__(
         self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, node: int, shards: int, skew: float,
-        on_register_led: OnLed, on_offsets_led: OnLed,
+        peers: SimulatedPeers, partitions: WrittenPartitions, on_register_led: OnLed, on_offsets_led: OnLed, on_transactions_led: OnLed,
     ) -> None:  # fmt: skip
         super().__init__(loop, name)
         self._conduct = conduct
@@ -59,6 +67,9 @@ class Member(Machine):
         self._shards = shards
         self._on_register_led = on_register_led
         self._on_offsets_led = on_offsets_led
+        self._on_transactions_led = on_transactions_led
+        self.peers = peers
+        self._partitions = partitions
         self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
         self._begin()
 
@@ -67,7 +78,7 @@ class Member(Machine):
         self.run(self._start)
 
     def _start(self) -> None:
-        clock, life = self._clock, f"{self.name}/{self.life}"
+        clock, life, life_number = self._clock, f"{self.name}/{self.life}", self.life
         ids = iter(range(1, 10**9))
         caller = DrawnCaller(self._conduct, life, self.context)
         client, admin = ClusterClient(self._cluster, life, caller), ClusterAdmin(self._cluster, caller)
@@ -89,6 +100,17 @@ class Member(Machine):
         self.groups = offsets_runtime(client, admin, NAMESPACE, self._shards, own, self._loop, clock, new_id, self._on_offsets_led)
         self.groups.control_address = self.runtime.control_address
         self.groups.ensure_candidate()
+
+        def new_producer_id() -> int:
+            return (1_000 * next(ids) + life_number) * 100 + self._node + 1
+
+        logs = MarkerLogs(NAMES, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers))
+        self.transactions = transactions.runtime_of(
+            client, admin, NAMESPACE, self._shards, own, self._loop, clock, new_id, new_producer_id, logs,
+            self._on_transactions_led,
+        )  # fmt: skip
+        self.transactions.control_address = self.runtime.control_address
+        self.transactions.ensure_candidate()
         self.followed = FollowedTopic(client, admin, FOLLOWED, Greatest(), clock, new_id)
         self.followed.start()
 
@@ -114,6 +136,7 @@ class Member(Machine):
     async def close(self) -> None:
         await self.runtime.close()
         await self.groups.close()
+        await self.transactions.close()
         await self.followed.close()
 
     def check_bounds(self) -> None:
@@ -137,12 +160,12 @@ class Fleet:
         """Of a key's leader, through one that the client knows. May raise CoordinatorError, and what `work` raises."""
         found = await _answer(member.begin(runtime(member).leaders.leader(key)))
         leader = member if found is None else self._named(found.name)
+        return await self.ask_of(leader, lambda: work(leader))
+
+    async def ask_of(self, member: Member, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Of this one, whatever it leads. May raise CoordinatorError, and what `work` raises."""
         await asyncio.sleep(self._delay())
-
-        async def there() -> T:
-            return await work(leader)
-
-        answer = await _answer(leader.begin(there()))
+        answer = await _answer(member.begin(work()))
         await asyncio.sleep(self._delay())
         return answer
 

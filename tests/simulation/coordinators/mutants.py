@@ -13,6 +13,8 @@ from handler.coordination.followed_topic import FollowedTopic
 from handler.coordination.term import Term
 from handler.coordination.term_log import PulsarTermLog
 from handler.pulsar.producer import SHARED
+from handler.transactions.shard import Shard
+from handler.wire.error_code import ErrorCode
 from tests.simulation.coordinators.plan import drawn
 from tests.simulation.coordinators.run import run_plan
 from tests.simulation.replaced import replaced
@@ -36,6 +38,9 @@ async def _nothing(_: Term[Any]) -> None:
     await asyncio.sleep(0)
 
 
+async def _leading(_: Shard, __: float) -> None: ...
+
+
 async def _unasked(self: FollowedTopic[Any]) -> int:
     self._question += 1
     return self._question
@@ -51,6 +56,10 @@ MUTANTS: Final = {
     "proves-nothing": Mutant("handler.coordination.term.Term.prove", lambda _: _nothing),
     "leads-on-without-its-log": Mutant("handler.coordination.term.Term._on_log_lost", lambda _: lambda *_: None),
     "leads-on-when-deposed": Mutant("handler.coordination.term.Term.depose", lambda _: lambda *_: None),
+    "believes-at-once": Mutant("handler.coordination.lasting.Lasting.is_believed", lambda _: lambda self, _: self._since is not None),
+    "completes-in-one-write": Mutant("handler.groups.coordinator._values_of", lambda _: list),
+    "lets-all-batches-pass": Mutant("handler.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE),
+    "leaves-what-was-prepared": Mutant("handler.transactions.shard.Shard.on_leading", lambda _: _leading),
     "asks-nobody": Mutant("handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked),
 }
 

@@ -47,6 +47,7 @@ class Bounds:
     failed_questions: float = 0.0
     orphans: float = 0.0
     missing_topics: float = 0.0  # of looks at a topic that is there
+    lost_appends: float = 0.0  # to partitions: they land much later, or nobody hears of it
     partial_stats: float = 0.0
     permits: int = 4
     compact_records: int = 10
@@ -75,6 +76,7 @@ def drawn(seed: int) -> Plan:
         orphans=draw.choice((0.0, 0.0, 0.3)),
         missing_topics=draw.choice((0.0, 0.0, 0.05)),
         partial_stats=draw.choice((0.0, 0.0, 0.1)),
+        lost_appends=Random(f"appends {seed}").choice((0.0, 0.0, 0.05)),
         permits=draw.choice((2, 4, 1_000)),
         compact_records=draw.choice((5, 10, 10_000)),
         settles=draw.choice((3.0, 30.0)),

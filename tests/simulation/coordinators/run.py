@@ -19,11 +19,14 @@ from tests.model.conduct import NOBODYS
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnConduct, delay
-from tests.simulation.coordinators import offsets
+from tests.simulation.coordinators import offsets, transactions
 from tests.simulation.coordinators.clients import Clients, FactClients, OffsetClients, RegisterClients
 from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, TOPIC, Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
+from tests.simulation.coordinators.peers import SimulatedPeers
 from tests.simulation.coordinators.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, Bounds, FaultKind, Plan, drawn
+from tests.simulation.coordinators.transactional_clients import TransactionClients
+from tests.simulation.coordinators.written_partitions import COUNT, WrittenPartition, WrittenPartitions
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, SimulatedLoop
 from tests.simulation.plan import Bounds as TopicBounds
@@ -76,20 +79,28 @@ class Run:
         registers = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{TOPIC}", bounds.shards)
         offsets_ = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{offsets.TOPIC}", bounds.shards, offsets.read)
         skew = chance.of("skew")
-        members = [
+        transactions_ = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{transactions.TOPIC}", bounds.shards, transactions.read)
+        decisions = transactions.Decisions(transactions_, bounds.shards)
+        self._partitions = [
+            WrittenPartition(loop, chance.apart(f"written {number}"), bounds, decisions.check_marker) for number in range(COUNT)
+        ]
+        members: list[Member] = []
+        network = chance.of("network")
+        peers = SimulatedPeers(members, lambda: delay(network, topic_bounds))
+        members += [
             Member(
                 loop, self._asked, self._cluster, f"s{number}", number, bounds.shards, skew.choice((0.0, 0.5, -5.0, 86_400.0)),
-                registers.check_loaded, offsets_.check_loaded,
+                peers, WrittenPartitions(self._partitions), registers.check_loaded, offsets_.check_loaded, transactions_.check_loaded,
             )
             for number in range(bounds.sidecars)
         ]  # fmt: skip
-        network = chance.of("network")
         self._fleet = Fleet(members, lambda: delay(network, topic_bounds))
         self.counts: Counter[str] = Counter()
         self.struck: Counter[FaultKind] = Counter()
-        self._facts = FactClients(JudgedTopic(self._cluster, FOLLOWED, 1), self.counts)
         self._kinds: list[Clients] = [
-            RegisterClients(self._fleet, registers, self.counts), OffsetClients(loop, self._fleet, offsets_, self.counts), self._facts,
+            RegisterClients(self._fleet, registers, self.counts), OffsetClients(loop, self._fleet, offsets_, self.counts),
+            FactClients(JudgedTopic(self._cluster, FOLLOWED, 1), self.counts),
+            TransactionClients(self._fleet, decisions, self._partitions, offsets_, self.counts),
         ]  # fmt: skip
         self._is_busy = True
 
@@ -167,6 +178,8 @@ class Run:
         self._moods.is_calm = True
         for conduct in self._conducts:
             conduct.is_calm = True
+        for partition in self._partitions:
+            partition.is_calm = True
         for member in self._fleet.members:
             member.go_on()
         await self._watched([striking, *clients], PATIENCE_SECONDS, all_end=True)
@@ -205,12 +218,15 @@ class Run:
                             raise Violation(f"{member.name} does not say what k{number} is")
                         await asyncio.sleep(1.0)
         for number in range(self._plan.bounds.shards):
-            for led in ("runtime", "groups"):
+            for led in ("runtime", "groups", "transactions"):
                 terms = [getattr(one, led).coordinator.shards[number].term for one in self._fleet.members]
                 leading = [term.name for term in terms if term.phase is Phase.LEADING]
                 if len(leading) > 1:
                     raise Violation(f"{leading[0]} has {len(leading)} leaders")
-        self._facts.check_stored()
+        for kind in self._kinds:
+            while not kind.is_settled and self._loop.time() < until + PATIENCE_SECONDS:  # noqa: ASYNC110
+                await asyncio.sleep(1.0)
+            kind.check()
 
 
 def constants(bounds: Bounds) -> Sequence[Constant]:
