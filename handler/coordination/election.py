@@ -59,7 +59,7 @@ class Election(ConsumerEvents):
         try:
             candidate = await self._client.candidate(self._topic, self._subscription, self._name, self._priority, self, self._metadata)
             self._has_joined = True
-            self._is_missed.note(False, asyncio.get_running_loop().time())
+            self._is_missed.deny()
             try:
                 self._task.backoff.reset()
                 raise await ended
@@ -80,7 +80,10 @@ class Election(ConsumerEvents):
         others wait for another.
         """
         now = asyncio.get_running_loop().time()
-        self._is_missed.note(is_listed is False and self._has_joined, now)
+        if is_listed or not self._has_joined:
+            self._is_missed.deny()
+        elif is_listed is not None:
+            self._is_missed.say(now)
         if self._is_missed.is_believed(now):
             self.on_end(Unavailable("the broker has forgotten this candidate"))
 

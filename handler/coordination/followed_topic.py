@@ -275,16 +275,15 @@ class FollowedTopic(Generic[V]):
         except NotPermitted as error:
             log.warning("%s may not be looked for, %s: %s", self._topic, consequence, error)
             is_there = False
-        except PulsarError:
-            self._missing.note(False, asyncio.get_running_loop().time())
-            raise
-        self._missing.note(not is_there, asyncio.get_running_loop().time())
-        self._was_there |= is_there
+        if is_there:
+            self._note_that_it_is_there()
+        else:
+            self._missing.say(asyncio.get_running_loop().time())
         return is_there
 
     def _note_that_it_is_there(self) -> None:
         self._was_there = True
-        self._missing.note(False, asyncio.get_running_loop().time())
+        self._missing.deny()
 
     @property
     def _may_be_missing(self) -> bool:

@@ -110,11 +110,17 @@ class Coordinator:
     async def _begin_producer(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch | None:
         """None where what was ongoing is aborted first."""
         shard = self._shard(transactional_id)
-        while transactional_id in shard.changing:  # by what its predecessor asked before it was killed
-            await shard.term.all_stored()
-            shard = self._shard(transactional_id)
-        await shard.completed(transactional_id, ABORTED_SECONDS)
-        shard = self._shard(transactional_id)  # its term may be over by now
+        # By what its predecessor asked before it was killed, or by another that begins.
+        until = asyncio.get_running_loop().time() + ABORTED_SECONDS
+        while transactional_id in shard.changing or shard.is_completing(transactional_id):
+            left = until - asyncio.get_running_loop().time()
+            if transactional_id in shard.changing:
+                await shard.term.all_stored()
+            elif left > 0:
+                await shard.completed(transactional_id, left)
+            else:
+                break
+            shard = self._shard(transactional_id)  # its term may be over by now
         now = self._wall_clock()
         metadata = shard.transactions.get(transactional_id) or machine.new(transactional_id, self._new_producer_id(), timeout_ms, now)
         is_changing = transactional_id in shard.changing

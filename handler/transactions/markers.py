@@ -19,7 +19,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # A broker that has died is replaced within this; then the marker is tried again.
 WRITE_SECONDS: Final = 30.0
-# A topic is deleted when brokers have said so for so long, and nothing else. One that has just started may not know a topic that is there.
+# A topic is deleted when brokers have said so for so long. One that has just started may not know a topic that is there.
 GONE_SECONDS: Final = 30.0
 _WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # the second: it was there already
 
@@ -49,8 +49,9 @@ class Markers:
             error = await self._try(metadata, partition, data)
             if error in _WRITTEN:
                 return
-            gone.note(error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, now := asyncio.get_running_loop().time())
-            if gone.is_believed(now):
+            if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                gone.say(asyncio.get_running_loop().time())
+            if gone.is_believed(asyncio.get_running_loop().time()):
                 log.info("%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id)
                 return
             log.warning("the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, error.name)

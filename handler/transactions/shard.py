@@ -98,7 +98,11 @@ class Shard(TermState[TransactionRecord]):
         changing = self.changing
         changing.add(transactional_id)
         # Until the write has its outcome, also where who waits for it gives up.
-        self.term.store([TransactionRecord(transactional_id, metadata)], lambda _: changing.discard(transactional_id))
+        try:
+            self.term.store([TransactionRecord(transactional_id, metadata)], lambda _: changing.discard(transactional_id))
+        except BaseException:
+            changing.discard(transactional_id)
+            raise
         await self.term.all_stored()
 
     def _complete(self, metadata: TransactionMetadata) -> None:
@@ -122,6 +126,9 @@ class Shard(TermState[TransactionRecord]):
                 self._apply(record)
         self._completing.pop(transactional_id, None)
         self._tell(transactional_id)
+
+    def is_completing(self, transactional_id: str) -> bool:
+        return transactional_id in self._completing
 
     async def completed(self, transactional_id: str, seconds: float) -> None:
         """Wait a while for a transaction that is being completed, so that its producer need not ask again."""

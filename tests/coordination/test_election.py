@@ -93,7 +93,7 @@ async def test_who_is_not_listed_for_a_while_stands_again(monkeypatch: pytest.Mo
     broker.let_in.set()
     await asyncio.sleep(0.01)
     assert len(broker.candidates) == 1, "who has not joined yet is not missed"
-    for is_listed in (False, True, False, None, False):  # None: the broker has not said so
+    for is_listed in (False, True, False, None):  # None: the broker has said nothing
         election.note_listed(is_listed)
         await asyncio.sleep(0.01)
     assert shard.said == []

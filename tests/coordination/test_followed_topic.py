@@ -79,7 +79,7 @@ def test_a_topic_that_was_there_is_missing_when_that_was_said_for_half_a_minute(
         assert not await believes(topic), "it is there, and can't be read"
         broker.says = False
         assert not await believes(topic)
-        await asyncio.sleep(GONE_SECONDS)
+        await asyncio.sleep(GONE_SECONDS + 2)
         assert await believes(topic)
         broker.says = True
         assert not await believes(topic)
@@ -107,6 +107,21 @@ def test_the_first_answer_behind_an_outage_is_not_believed(fails: bool) -> None:
         await asyncio.sleep(2 * GONE_SECONDS)
         broker.says = False
         assert not await believes(topic)
+        await topic.close()
+
+    in_virtual_time(play())
+
+
+def test_questions_that_fail_in_between_say_nothing() -> None:
+    async def play() -> None:
+        broker = Broker(says=True)
+        topic = followed(broker)
+        assert not await believes(topic)
+        for number in range(round(GONE_SECONDS) + 5):
+            broker.says = False if number % 3 else Unavailable("no broker")
+            await asyncio.sleep(1)
+        broker.says = False
+        assert await believes(topic)
         await topic.close()
 
     in_virtual_time(play())

@@ -261,12 +261,12 @@ def test_a_topic_that_is_missing_for_half_a_minute_is_deleted_and_needs_none(com
 
     async def play() -> None:
         partitions = Partitions(fail=[missing] * 8)
-        partitions.fail += [] if comes_back else [Unavailable("no broker"), *[missing] * 100]
+        partitions.fail += [] if comes_back else [Unavailable("no broker"), *[missing] * 100]  # which says nothing
         begun = asyncio.get_running_loop().time()
         await Markers(partitions).write(metadata)
         took = asyncio.get_running_loop().time() - begun
         assert bool(partitions.written) is comes_back
-        assert took < GONE_SECONDS if comes_back else GONE_SECONDS < took - 8 < GONE_SECONDS + 10
+        assert took < GONE_SECONDS if comes_back else GONE_SECONDS <= took < GONE_SECONDS + 5
 
     in_virtual_time(play())
 
@@ -490,3 +490,38 @@ async def test_producers_that_begin_while_another_begins_wait_for_one_another(si
         sidecar.shard.term._term_log.let_go()
     begun = await asyncio.gather(*beginning)
     assert len({one.epoch for one in begun}) == len(begun)
+
+
+@pytest.mark.parametrize("starts", [2, 4])
+async def test_producers_that_begin_while_markers_are_written_wait_for_one_another(
+    sidecar: Sidecar, log: MemoryOffsets, partitions: Partitions, starts: int
+) -> None:
+    producer = await sidecar.init()
+    await sidecar.coordinator.add_partitions("x", producer, {A}, 1)
+    partitions.held.clear()
+    beginning = [asyncio.create_task(sidecar.init())]
+    await asyncio.sleep(0.01)
+    beginning += [asyncio.create_task(sidecar.init()) for _ in range(starts - 1)]
+    await asyncio.sleep(0.01)
+    log.hold_receipts = True
+    partitions.held.set()
+    assert isinstance(sidecar.shard.term._term_log, MemoryTermLog)
+    for _ in range(2 * starts):
+        await asyncio.sleep(0.005)
+        sidecar.shard.term._term_log.let_go()
+    begun = await asyncio.gather(*beginning)
+    assert len({one.epoch for one in begun}) == starts
+
+
+async def test_an_id_is_not_changing_when_its_record_could_not_be_made(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for it would wait for ever."""
+    await sidecar.init()
+    term_log = sidecar.shard.term._term_log
+
+    def append(*_: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(term_log, "append", append)
+    with pytest.raises(ValueError, match="a bug"):
+        await sidecar.init()
+    assert not sidecar.shard.changing

@@ -78,12 +78,14 @@ class TransactionClients(Clients):
         self._offsets = offsets
         self._told = Told(counts)
         self._producers: dict[Who, Producer] = {}
+        self._have_given_up: set[Who] = set()  # they have to begin again
 
     async def do_something(self, draw: Random, member: Member, key: str, new_value: str) -> bool:
         who = Who(new_value.partition("/")[0], f"t{key}")
         try:
             await self._have_a_transaction(draw, member, who, new_value)
         except GivenUp:
+            self._have_given_up.add(who)
             if draw.random() < 0.5:
                 self._producers.pop(who, None)  # its process is started anew
             return False
@@ -91,8 +93,9 @@ class TransactionClients(Clients):
 
     async def _have_a_transaction(self, draw: Random, member: Member, who: Who, value: str) -> None:
         producer = self._producers.get(who)
-        if producer is None or draw.random() < 0.1:
+        if producer is None or who in self._have_given_up or draw.random() < 0.1:
             producer = self._producers[who] = await self._begin(draw, member, who, producer)
+            self._have_given_up.discard(who)
         version = 1 + int(who.client) % 2
         one = _Attempt(self._fleet, self._partitions, self._told, draw, member, who.transactional_id, producer, version, value)
         committed = draw.random() < 0.7
