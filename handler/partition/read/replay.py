@@ -144,6 +144,7 @@ class Replay:
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
+        self._left_from: Position | None = None  # where that begins
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -259,7 +260,8 @@ class Replay:
         if before is None or before.last_position is None:
             return False
         stats, begin = await self._log.stats(), self._fold.replayed_from
-        if not stats.may_hold(before.last_position) or (begin is not None and is_too_far(before.last_position, begin, stats)):
+        has_lost = not stats.may_hold(before.last_position) and not await self._begins_right_behind(before)
+        if has_lost or (begin is not None and is_too_far(before.last_position, begin, stats)):
             self._before_gap = None
             return False
         before.transactions = KnownVerdicts(self._partition.transactions)
@@ -299,6 +301,7 @@ class Replay:
                 self._going_on = None
                 self._kept.throw_away(str(alarm))
         if self._was_trimmed and self._left is None:
+            self._left_from = (await self._log.stats()).first
             self._left = self._new_fold(None)
         return False
 
@@ -342,6 +345,11 @@ class Replay:
         # The entry that it has reached is read once more: its index has to be what is known.
         # Where retention has taken that one, the first that is left has to go on from there.
         first = (await self._log.stats()).first or reached
+        if self._fold.replayed_from != begin:
+            return False  # the partition's fold has begun again meanwhile
+        if begin <= reached < first and self._has_folded(reached):
+            self._fold.learn(earlier)  # it has read on from there, before retention took that
+            return True
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
         place = max(reached, first)
@@ -356,13 +364,16 @@ class Replay:
         earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
         if earlier is None or end is None or stats.first is None or end <= stats.first:
             return False
+        if self._left_from != stats.first:  # whoever knew what was taken since may have kept it
+            self._left = None
+            raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
         try:
             if earlier.last_position is not None and earlier.last_position < stats.first:
                 raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
             place = earlier.last_position or stats.first
             await self._fold_up_to(earlier, place, end, place, PERMITS)
         except _TrimmedMeanwhile:
-            self._left = self._new_fold(None)
+            self._left = None
             raise
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
@@ -390,12 +401,10 @@ class Replay:
             return False
         if earlier.next_offset == fold.seen_from:
             return True
-        first, seen_from = (await self._log.stats()).first, fold.seen_from
-        if first is None or seen_from is None or not last < first:
+        seen_from = fold.seen_from
+        if seen_from is None or earlier.next_offset > seen_from or not await self._begins_right_behind(earlier):
             return False
-        index = await self._log.index_of(first)
-        # A marker, which no reader is given. The fold may have begun again while it was asked for.
-        return self._begun == begun and index == earlier.next_offset < seen_from
+        return self._begun == begun  # it may have begun again while the broker was asked
 
     async def _kept_fold(self) -> Fold | None:
         while (kept := await self._kept.look_up()) is not None:
@@ -406,12 +415,15 @@ class Replay:
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)
                 return (await self._kept_long_ago() or earlier) if is_far else earlier
-            self._kept.pass_over(is_gone=self._has_lost_what_followed(kept, stats))  # if not, its topic was deleted
+            self._kept.pass_over(is_gone=await self._has_lost_what_followed(kept, stats))  # if not, its topic was deleted
         return None
 
-    def _has_lost_what_followed(self, kept: KnownProducers, stats: LogStats) -> bool:
+    async def _has_lost_what_followed(self, kept: KnownProducers, stats: LogStats) -> bool:
         """Whether retention has emptied the log, which ends behind what was kept."""
-        return stats.first is None and self._fold.last_position is None and kept.next_offset < self._fold.next_offset
+        if stats.first is not None or self._fold.last_position is not None or kept.next_offset >= self._fold.next_offset:
+            return False
+        last_index = await self._log.index_property()  # another topic may have the name by now
+        return last_index is not None and kept.next_offset <= last_index
 
     def _fold_of(self, kept: KnownProducers) -> Fold:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
@@ -546,8 +558,15 @@ class Replay:
 
     async def _check_trimmed(self, earlier: Fold) -> None:
         """What a fold knows of producers is of no use where entries behind it were gone before it read them."""
-        if earlier.last_position is not None:
+        if earlier.last_position is not None and not await self._begins_right_behind(earlier):
             await self._check_holds(earlier.last_position)
+
+    async def _begins_right_behind(self, earlier: Fold) -> bool:
+        """Whether retention has taken nothing that stood behind a fold's last entry, and the log begins with a marker of Pulsar's. No
+        reader is given the marker, and it has the next offset.
+        """
+        first, last = (await self._log.stats()).first, earlier.last_position
+        return first is not None and last is not None and last < first and await self._log.index_of(first) == earlier.next_offset
 
     async def _check_holds(self, position: Position) -> None:
         if not (await self._log.stats()).may_hold(position):

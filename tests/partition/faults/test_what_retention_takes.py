@@ -556,10 +556,134 @@ async def test_all_that_is_left_behind_what_was_kept_is_read_though_questions_fa
     written = await append(before, numbered(1))
     for _ in range(300):
         log.write(other())
-    before.close()
+    await closed(before)
     log.trim(3)
     states.is_away, states.has_read, states.fails = False, False, True
     partition = open_partition(log, "kafka-sidecar-b", states=states, replay_entries=10)
     assert (await append(partition, numbered(1))).base_offset == written.base_offset
     assert not states.fails
     partition.close()
+
+
+async def closed(partition: Partition) -> None:
+    for keeping in partition.close():
+        await keeping
+
+
+async def five_that_were_kept(log: MemoryLog, states: MemoryStates) -> int:
+    """The offset of b4."""
+    before = open_partition(log, "kafka-sidecar-first", states=states)
+    for number in range(5):
+        written = await append(before, numbered(number))
+    assert written.error is ErrorCode.NONE
+    await closed(before)
+    return written.base_offset
+
+
+async def check_recognised(log: MemoryLog, states: MemoryStates, offset: int) -> None:
+    fresh = open_partition(log, "kafka-sidecar-fresh", states=states)
+    assert (await append(fresh, numbered(3))).base_offset == offset - 1
+    await closed(fresh)
+
+
+@pytest.mark.parametrize("behind", [10, 100], ids=["a short log", "a long log"])
+@pytest.mark.parametrize("marker", [False, True])
+async def test_what_was_kept_counts_where_the_log_goes_on_right_behind_it(marker: bool, behind: int) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    offset = await five_that_were_kept(log, states)
+    log.roll()
+    log.trim(5)
+    if marker:
+        log.mark()
+    for _ in range(behind):
+        log.write(other())
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await append(partition, numbered(4))).base_offset == offset
+    await closed(partition)
+    await check_recognised(log, states, offset)
+
+
+@pytest.mark.parametrize("natives", [1, 100])
+async def test_a_sidecar_knows_what_it_wrote_when_the_log_goes_on_behind_that_with_a_marker(natives: int) -> None:
+    """It reads on when retention has taken its own entries. Nothing that it has not read is gone."""
+    log, states = MemoryLog(), MemoryStates()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    for number in range(5):
+        written = await append(partition, numbered(number))
+    count = len(log.entries)
+    partition.tick(asyncio.get_running_loop().time() + 20)
+    log.roll()
+    log.mark()
+    for _ in range(natives):
+        log.write(other())
+    log.trim(count)
+    await partition.confirmed_end()
+    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    await closed(partition)
+    await check_recognised(log, states, written.base_offset)
+
+
+async def test_who_has_read_on_from_where_a_value_ends_goes_on_from_it() -> None:
+    """Retention has taken the ledger since. The log begins right behind the value, so everybody can use it."""
+    log, states = MemoryLog(), MemoryStates()
+    for _ in range(20):
+        log.write(other())
+    before = open_partition(log, "kafka-sidecar-first", states=states)
+    for number in range(5):
+        written = await append(before, numbered(number))
+    for number in range(100):
+        await append(before, batch(b"x", producer_id=8, epoch=0, sequence=number))
+    await closed(before)
+    count = len(log.entries)
+    log.roll()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    for _ in range(3):
+        log.write(other())
+    await partition.confirmed_end()
+    log.trim(count)
+    await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    await closed(partition)
+    await check_recognised(log, states, written.base_offset)
+
+
+async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more() -> None:
+    """What was kept before was of no use. Then another sidecar keeps what it knows, and its entries are taken."""
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-first", states=states)
+    for _ in range(3):
+        await append(before, other())
+    await append(before, numbered(0))
+    log.roll()
+    await append(before, numbered(1))
+    log.roll()
+    for number in range(2, 5):
+        written = await append(before, numbered(number))
+    for _ in range(100):
+        log.write(other())
+    third = len(log.entries)
+    log.roll()
+    for _ in range(100):
+        log.write(other())
+    await before.confirmed_end()
+    log.trim(5)
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    replay = partition._replay
+    fold, times = replay._fold_all_that_is_left, 0
+
+    async def late() -> bool:
+        nonlocal times
+        times += replay._left is not None
+        if times == 1 and replay._left is not None:
+            await closed(before)
+            log.trim(third)
+        return await fold()
+
+    replay._fold_all_that_is_left = late  # type: ignore[method-assign]
+    await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    assert times > 0
+    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    await closed(partition)
+    await check_recognised(log, states, written.base_offset)
